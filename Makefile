@@ -1,0 +1,72 @@
+# Everything a developer or a machine runs here. `make` alone lists it.
+# Needs Python >= 3.11, make and git; the rest, uv included, comes into .venv.
+
+PYTHON     ?= python3
+UV_VERSION := 0.13.8
+BIN        := .venv/bin
+MEMBERS    := $(wildcard protos/pyproject.toml libs/*/pyproject.toml services/*/pyproject.toml \
+                sdk/pyproject.toml cli/pyproject.toml)
+TESTS      := $(wildcard tests libs/*/tests services/*/tests sdk/tests cli/tests)
+SYNCED     := .venv/.synced
+
+# uv must take the .venv that is here, whatever environment the caller has active, and never bring a Python.
+export UV_PROJECT_ENVIRONMENT := $(CURDIR)/.venv
+export UV_PYTHON_DOWNLOADS := never
+unexport VIRTUAL_ENV
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check format protos release-protos bench dist clean
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | \
+		awk -F'|' '{ printf "%-22s %s\n", $$1, $$2 }'
+
+demo: $(SYNCED) ## all set-up, then the main job: 49,574 real order lines, processes killed, income exact
+	$(BIN)/semel demo pizza
+
+test: $(SYNCED) ## all set-up, then all tests
+	$(BIN)/pytest
+
+check: $(SYNCED) ## format, lint, types, dependency contracts, protos (lint, compatibility, fresh)
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/mypy
+	@# One run for each tests folder: all of them have a conftest.py, and mypy wants a name only once.
+	set -e; for folder in $(TESTS); do MYPYPATH=$$folder $(BIN)/mypy $$folder; done
+	$(BIN)/lint-imports
+	$(BIN)/buf lint
+	$(BIN)/python tools/check_protos.py
+	$(BIN)/python tools/generate_protos.py --check
+
+format: $(SYNCED) ## format the code, and repair what the linter can repair
+	$(BIN)/ruff format
+	$(BIN)/ruff check --fix
+
+protos: $(SYNCED) ## generate the code and the descriptor set from protos/semel
+	$(BIN)/python tools/generate_protos.py
+
+release-protos: $(SYNCED) ## with a release: what is declared now becomes what later changes must not break
+	$(BIN)/python tools/check_protos.py --release
+
+bench: $(SYNCED) ## measure speed and memory; prints medians, and the machine they were taken on
+	$(BIN)/python -m bench
+
+dist: $(SYNCED) ## build the wheels of all members into dist/
+	rm -rf dist
+	$(BIN)/uv build --quiet --all-packages --wheel --out-dir dist
+
+clean: ## remove the environment and everything that was built or cached
+	rm -rf .venv dist build htmlcov .coverage .coverage.* .hypothesis
+	rm -rf .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# pip brings uv at its pinned version, uv brings the rest as locked. (uv sync leaves itself and pip alone in
+# an environment that uv did not make.)
+$(SYNCED): uv.lock pyproject.toml $(MEMBERS)
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "Semel needs Python 3.11 or newer as $(PYTHON); set PYTHON=/path/to/one"; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@$(BIN)/uv --version 2>/dev/null | grep -qF 'uv $(UV_VERSION) ' || \
+		$(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
+	$(BIN)/uv sync --quiet --frozen --all-packages --all-extras
+	@touch $@

@@ -1,0 +1,1 @@
+"""The command `semel`: a local cluster, topics, records, groups, transactions, the demo."""

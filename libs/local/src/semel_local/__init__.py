@@ -1,0 +1,1 @@
+"""A whole Semel cluster in one process, for users' tests."""

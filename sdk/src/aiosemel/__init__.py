@@ -1,0 +1,1 @@
+"""The asyncio client of Semel: exactly-once transactions over gRPC."""

@@ -1,0 +1,1 @@
+"""Semel's transaction coordinator and controller."""

@@ -1,0 +1,1 @@
+"""Semel's group coordinator: members, assignments, committed offsets."""

@@ -1,0 +1,1 @@
+"""Semel's partition broker: the logs, and the filter of committed reads."""
