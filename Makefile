@@ -7,6 +7,7 @@ BIN        := .venv/bin
 MEMBERS    := $(wildcard protos/pyproject.toml libs/*/pyproject.toml services/*/pyproject.toml \
                 sdk/pyproject.toml cli/pyproject.toml)
 TESTS      := $(wildcard tests libs/*/tests services/*/tests sdk/tests cli/tests)
+RELEASED   := protos/released.binpb
 SYNCED     := .venv/.synced
 
 # uv must take the .venv that is here, whatever environment the caller has active, and never bring a Python.
@@ -35,7 +36,9 @@ check: $(SYNCED) ## format, lint, types, dependency contracts, protos (lint, com
 	set -e; for folder in $(TESTS); do MYPYPATH=$$folder $(BIN)/mypy $$folder; done
 	$(BIN)/lint-imports
 	$(BIN)/buf lint
-	$(BIN)/python tools/check_protos.py
+	$(BIN)/buf breaking --against $(RELEASED)
+	$(BIN)/buf breaking --config buf.journal.yaml --against $(RELEASED) \
+		$(addprefix --path ,$(wildcard protos/semel/*/journal))
 	$(BIN)/python tools/generate_protos.py --check
 
 format: $(SYNCED) ## format the code, and repair what the linter can repair
@@ -45,8 +48,8 @@ format: $(SYNCED) ## format the code, and repair what the linter can repair
 protos: $(SYNCED) ## generate the code and the descriptor set from protos/semel
 	$(BIN)/python tools/generate_protos.py
 
-release-protos: $(SYNCED) ## with a release: what is declared now becomes what later changes must not break
-	$(BIN)/python tools/check_protos.py --release
+release-protos: protos ## with a release: what is declared now becomes what later changes must not break
+	cp protos/src/semel/descriptors.binpb $(RELEASED)
 
 bench: $(SYNCED) ## measure speed and memory; prints medians, and the machine they were taken on
 	$(BIN)/python -m bench
