@@ -1,0 +1,37 @@
+"""Journals: durable, fenced sequences of records, and the record batches that ride along."""
+
+from semel_runtime.journal.base import (
+    BatchPosition,
+    BatchStore,
+    Claim,
+    Entry,
+    Journal,
+    Piece,
+    StoredBatch,
+)
+from semel_runtime.journal.errors import (
+    JournalCorruptError,
+    JournalError,
+    JournalFencedError,
+    JournalInUseError,
+    JournalOpenError,
+    JournalTooLargeError,
+    JournalUnknownError,
+)
+
+__all__ = [
+    "BatchPosition",
+    "BatchStore",
+    "Claim",
+    "Entry",
+    "Journal",
+    "JournalCorruptError",
+    "JournalError",
+    "JournalFencedError",
+    "JournalInUseError",
+    "JournalOpenError",
+    "JournalTooLargeError",
+    "JournalUnknownError",
+    "Piece",
+    "StoredBatch",
+]

@@ -1,0 +1,193 @@
+"""The seam between services and storage engines.
+
+A journal is a sequence of opaque records at consecutive offsets from 0, with one owner at a time.
+Opening a handle gives it no right to anything: `claim` comes first, raises the epoch durably, and
+from then on every older handle is fenced. Then the snapshot and the records after it are read, then
+appends follow, one at a time. Record batches ride in appends, and a `BatchStore` beside the journal
+reads them.
+
+Machines and services know this page only, never an engine. An engine is one package that passes
+the conformance tests in `libs/runtime/tests/journal`.
+"""
+
+from collections.abc import AsyncIterable, AsyncIterator, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Protocol, Self, TypeAlias
+
+Entry: TypeAlias = tuple[int, bytes]
+"""A journal offset and the record at it."""
+
+Piece: TypeAlias = Sequence[Entry]
+"""Some consecutive entries, in order of their offsets: the unit in which journals are read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredBatch:
+    """A record batch as it rides in an append and lies in the store, unopened.
+
+    Header and payload are covered by a CRC of the service's own, so the journal adds none.
+    """
+
+    partition: int
+    """Number that the service gave to the partition; never used again for another one."""
+    base_offset: int
+    record_count: int
+    """Offsets taken: `base_offset` up to `base_offset + record_count - 1`; at least 1."""
+    max_timestamp_ms: int
+    header: bytes
+    payload: bytes
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes that count for limits: header and payload."""
+        return len(self.header) + len(self.payload)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchPosition:
+    """Where a search by time has ended."""
+
+    base_offset: int
+    max_timestamp_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """What a new owner must know before it reads."""
+
+    epoch: int
+    """The owner's claim epoch: higher than that of every owner before it."""
+    first_offset: int
+    """Where to read on after the snapshot, which stands for everything below. 0 without one."""
+    next_offset: int
+    """Where the next append must be made."""
+
+    @property
+    def has_snapshot(self) -> bool:
+        """Whether there is a snapshot to read before the records."""
+        return self.first_offset > 0
+
+
+class BatchStore(Protocol):
+    """Record batches that rode in appends, by partition and offset."""
+
+    async def read(
+        self, partition: int, offset: int, *, max_bytes: int, upto: int
+    ) -> Sequence[StoredBatch]:
+        """Read batches in order, from the one that holds `offset` or the next one after it.
+
+        Only batches whose base offset is below `upto`. Stops before the batch that would go over
+        `max_bytes`, but answers at least one batch if there is one.
+
+        Raises:
+            JournalCorruptError: the engine found its own data damaged.
+            JournalError: reading failed; nothing is known about the data.
+        """
+        ...
+
+    async def first_at(
+        self, partition: int, timestamp_ms: int, *, upto: int
+    ) -> BatchPosition | None:
+        """Find the first batch below `upto` with a record as late as `timestamp_ms`, or later."""
+        ...
+
+    async def delete(self, partition: int, *, before: int, rows_max: int) -> int:
+        """Delete batches that end at or before the offset `before`, the oldest first.
+
+        One bounded step, which counts as a write (claimed, fenced). Answers how many batches went:
+        fewer than `rows_max` means that none is left. Durable when it returns.
+        """
+        ...
+
+
+class Journal(Protocol):
+    """One service's records. `async with` closes the handle."""
+
+    @property
+    def batches(self) -> BatchStore:
+        """The record batches that rode in this journal's appends."""
+        ...
+
+    async def claim(self, token: str, *, epoch: int | None = None) -> Claim:
+        """Become the owner, durably, before anything is read.
+
+        Without `epoch`, takes the next one. Idempotent: a repeat with the token that holds the
+        journal (and, if given, its epoch) gets the same epoch again.
+
+        Raises:
+            JournalFencedError: `epoch` is not higher than the stored one and not this token's.
+            JournalUnknownError: whether the claim took effect is unknown; the handle is dead.
+        """
+        ...
+
+    async def append(
+        self, at: int, records: Sequence[bytes], batches: Sequence[StoredBatch] = ()
+    ) -> None:
+        """Write records at offsets from `at` on, and batches with them: all, durably, or nothing.
+
+        Happens only if the epoch is still this handle's and the journal ends at `at`. One append at
+        a time. Without records and batches it only verifies both. Batches never ride without
+        a record. Cancelling the caller does not cancel the append.
+
+        Raises:
+            JournalFencedError: another owner has claimed the journal; nothing was written.
+            JournalTooLargeError: over the engine's limit; nothing was written.
+            JournalUnknownError: anything else; the handle is dead.
+        """
+        ...
+
+    def read(self, start: int, *, max_bytes: int) -> AsyncIterator[Piece]:
+        """Read records from offset `start` to the end, in pieces of about `max_bytes`.
+
+        `start` is the claim's `first_offset` or any offset after it. What is appended meanwhile may
+        or may not be seen.
+
+        Raises:
+            JournalCorruptError: damaged or missing records; names the offset.
+        """
+        ...
+
+    def read_snapshot(self, *, max_bytes: int) -> AsyncIterator[Piece]:
+        """Read the current snapshot's entries in the order in which they were given."""
+        ...
+
+    async def replace(self, upto: int, snapshot: AsyncIterable[Piece]) -> None:
+        """Let a snapshot take the place of everything before `upto`.
+
+        The snapshot is written piece by piece beside the current one and then takes its place by
+        one conditional write; records below `upto` are deleted afterwards, in bounded steps.
+        Appends go on meanwhile. `upto` must not be above what was appended. Cancelling it, or an
+        exception from `snapshot`, leaves the journal as it was.
+
+        Raises:
+            JournalFencedError: another owner has claimed the journal.
+            JournalTooLargeError: a piece is over the engine's limit; the snapshot is dropped.
+            JournalUnknownError: anything else; the handle is dead.
+        """
+        ...
+
+    def free_bytes(self) -> int | None:
+        """Answer how much space is left on the medium; None if the engine cannot know."""
+        ...
+
+    def has_room(self) -> bool:
+        """Whether free space is above the reserve, kept for claims, markers and deletions."""
+        ...
+
+    async def close(self) -> None:
+        """Release everything; an append that is under way is finished first. Idempotent."""
+        ...
+
+    async def __aenter__(self) -> Self:
+        """Answer the handle itself."""
+        ...
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Close."""
+        ...

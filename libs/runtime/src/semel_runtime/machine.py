@@ -1,0 +1,55 @@
+"""What a state machine and the runner agree on. Pure: machines import this module.
+
+A handler decides, without changing anything, and returns a `Result`. The runner gives its records
+journal offsets and hands them to `Machine.replay`, the only method that changes state.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+from semel_runtime.journal.base import StoredBatch
+
+R = TypeVar("R")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Result(Generic[T, R]):
+    """What a handler decided."""
+
+    response: T
+    """Given to the caller once everything appended so far is durable."""
+    records: Sequence[R] = ()
+    """Facts to append and replay, in this order, all or none."""
+    batches: Sequence[StoredBatch] = ()
+    """Record batches that ride along; never without a record."""
+    verify: bool = False
+    """Go through a commit even without records, so that a deposed owner cannot answer."""
+
+
+class Machine(Protocol[R]):
+    """A state that is made of records, and of nothing else."""
+
+    def replay(self, offset: int, record: R) -> None:
+        """Apply one record. Never validates, fails, does I/O or reads a clock."""
+        ...
+
+    def snapshot(self) -> Iterable[tuple[int, R]]:
+        """Return (journal offset, record) pairs whose replay, in order, gives the same state.
+
+        Entities are immutable, so this is a cheap shallow copy, made in one go.
+        """
+        ...
+
+
+class Serde(Protocol[R]):
+    """Maps a machine's records to bytes and back."""
+
+    def encode(self, record: R) -> bytes:
+        """Serialize one record."""
+        ...
+
+    def decode(self, data: bytes) -> R:
+        """Read what `encode` of this or any earlier release wrote."""
+        ...

@@ -1,0 +1,45 @@
+"""What can be set on a runner, and what it tells about itself."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunnerOptions:
+    """Limits of one runner."""
+
+    pending_records_max: int = 100_000
+    """Records that may wait for the disk; past it, decisions that append are refused."""
+    pending_bytes_max: int = 64 * 1024 * 1024
+    """Bytes of records and batches that may wait for the disk; past it, the same."""
+    commit_bytes_max: int = 16 * 1024 * 1024
+    """Bytes in one journal append, so also the most that one decision may write."""
+    commit_batches_max: int = 1_024
+    """Record batches in one journal append, so also the most that one decision may write."""
+    snapshot_records_min: int = 50_000
+    """Records after the last snapshot, at the least, before another one is taken."""
+    read_bytes: int = 1024 * 1024
+    """Size of the pieces in which the journal is read at start."""
+    snapshot_piece_bytes: int = 64 * 1024
+    """Size of the pieces in which a snapshot is written."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunnerStats:
+    """Figures since the start; for metrics."""
+
+    commits: int
+    records: int
+    """Records that became durable."""
+    batches: int
+    """Record batches that became durable."""
+    snapshots: int
+    pending_records: int
+    """Records that wait for the disk now."""
+    pending_bytes: int
+    """Bytes that wait for the disk now."""
+    last_commit_ms: float
+    """How long the last journal append took."""
+    next_offset: int
+    """Where the next record goes."""
+    durable_offset: int
+    """End of what is durable."""

@@ -1,0 +1,307 @@
+"""The runner: decide, append, replay, wait until it is on disk.
+
+Theory of operation. `run` calls a handler, which decides on the current state and changes nothing.
+Its records get the next journal offsets and are replayed at once; no await lies between, so the
+event loop makes it one atomic step. Then `run` waits until everything appended so far, by
+whomever, is durable. Reads and errors wait too: nobody is ever shown a state that is not on disk.
+When nothing is pending, `run` returns without having awaited anything.
+
+One committer task writes what has queued, one append at a time; what queues meanwhile is the next.
+Callers own no part of it: cancelling one loses only its waiting. If an append fails, what reached
+the disk is unknown until the next replay, so the runner stops for good: all waiters get
+`KafkaStorageError`, `failed` is set, and the process must end.
+"""
+
+import asyncio
+import secrets
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import Generic, Self, TypeVar
+
+from semel_common.errors import (
+    KafkaStorageError,
+    MessageTooLargeError,
+    ThrottlingQuotaExceededError,
+)
+from semel_runtime.journal.base import Claim, Journal
+from semel_runtime.machine import Machine, Result, Serde
+from semel_runtime.runner.commits import Commit, CommitQueue, Decided
+from semel_runtime.runner.options import RunnerOptions, RunnerStats
+from semel_runtime.runner.snapshots import SnapshotPieces, SnapshotPolicy
+
+R = TypeVar("R")
+T = TypeVar("T")
+
+
+class Runner(Generic[R]):
+    """Runs handlers of one machine over one journal. Made by `open`; `async with` closes it.
+
+    The journal is borrowed: whoever opened it closes it, after the runner.
+    """
+
+    def __init__(
+        self,
+        journal: Journal,
+        machine: Machine[R],
+        serde: Serde[R],
+        *,
+        claim: Claim,
+        options: RunnerOptions,
+    ) -> None:
+        self._journal = journal
+        self._machine = machine
+        self._serde = serde
+        self._claim = claim
+        self._options = options
+        self._queue: CommitQueue[R] = CommitQueue(options, next_offset=claim.next_offset)
+        self._policy = SnapshotPolicy(records_min=options.snapshot_records_min)
+        self._listeners: list[Callable[[Sequence[R]], None]] = []
+        self._in_flight: Commit[R] | None = None
+        self._committer: asyncio.Task[None] | None = None
+        self._snapshotter: asyncio.Task[None] | None = None
+        self._closed = False
+        self._commits = self._records = self._batches = self._snapshots = 0
+        self._last_commit_ms = 0.0
+        self.failed = asyncio.Event()
+        """Set when the runner has stopped for good; `failure` says why. The process must end."""
+        self.failure: BaseException | None = None
+
+    @classmethod
+    async def open(
+        cls,
+        journal: Journal,
+        machine: Machine[R],
+        serde: Serde[R],
+        *,
+        options: RunnerOptions | None = None,
+        token: str | None = None,
+    ) -> Self:
+        """Claim the journal, bring the (empty) machine to its state, and start serving.
+
+        `token` must differ at every opening; by default it is random. A simulation gives its own.
+        Raises what `Journal.claim` and `Journal.read` raise.
+        """
+        claim = await journal.claim(token or secrets.token_hex(16))
+        runner = cls(journal, machine, serde, claim=claim, options=options or RunnerOptions())
+        await runner._load()
+        runner._committer = asyncio.create_task(runner._commit_all(), name="journal committer")
+        return runner
+
+    @property
+    def claim_epoch(self) -> int:
+        """The journal's claim epoch: higher than that of every process before."""
+        return self._claim.epoch
+
+    async def run(self, handler: Callable[[], Result[T, R]], *, privileged: bool = False) -> T:
+        """Decide, append, replay, and answer once everything appended so far is durable.
+
+        The handler runs at once, before the first await. What it raises is raised here, behind the
+        same barrier. `privileged` is for what must go on when the disk is nearly full or the queue
+        is: markers and deletions.
+
+        Decisions that append are refused past a limit; a handler is pure, so a refused decision
+        has changed nothing, while reads and repeats go on. Raises ThrottlingQuotaExceededError
+        (queue or disk is full; nothing was stored), MessageTooLargeError, and KafkaStorageError
+        (the journal failed: what was asked may have happened).
+        """
+        self._check_serving()
+        try:
+            result = handler()
+            if result.records or result.batches or result.verify:
+                self._append(result, privileged=privileged)
+        except Exception:
+            await self._durable()
+            raise
+        if self._queue.last is not None:
+            await self._durable()
+        return result.response
+
+    def on_durable(self, listener: Callable[[Sequence[R]], None]) -> None:
+        """Call `listener` with the records of each commit, in order, once they are durable.
+
+        Listeners must be quick and must not fail.
+        """
+        self._listeners.append(listener)
+
+    def stats(self) -> RunnerStats:
+        """Return the figures of now."""
+        return RunnerStats(
+            commits=self._commits,
+            records=self._records,
+            batches=self._batches,
+            snapshots=self._snapshots,
+            pending_records=self._queue.pending_records,
+            pending_bytes=self._queue.pending_bytes,
+            last_commit_ms=self._last_commit_ms,
+            next_offset=self._queue.next_offset,
+            durable_offset=self._queue.next_offset - self._queue.pending_records,
+        )
+
+    async def close(self) -> None:
+        """Refuse new calls, finish what was decided, and stop. Idempotent; raises no failure."""
+        self._closed = True
+        try:
+            if self.failure is None and self._queue.last is not None:
+                await self._queue.last.wait()
+        except KafkaStorageError:
+            pass  # `failure` tells it; whoever waits for an answer was told.
+        finally:
+            await _stop(self._snapshotter)
+            await _stop(self._committer)
+
+    async def __aenter__(self) -> Self:
+        """Return the runner itself."""
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Close."""
+        await self.close()
+
+    # -- deciding ------------------------------------------------------------------------------
+
+    def _check_serving(self) -> None:
+        if self.failure is not None:
+            raise KafkaStorageError(f"journal failed: {self.failure}") from self.failure
+        if self._closed:
+            raise KafkaStorageError("journal is closed")
+
+    def _append(self, result: Result[T, R], *, privileged: bool) -> None:
+        decided = self._encode(result)
+        self._check_limits(decided, privileged=privileged)
+        try:
+            for offset, record in enumerate(decided.records, self._queue.next_offset):
+                self._machine.replay(offset, record)
+        except BaseException as failure:
+            self._fail(failure)
+            raise
+        self._queue.add(decided)
+
+    def _encode(self, result: Result[T, R]) -> Decided[R]:
+        assert result.records or not result.batches, "batches never ride without a record"
+        encoded = [self._serde.encode(record) for record in result.records]
+        size_bytes = sum(map(len, encoded)) + sum(batch.size_bytes for batch in result.batches)
+        return Decided(
+            records=result.records, encoded=encoded, batches=result.batches, size_bytes=size_bytes
+        )
+
+    def _check_limits(self, decided: Decided[R], *, privileged: bool) -> None:
+        options = self._options
+        if decided.size_bytes > options.commit_bytes_max:
+            raise MessageTooLargeError(
+                f"{decided.size_bytes} bytes in one call are over {options.commit_bytes_max}"
+            )
+        if len(decided.batches) > options.commit_batches_max:
+            raise MessageTooLargeError(
+                f"{len(decided.batches)} batches in one call are over {options.commit_batches_max}"
+            )
+        if privileged or not decided.encoded:
+            return
+        if self._queue.pending_records + len(decided.encoded) > options.pending_records_max:
+            raise ThrottlingQuotaExceededError(
+                f"{self._queue.pending_records} records wait for the disk, the limit is "
+                f"{options.pending_records_max}"
+            )
+        if self._queue.pending_bytes + decided.size_bytes > options.pending_bytes_max:
+            raise ThrottlingQuotaExceededError(
+                f"{self._queue.pending_bytes} bytes wait for the disk, the limit is "
+                f"{options.pending_bytes_max}"
+            )
+        if not self._journal.has_room():
+            raise ThrottlingQuotaExceededError(
+                f"disk is nearly full: {self._journal.free_bytes()} bytes are left; "
+                "free some space or shorten retention"
+            )
+
+    async def _durable(self) -> None:
+        if self._queue.last is not None:
+            await self._queue.last.wait()
+
+    # -- committing ----------------------------------------------------------------------------
+
+    async def _commit_all(self) -> None:
+        try:
+            while self.failure is None:
+                self._in_flight = await self._queue.take()
+                await self._commit(self._in_flight)
+        except Exception as failure:  # noqa: BLE001  # whatever it is, the effect is unknown
+            self._fail(failure)
+
+    async def _commit(self, commit: Commit[R]) -> None:
+        loop = asyncio.get_running_loop()
+        started = loop.time()
+        await self._journal.append(commit.at, commit.encoded, commit.batches)
+        self._last_commit_ms = (loop.time() - started) * 1000
+        if self.failure is None:
+            self._in_flight = None
+            self._queue.end(commit)
+            self._became_durable(commit)
+
+    def _became_durable(self, commit: Commit[R]) -> None:
+        self._commits += 1
+        self._records += len(commit.encoded)
+        self._batches += len(commit.batches)
+        for listener in self._listeners:
+            listener(commit.records)
+        self._policy.add(records=len(commit.encoded), size_bytes=sum(map(len, commit.encoded)))
+        self._snapshot_if_due()
+
+    def _fail(self, failure: BaseException) -> None:
+        if self.failure is not None:
+            return
+        self.failure = failure
+        self._queue.fail(self._in_flight, failure)
+        self.failed.set()
+
+    # -- snapshots -----------------------------------------------------------------------------
+
+    def _snapshot_if_due(self) -> None:
+        if self._snapshotter is not None or not self._policy.due() or self._closed:
+            return
+        free_bytes = self._journal.free_bytes()
+        if free_bytes is not None and free_bytes < 2 * self._policy.size_bytes_max():
+            return
+        self._snapshotter = asyncio.create_task(self._snapshot(), name="journal snapshot")
+
+    async def _snapshot(self) -> None:
+        upto = self._queue.next_offset
+        entries = list(self._machine.snapshot())
+        self._policy.start()
+        pieces = SnapshotPieces(piece_bytes=self._options.snapshot_piece_bytes)
+        try:
+            await self._durable()
+            await self._journal.replace(upto, pieces.cut(entries, self._serde))
+        except Exception as failure:  # noqa: BLE001  # a dead journal is dead for appends too
+            self._fail(failure)
+            return
+        self._policy.took(records=pieces.records, size_bytes=pieces.size_bytes)
+        self._snapshots += 1
+        self._snapshotter = None
+
+    # -- starting ------------------------------------------------------------------------------
+
+    async def _load(self) -> None:
+        """Replay the snapshot, then the records after it."""
+        records = size_bytes = 0
+        async for piece in self._journal.read_snapshot(max_bytes=self._options.read_bytes):
+            for offset, data in piece:
+                self._machine.replay(offset, self._serde.decode(data))
+                size_bytes += len(data)
+            records += len(piece)
+        self._policy.took(records=records, size_bytes=size_bytes)
+        start = self._claim.first_offset
+        async for piece in self._journal.read(start, max_bytes=self._options.read_bytes):
+            for offset, data in piece:
+                self._machine.replay(offset, self._serde.decode(data))
+            self._policy.add(records=len(piece), size_bytes=sum(len(data) for _, data in piece))
+
+
+async def _stop(task: asyncio.Task[None] | None) -> None:
+    """Cancel a task and wait for its end."""
+    if task is not None:
+        task.cancel()
+        await asyncio.wait([task])

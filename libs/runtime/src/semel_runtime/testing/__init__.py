@@ -1,0 +1,1 @@
+"""Fakes for tests and simulation: deterministic, without threads and real time."""
