@@ -1,0 +1,389 @@
+"""Every error of the protocol: Kafka's names, in classes that say what the caller must do.
+
+The classes follow KIP-1050. A caller that catches one of the six general classes and does what
+its docstring says is correct; the leaves exist for those who want to know more. ``docs/errors.md``
+lists them all. How errors travel is the business of ``semel_common.wire.status``.
+"""
+
+from enum import IntEnum
+from typing import ClassVar
+
+
+class ErrorCode(IntEnum):
+    """The numbers of ``semel.common.v1.ErrorCode``; a test holds the two equal."""
+
+    UNKNOWN_SERVER_ERROR = -1
+    OFFSET_OUT_OF_RANGE = 1
+    CORRUPT_MESSAGE = 2
+    UNKNOWN_TOPIC_OR_PARTITION = 3
+    NOT_LEADER_OR_FOLLOWER = 6
+    REQUEST_TIMED_OUT = 7
+    BROKER_NOT_AVAILABLE = 8
+    MESSAGE_TOO_LARGE = 10
+    OFFSET_METADATA_TOO_LARGE = 12
+    NETWORK_EXCEPTION = 13
+    COORDINATOR_LOAD_IN_PROGRESS = 14
+    COORDINATOR_NOT_AVAILABLE = 15
+    NOT_COORDINATOR = 16
+    INVALID_TOPIC_EXCEPTION = 17
+    INVALID_GROUP_ID = 24
+    UNKNOWN_MEMBER_ID = 25
+    TOPIC_ALREADY_EXISTS = 36
+    INVALID_PARTITIONS = 37
+    INVALID_CONFIG = 40
+    INVALID_REQUEST = 42
+    OUT_OF_ORDER_SEQUENCE_NUMBER = 45
+    INVALID_PRODUCER_EPOCH = 47
+    INVALID_TXN_STATE = 48
+    INVALID_PRODUCER_ID_MAPPING = 49
+    INVALID_TRANSACTION_TIMEOUT = 50
+    CONCURRENT_TRANSACTIONS = 51
+    TRANSACTION_COORDINATOR_FENCED = 52
+    OPERATION_NOT_ATTEMPTED = 55
+    KAFKA_STORAGE_ERROR = 56
+    GROUP_ID_NOT_FOUND = 69
+    FENCED_LEADER_EPOCH = 74
+    GROUP_MAX_SIZE_REACHED = 81
+    INVALID_RECORD = 87
+    UNSTABLE_OFFSET_COMMIT = 88
+    THROTTLING_QUOTA_EXCEEDED = 89
+    PRODUCER_FENCED = 90
+    UNKNOWN_TOPIC_ID = 100
+    INCONSISTENT_CLUSTER_ID = 104
+    TRANSACTIONAL_ID_NOT_FOUND = 105
+    FENCED_MEMBER_EPOCH = 110
+    UNSUPPORTED_ASSIGNOR = 112
+    STALE_MEMBER_EPOCH = 113
+    TRANSACTION_ABORTABLE = 120
+    STALE_CLAIM_EPOCH = 1000
+
+
+class SemelError(Exception):
+    """Any error of the protocol.
+
+    ``details`` holds the facts of the message for programs, as strings; they cross the wire.
+    """
+
+    code: ClassVar[ErrorCode] = ErrorCode.UNKNOWN_SERVER_ERROR
+
+    def __init__(self, message: str, **details: str | int) -> None:
+        """Say what is wrong: lower case, no full stop, the thing and both values."""
+        super().__init__(message)
+        self.message = message
+        self.details = {name: str(value) for name, value in details.items()}
+
+
+class RetriableError(SemelError):
+    """Send the same request again, after a pause."""
+
+
+class RefreshRetriableError(RetriableError):
+    """Ask for metadata or the coordinator again, then send the same request there."""
+
+
+class AbortableTransactionError(SemelError):
+    """Abort the transaction; then the producer may go on."""
+
+
+class ApplicationRecoverableError(SemelError):
+    """This producer or member is done; a new one may go on in its place."""
+
+
+class InvalidRequestError(SemelError):
+    """The call itself is wrong: the caller's bug, or the user's."""
+
+    code = ErrorCode.INVALID_REQUEST
+
+
+class UnknownServerError(SemelError):
+    """The server broke an assumption of its own; its log says more."""
+
+    code = ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+# -- retriable -----------------------------------------------------------------------------------
+
+
+class RequestTimedOutError(RetriableError):
+    """No answer within the time given. What was asked may have happened."""
+
+    code = ErrorCode.REQUEST_TIMED_OUT
+
+
+class NetworkExceptionError(RefreshRetriableError):
+    """The connection broke, or there was none. What was asked may have happened."""
+
+    code = ErrorCode.NETWORK_EXCEPTION
+
+
+class CoordinatorLoadInProgressError(RetriableError):
+    """The coordinator is reading its journal."""
+
+    code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+
+
+class ConcurrentTransactionsError(RetriableError):
+    """Too many transactions of this id wait for their markers."""
+
+    code = ErrorCode.CONCURRENT_TRANSACTIONS
+
+
+class KafkaStorageError(RetriableError):
+    """The server could not write its journal. What was asked may have happened."""
+
+    code = ErrorCode.KAFKA_STORAGE_ERROR
+
+
+class UnstableOffsetCommitError(RetriableError):
+    """An open transaction may still change this offset."""
+
+    code = ErrorCode.UNSTABLE_OFFSET_COMMIT
+
+
+class ThrottlingQuotaExceededError(RetriableError):
+    """A limit of the server is reached: nothing was stored."""
+
+    code = ErrorCode.THROTTLING_QUOTA_EXCEEDED
+
+
+# -- refresh, then retry -------------------------------------------------------------------------
+
+
+class CoordinatorNotAvailableError(RefreshRetriableError):
+    """Nobody is known yet who is in charge of this key."""
+
+    code = ErrorCode.COORDINATOR_NOT_AVAILABLE
+
+
+class NotCoordinatorError(RefreshRetriableError):
+    """Another instance is in charge of this key."""
+
+    code = ErrorCode.NOT_COORDINATOR
+
+
+class NotLeaderOrFollowerError(RefreshRetriableError):
+    """Another broker leads this partition."""
+
+    code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+class FencedLeaderEpochError(RefreshRetriableError):
+    """The caller's leader epoch is older than the partition's."""
+
+    code = ErrorCode.FENCED_LEADER_EPOCH
+
+
+class UnknownTopicOrPartitionError(RefreshRetriableError):
+    """No such topic or partition here; perhaps not yet."""
+
+    code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+class UnknownTopicIdError(RefreshRetriableError):
+    """No topic with this id here; perhaps not yet."""
+
+    code = ErrorCode.UNKNOWN_TOPIC_ID
+
+
+class BrokerNotAvailableError(RefreshRetriableError):
+    """No broker is there that could do this."""
+
+    code = ErrorCode.BROKER_NOT_AVAILABLE
+
+
+# -- abort the transaction -----------------------------------------------------------------------
+
+
+class TransactionAbortableError(AbortableTransactionError):
+    """The transaction can only be aborted, or already was: ``details`` has reason and next epoch."""
+
+    code = ErrorCode.TRANSACTION_ABORTABLE
+
+
+class InvalidTxnStateError(AbortableTransactionError):
+    """The request does not fit the state of the transaction: ``details`` has it."""
+
+    code = ErrorCode.INVALID_TXN_STATE
+
+
+class InvalidProducerEpochError(AbortableTransactionError):
+    """A newer epoch of this producer was seen; the coordinator knows whether that is a successor."""
+
+    code = ErrorCode.INVALID_PRODUCER_EPOCH
+
+
+class OutOfOrderSequenceNumberError(AbortableTransactionError):
+    """A batch before this one is missing."""
+
+    code = ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+# -- a new producer or member --------------------------------------------------------------------
+
+
+class ProducerFencedError(ApplicationRecoverableError):
+    """A successor with the same transactional id has taken over."""
+
+    code = ErrorCode.PRODUCER_FENCED
+
+
+class InvalidProducerIdMappingError(ApplicationRecoverableError):
+    """The transactional id is unknown, or belongs to another producer id."""
+
+    code = ErrorCode.INVALID_PRODUCER_ID_MAPPING
+
+
+class UnknownMemberIdError(ApplicationRecoverableError):
+    """The group has no such member, or no longer."""
+
+    code = ErrorCode.UNKNOWN_MEMBER_ID
+
+
+class FencedMemberEpochError(ApplicationRecoverableError):
+    """The member's epoch is not the one that the group gave it: join again."""
+
+    code = ErrorCode.FENCED_MEMBER_EPOCH
+
+
+class StaleMemberEpochError(ApplicationRecoverableError):
+    """The member's epoch is old: heartbeat, then try again with the new one."""
+
+    code = ErrorCode.STALE_MEMBER_EPOCH
+
+
+# -- between services ----------------------------------------------------------------------------
+
+
+class TransactionCoordinatorFencedError(SemelError):
+    """A newer owner of the transaction-log partition has spoken already."""
+
+    code = ErrorCode.TRANSACTION_COORDINATOR_FENCED
+
+
+class InconsistentClusterIdError(SemelError):
+    """The other side belongs to another cluster."""
+
+    code = ErrorCode.INCONSISTENT_CLUSTER_ID
+
+
+class StaleClaimEpochError(SemelError):
+    """The instance's journal was restored from an old backup, or is a copy."""
+
+    code = ErrorCode.STALE_CLAIM_EPOCH
+
+
+# -- fix the call --------------------------------------------------------------------------------
+
+
+class OffsetOutOfRangeError(InvalidRequestError):
+    """The log does not hold this offset: ``details`` has log_start_offset and high_watermark."""
+
+    code = ErrorCode.OFFSET_OUT_OF_RANGE
+
+
+class CorruptMessageError(InvalidRequestError):
+    """The CRC does not fit what arrived."""
+
+    code = ErrorCode.CORRUPT_MESSAGE
+
+
+class MessageTooLargeError(InvalidRequestError):
+    """A batch or a request is over the limit in ``details``."""
+
+    code = ErrorCode.MESSAGE_TOO_LARGE
+
+
+class OffsetMetadataTooLargeError(InvalidRequestError):
+    """The metadata of an offset commit is over the limit."""
+
+    code = ErrorCode.OFFSET_METADATA_TOO_LARGE
+
+
+class InvalidTopicError(InvalidRequestError):
+    """Not a legal name of a topic."""
+
+    code = ErrorCode.INVALID_TOPIC_EXCEPTION
+
+
+class InvalidGroupIdError(InvalidRequestError):
+    """Not a legal group id."""
+
+    code = ErrorCode.INVALID_GROUP_ID
+
+
+class TopicAlreadyExistsError(InvalidRequestError):
+    """There is a topic with this name."""
+
+    code = ErrorCode.TOPIC_ALREADY_EXISTS
+
+
+class InvalidPartitionsError(InvalidRequestError):
+    """Not a possible number of partitions."""
+
+    code = ErrorCode.INVALID_PARTITIONS
+
+
+class InvalidConfigError(InvalidRequestError):
+    """An option is wrong, or in conflict with another."""
+
+    code = ErrorCode.INVALID_CONFIG
+
+
+class InvalidTransactionTimeoutError(InvalidRequestError):
+    """The transaction time-out is not positive, or over the server's limit."""
+
+    code = ErrorCode.INVALID_TRANSACTION_TIMEOUT
+
+
+class OperationNotAttemptedError(InvalidRequestError):
+    """Another part of the same request was refused, so this one was not tried."""
+
+    code = ErrorCode.OPERATION_NOT_ATTEMPTED
+
+
+class GroupIdNotFoundError(InvalidRequestError):
+    """There is no such group."""
+
+    code = ErrorCode.GROUP_ID_NOT_FOUND
+
+
+class GroupMaxSizeReachedError(InvalidRequestError):
+    """The group has as many members as it may have."""
+
+    code = ErrorCode.GROUP_MAX_SIZE_REACHED
+
+
+class InvalidRecordError(InvalidRequestError):
+    """A batch breaks the rules of batches."""
+
+    code = ErrorCode.INVALID_RECORD
+
+
+class TransactionalIdNotFoundError(InvalidRequestError):
+    """There is no such transactional id."""
+
+    code = ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
+
+
+class UnsupportedAssignorError(InvalidRequestError):
+    """The group coordinator has no assignor of this name."""
+
+    code = ErrorCode.UNSUPPORTED_ASSIGNOR
+
+
+def _leaves(cls: type[SemelError]) -> list[type[SemelError]]:
+    below = cls.__subclasses__()
+    own = [cls] if "code" in cls.__dict__ and cls is not SemelError else []
+    return own + [leaf for sub in below for leaf in _leaves(sub)]
+
+
+_BY_CODE = {cls.code: cls for cls in _leaves(SemelError)}
+
+
+def error_for(code: int, message: str, details: dict[str, str]) -> SemelError:
+    """Make the error that a code stands for; of a code that is not known here, UnknownServerError."""
+    try:
+        cls = _BY_CODE[ErrorCode(code)]
+    except ValueError:
+        return UnknownServerError(f"{message} (error code {code})", **details)
+    return cls(message, **details)

@@ -1,0 +1,65 @@
+"""How ids are built, so that anyone finds who is in charge from an id alone (protocol.md, section 2)."""
+
+from typing import NamedTuple
+
+from semel_common.partitioner import murmur2
+
+NO_PRODUCER_ID = 0
+"""The producer id of records that are written without idempotence; never given to a producer."""
+
+_COUNTER_BITS = 48
+PRODUCER_IDS_PER_PARTITION = (1 << _COUNTER_BITS) - 1
+TRANSACTION_LOG_PARTITIONS_MAX = 1 << 15
+
+
+class TopicPartition(NamedTuple):
+    """A partition, by the id of its topic: a topic made again under an old name is another."""
+
+    topic_id: str
+    partition: int
+
+
+class GroupId(NamedTuple):
+    """A consumer group, as a participant of transactions."""
+
+    group_id: str
+
+
+Participant = TopicPartition | GroupId
+"""What a transaction can write to."""
+
+
+def participant_sort_key(participant: Participant) -> tuple[int, str, int]:
+    """Order participants the same way everywhere: groups first, then partitions."""
+    match participant:
+        case TopicPartition(topic_id, partition):
+            return (1, topic_id, partition)
+        case GroupId(group_id):
+            return (0, group_id, 0)
+
+
+def producer_id_of(transaction_log_partition: int, counter: int) -> int:
+    """Build the ``counter``-th producer id (from 1) of a transaction-log partition."""
+    assert 0 <= transaction_log_partition < TRANSACTION_LOG_PARTITIONS_MAX
+    assert 0 < counter <= PRODUCER_IDS_PER_PARTITION
+    return (transaction_log_partition << _COUNTER_BITS) | counter
+
+
+def transaction_log_partition_of(producer_id: int) -> int:
+    """Return the transaction-log partition that gave a producer id."""
+    return producer_id >> _COUNTER_BITS
+
+
+def producer_id_counter_of(producer_id: int) -> int:
+    """Return which producer id of its transaction-log partition this is, from 1."""
+    return producer_id & PRODUCER_IDS_PER_PARTITION
+
+
+def partition_for_id(name: str, partition_count: int) -> int:
+    """Return the partition in charge of a transactional id or a group id."""
+    return (murmur2(name.encode()) & 0x7FFFFFFF) % partition_count
+
+
+def owner_of(partition: int, instance_count: int) -> int:
+    """Return the instance id that owns a transaction-log or group partition."""
+    return partition % instance_count

@@ -1,0 +1,122 @@
+"""Every RPC, once, with its types: what clients call and what services register handlers for."""
+
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from google.protobuf.message import Message
+
+from semel.broker.v1 import broker_pb2 as broker
+from semel.common.v1 import participants_pb2 as participants
+from semel.coordinator.v1 import cluster_pb2 as cluster
+from semel.coordinator.v1 import transactions_pb2 as transactions
+from semel.group.v1 import group_pb2 as group
+
+Req = TypeVar("Req", bound=Message)
+Res = TypeVar("Res", bound=Message)
+
+
+@dataclass(frozen=True, slots=True)
+class Method(Generic[Req, Res]):
+    """One RPC. ``stream`` is the service whose frame stream carries it; None: unary calls only."""
+
+    service: str
+    name: str
+    request: type[Req]
+    response: type[Res]
+    stream: str | None = None
+
+    @property
+    def path(self) -> str:
+        """The path of the unary call, as gRPC writes it."""
+        return f"/{self.service}/{self.name}"
+
+    @property
+    def field(self) -> str:
+        """The name of the method's request and response in the frames of its stream."""
+        return "".join(f"_{c.lower()}" if c.isupper() else c for c in self.name).lstrip("_")
+
+
+TRANSACTIONS = "semel.coordinator.v1.CoordinatorService"
+CLUSTER = "semel.coordinator.v1.ClusterService"
+BROKER = "semel.broker.v1.BrokerService"
+GROUP = "semel.group.v1.GroupService"
+PARTICIPANT = "semel.common.v1.TxnParticipantService"
+
+INIT_PRODUCER_ID = Method(
+    TRANSACTIONS, "InitProducerId", transactions.InitProducerIdRequest, transactions.InitProducerIdResponse
+)
+ADD_PARTITIONS_TO_TXN = Method(
+    TRANSACTIONS,
+    "AddPartitionsToTxn",
+    transactions.AddPartitionsToTxnRequest,
+    transactions.AddPartitionsToTxnResponse,
+    TRANSACTIONS,
+)
+ADD_OFFSETS_TO_TXN = Method(
+    TRANSACTIONS,
+    "AddOffsetsToTxn",
+    transactions.AddOffsetsToTxnRequest,
+    transactions.AddOffsetsToTxnResponse,
+    TRANSACTIONS,
+)
+END_TXN = Method(TRANSACTIONS, "EndTxn", transactions.EndTxnRequest, transactions.EndTxnResponse, TRANSACTIONS)
+INQUIRE_TRANSACTIONS = Method(
+    TRANSACTIONS,
+    "InquireTransactions",
+    transactions.InquireTransactionsRequest,
+    transactions.InquireTransactionsResponse,
+    TRANSACTIONS,
+)
+DESCRIBE_TRANSACTIONS = Method(
+    TRANSACTIONS,
+    "DescribeTransactions",
+    transactions.DescribeTransactionsRequest,
+    transactions.DescribeTransactionsResponse,
+)
+LIST_TRANSACTIONS = Method(
+    TRANSACTIONS, "ListTransactions", transactions.ListTransactionsRequest, transactions.ListTransactionsResponse
+)
+
+METADATA = Method(CLUSTER, "Metadata", cluster.MetadataRequest, cluster.MetadataResponse)
+FIND_COORDINATOR = Method(
+    CLUSTER, "FindCoordinator", cluster.FindCoordinatorRequest, cluster.FindCoordinatorResponse
+)
+DESCRIBE_CLUSTER = Method(
+    CLUSTER, "DescribeCluster", cluster.DescribeClusterRequest, cluster.DescribeClusterResponse
+)
+CREATE_TOPICS = Method(CLUSTER, "CreateTopics", cluster.CreateTopicsRequest, cluster.CreateTopicsResponse)
+DELETE_TOPICS = Method(CLUSTER, "DeleteTopics", cluster.DeleteTopicsRequest, cluster.DeleteTopicsResponse)
+REGISTER_INSTANCE = Method(
+    CLUSTER, "RegisterInstance", cluster.RegisterInstanceRequest, cluster.RegisterInstanceResponse
+)
+
+PRODUCE = Method(BROKER, "Produce", broker.ProduceRequest, broker.ProduceResponse, BROKER)
+FETCH = Method(BROKER, "Fetch", broker.FetchRequest, broker.FetchResponse, BROKER)
+LIST_OFFSETS = Method(BROKER, "ListOffsets", broker.ListOffsetsRequest, broker.ListOffsetsResponse)
+
+CONSUMER_GROUP_HEARTBEAT = Method(
+    GROUP, "ConsumerGroupHeartbeat", group.ConsumerGroupHeartbeatRequest, group.ConsumerGroupHeartbeatResponse
+)
+COMMIT_OFFSETS = Method(GROUP, "CommitOffsets", group.CommitOffsetsRequest, group.CommitOffsetsResponse)
+FETCH_OFFSETS = Method(GROUP, "FetchOffsets", group.FetchOffsetsRequest, group.FetchOffsetsResponse)
+TXN_OFFSET_COMMIT = Method(
+    GROUP, "TxnOffsetCommit", group.TxnOffsetCommitRequest, group.TxnOffsetCommitResponse, GROUP
+)
+LIST_GROUPS = Method(GROUP, "ListGroups", group.ListGroupsRequest, group.ListGroupsResponse)
+DESCRIBE_GROUPS = Method(GROUP, "DescribeGroups", group.DescribeGroupsRequest, group.DescribeGroupsResponse)
+
+# One RPC of two services: which stream carries it depends on who is asked.
+BROKER_WRITE_TXN_MARKERS = Method(
+    PARTICIPANT,
+    "WriteTxnMarkers",
+    participants.WriteTxnMarkersRequest,
+    participants.WriteTxnMarkersResponse,
+    BROKER,
+)
+GROUP_WRITE_TXN_MARKERS = Method(
+    PARTICIPANT,
+    "WriteTxnMarkers",
+    participants.WriteTxnMarkersRequest,
+    participants.WriteTxnMarkersResponse,
+    GROUP,
+)

@@ -1,0 +1,87 @@
+"""The one mapping of errors to gRPC statuses, ``ErrorInfo`` and values in responses, and back."""
+
+import grpc
+from google.protobuf import any_pb2
+from google.rpc import error_details_pb2, status_pb2
+
+from semel.common.v1.errors_pb2 import Error
+from semel_common import errors
+from semel_common.errors import ErrorCode, SemelError
+
+DOMAIN = "semel"
+"""The domain of ``google.rpc.ErrorInfo``; its reason is the name of the ErrorCode."""
+
+_STATUS_DETAILS_KEY = "grpc-status-details-bin"
+
+_STATUS_BY_CLASS: list[tuple[type[SemelError], grpc.StatusCode]] = [
+    # The first class that fits counts.
+    (errors.ConcurrentTransactionsError, grpc.StatusCode.ABORTED),
+    (errors.ThrottlingQuotaExceededError, grpc.StatusCode.RESOURCE_EXHAUSTED),
+    (errors.RequestTimedOutError, grpc.StatusCode.DEADLINE_EXCEEDED),
+    (errors.UnknownTopicOrPartitionError, grpc.StatusCode.NOT_FOUND),
+    (errors.UnknownTopicIdError, grpc.StatusCode.NOT_FOUND),
+    (errors.TransactionalIdNotFoundError, grpc.StatusCode.NOT_FOUND),
+    (errors.GroupIdNotFoundError, grpc.StatusCode.NOT_FOUND),
+    (errors.TopicAlreadyExistsError, grpc.StatusCode.ALREADY_EXISTS),
+    (errors.OffsetOutOfRangeError, grpc.StatusCode.OUT_OF_RANGE),
+    (errors.RetriableError, grpc.StatusCode.UNAVAILABLE),
+    (errors.AbortableTransactionError, grpc.StatusCode.FAILED_PRECONDITION),
+    (errors.ApplicationRecoverableError, grpc.StatusCode.FAILED_PRECONDITION),
+    (errors.TransactionCoordinatorFencedError, grpc.StatusCode.FAILED_PRECONDITION),
+    (errors.InconsistentClusterIdError, grpc.StatusCode.FAILED_PRECONDITION),
+    (errors.StaleClaimEpochError, grpc.StatusCode.FAILED_PRECONDITION),
+    (errors.InvalidRequestError, grpc.StatusCode.INVALID_ARGUMENT),
+    (SemelError, grpc.StatusCode.INTERNAL),
+]
+
+
+def status_code_of(error: SemelError) -> grpc.StatusCode:
+    """Return the gRPC status code of an error."""
+    return next(status for cls, status in _STATUS_BY_CLASS if isinstance(error, cls))
+
+
+def to_status(error: SemelError) -> status_pb2.Status:
+    """Make the rich status of a failed call, with its ``ErrorInfo``."""
+    info = error_details_pb2.ErrorInfo(reason=error.code.name, domain=DOMAIN, metadata=error.details)
+    packed = any_pb2.Any()
+    packed.Pack(info)
+    return status_pb2.Status(
+        code=status_code_of(error).value[0], message=error.message, details=[packed]
+    )
+
+
+def from_rpc_error(error: grpc.aio.AioRpcError, address: str) -> SemelError:
+    """Make the error of a call that failed: by its ``ErrorInfo``, else by gRPC's own status."""
+    for key, value in error.trailing_metadata() or ():
+        if key == _STATUS_DETAILS_KEY:
+            return _from_status(status_pb2.Status.FromString(value))
+    code, text = error.code(), f"{address}: {error.details()}"
+    match code:
+        case grpc.StatusCode.DEADLINE_EXCEEDED:
+            return errors.RequestTimedOutError(f"{address} did not answer in time")
+        case grpc.StatusCode.UNAVAILABLE | grpc.StatusCode.CANCELLED:
+            return errors.NetworkExceptionError(text)
+        case grpc.StatusCode.RESOURCE_EXHAUSTED:
+            return errors.ThrottlingQuotaExceededError(text)
+        case grpc.StatusCode.UNIMPLEMENTED | grpc.StatusCode.INVALID_ARGUMENT:
+            return errors.InvalidRequestError(text)
+        case _:
+            return errors.UnknownServerError(f"{text} ({code.name})")
+
+
+def to_value(error: SemelError) -> Error:
+    """Make the form of an error that stands inside a response or a frame."""
+    return Error(code=error.code.value, message=error.message, metadata=error.details)  # type: ignore[arg-type]  # equal numbers
+
+
+def from_value(value: Error) -> SemelError:
+    """Make the error again that ``to_value`` was given."""
+    return errors.error_for(value.code, value.message, dict(value.metadata))
+
+
+def _from_status(status: status_pb2.Status) -> SemelError:
+    for detail in status.details:
+        info = error_details_pb2.ErrorInfo()
+        if detail.Unpack(info) and info.domain == DOMAIN and info.reason in ErrorCode.__members__:
+            return errors.error_for(ErrorCode[info.reason], status.message, dict(info.metadata))
+    return errors.UnknownServerError(status.message)

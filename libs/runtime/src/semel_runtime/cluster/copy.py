@@ -1,0 +1,123 @@
+"""The machine that keeps an instance's copy of the cluster's metadata.
+
+Theory of operation: the controller's image replaces the copy whenever its version is newer; versions
+never go back. What is asked of the copy is answered from two indexes that replay rebuilds. While
+the controller is away, everybody goes on with the last image.
+"""
+
+from collections.abc import Iterable
+
+from semel_common.errors import (
+    BrokerNotAvailableError,
+    CoordinatorNotAvailableError,
+    InconsistentClusterIdError,
+    UnknownTopicIdError,
+    UnknownTopicOrPartitionError,
+)
+from semel_common.ids import TopicPartition, owner_of, partition_for_id, transaction_log_partition_of
+from semel_runtime.cluster.image import ClusterImage, Instance, Layout, PartitionLeader, ServiceRole, Topic
+from semel_runtime.machine import Result
+
+
+class ClusterCopy:
+    """The newest image that is known here, if any."""
+
+    def __init__(self) -> None:
+        """Start without an image."""
+        self._image: tuple[int, ClusterImage] | None = None
+        self._topics_by_id: dict[str, Topic] = {}
+        self._topics_by_name: dict[str, Topic] = {}
+        self._instances: dict[tuple[ServiceRole, int], Instance] = {}
+
+    def update(self, image: ClusterImage) -> Result[bool, ClusterImage]:
+        """Take a newer image. Answers whether it was newer.
+
+        Raises InconsistentClusterIdError for the image of another cluster.
+        """
+        if self._image is None:
+            return Result(True, (image,))
+        known = self._image[1]
+        if known.cluster_id != image.cluster_id:
+            raise InconsistentClusterIdError(
+                f"this instance belongs to cluster {known.cluster_id}, not to {image.cluster_id}"
+            )
+        return Result(True, (image,)) if image.version > known.version else Result(False)
+
+    def replay(self, offset: int, image: ClusterImage) -> None:
+        """Put an image in place."""
+        self._image = (offset, image)
+        self._topics_by_id = {topic.topic_id: topic for topic in image.topics}
+        self._topics_by_name = {topic.name: topic for topic in image.topics}
+        self._instances = {(each.role, each.instance_id): each for each in image.instances}
+
+    def snapshot(self) -> Iterable[tuple[int, ClusterImage]]:
+        """Return the image, if there is one."""
+        return () if self._image is None else (self._image,)
+
+    @property
+    def image(self) -> ClusterImage | None:
+        """The newest image."""
+        return None if self._image is None else self._image[1]
+
+    @property
+    def cluster_id(self) -> str:
+        """The cluster's id; empty as long as it is unknown."""
+        return "" if self._image is None else self._image[1].cluster_id
+
+    @property
+    def layout(self) -> Layout:
+        """The cluster's layout. Raises CoordinatorNotAvailableError before the first image."""
+        if self._image is None:
+            raise CoordinatorNotAvailableError("this instance has not heard from the controller yet")
+        return self._image[1].layout
+
+    def topic_by_id(self, topic_id: str) -> Topic:
+        """Return a topic. Raises UnknownTopicIdError."""
+        topic = self._topics_by_id.get(topic_id)
+        if topic is None:
+            raise UnknownTopicIdError(f"no topic has the id {topic_id!r}")
+        return topic
+
+    def topic_by_name(self, name: str) -> Topic:
+        """Return a topic. Raises UnknownTopicOrPartitionError."""
+        topic = self._topics_by_name.get(name)
+        if topic is None:
+            raise UnknownTopicOrPartitionError(f"no topic is named {name!r}")
+        return topic
+
+    def leader_of(self, partition: TopicPartition) -> PartitionLeader:
+        """Return who leads a partition. Raises UnknownTopicIdError, UnknownTopicOrPartitionError."""
+        topic = self.topic_by_id(partition.topic_id)
+        if not 0 <= partition.partition < len(topic.partitions):
+            raise UnknownTopicOrPartitionError(
+                f"topic {topic.name!r} has {len(topic.partitions)} partitions, not {partition.partition}"
+            )
+        return topic.partitions[partition.partition]
+
+    def coordinator_of(self, producer_id: int) -> int:
+        """Return the coordinator instance in charge of a producer id."""
+        return owner_of(transaction_log_partition_of(producer_id), self.layout.coordinators)
+
+    def coordinator_for(self, transactional_id: str) -> int:
+        """Return the coordinator instance in charge of a transactional id."""
+        partition = partition_for_id(transactional_id, self.layout.transaction_log_partitions)
+        return owner_of(partition, self.layout.coordinators)
+
+    def group_coordinator_for(self, group_id: str) -> int:
+        """Return the group coordinator instance in charge of a group."""
+        partition = partition_for_id(group_id, self.layout.group_partitions)
+        return owner_of(partition, self.layout.group_coordinators)
+
+    def address(self, role: ServiceRole, instance_id: int, listener: str) -> str:
+        """Return where an instance is reached, ``host:port``.
+
+        Raises CoordinatorNotAvailableError or BrokerNotAvailableError when it has not registered.
+        """
+        instance = self._instances.get((role, instance_id))
+        found = None if instance is None else instance.listener(listener)
+        if found is not None:
+            return found.address
+        message = f"{role.name.lower()} {instance_id} has not registered a listener {listener!r}"
+        if role is ServiceRole.BROKER:
+            raise BrokerNotAvailableError(message)
+        raise CoordinatorNotAvailableError(message)

@@ -1,0 +1,77 @@
+"""The cluster's metadata at one version, as plain values. Pure."""
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+
+class ServiceRole(IntEnum):
+    """What an instance does; the numbers of ``semel.coordinator.v1.ServiceRole``."""
+
+    COORDINATOR = 1
+    BROKER = 2
+    GROUP_COORDINATOR = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listener:
+    """Where clients of one listener reach an instance."""
+
+    name: str
+    host: str
+    port: int
+
+    @property
+    def address(self) -> str:
+        """The address as ``host:port``, with IPv6 hosts in brackets."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Instance:
+    """One process of the cluster."""
+
+    role: ServiceRole
+    instance_id: int
+    listeners: tuple[Listener, ...]
+
+    def listener(self, name: str) -> Listener | None:
+        """Return the listener of this name."""
+        return next((listener for listener in self.listeners if listener.name == name), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """Numbers that are fixed when a cluster is made; see ``ClusterLayout`` in cluster.proto."""
+
+    transaction_log_partitions: int
+    coordinators: int
+    group_partitions: int
+    group_coordinators: int
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionLeader:
+    """Who leads a partition."""
+
+    leader_id: int
+    leader_epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Topic:
+    """A topic; its partitions are numbered from 0."""
+
+    topic_id: str
+    name: str
+    partitions: tuple[PartitionLeader, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterImage:
+    """Everything that every instance knows: instances by role and id, topics by name."""
+
+    cluster_id: str
+    version: int
+    layout: Layout
+    instances: tuple[Instance, ...]
+    topics: tuple[Topic, ...]

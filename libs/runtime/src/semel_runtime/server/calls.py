@@ -1,0 +1,61 @@
+"""What a service gives the server: one handler for each RPC, whatever transport carries it."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass
+from typing import Generic, TypeAlias
+
+from google.protobuf.message import Message
+
+from semel_common.wire.methods import Method, Req, Res
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """What is known of a call beside its request."""
+
+    listener: str
+    """Name of the listener on which it arrived."""
+    traceparent: str = ""
+    """W3C trace context, or empty."""
+    deadline: float | None = None
+    """When the caller stops waiting, in event-loop time (seconds)."""
+
+    def remaining_ms(self, default_ms: int) -> int:
+        """Return how long the caller still waits, at least 0; ``default_ms`` if it set no limit."""
+        if self.deadline is None:
+            return default_ms
+        return max(0, int((self.deadline - asyncio.get_running_loop().time()) * 1000))
+
+
+Handler: TypeAlias = Callable[[Req, Call], Awaitable[Res]]
+"""Answers one request, or raises a SemelError."""
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint(Generic[Req, Res]):
+    """A method with its handler."""
+
+    method: Method[Req, Res]
+    handler: Callable[[Req, Call], Awaitable[Res]]
+
+
+class Handlers:
+    """The handlers of one process."""
+
+    def __init__(self) -> None:
+        """Start with none."""
+        self._endpoints: dict[str, Endpoint[Message, Message]] = {}
+
+    def add(self, method: Method[Req, Res], handler: Callable[[Req, Call], Awaitable[Res]]) -> None:
+        """Register the handler of a method; each method has exactly one."""
+        assert method.path not in self._endpoints, f"{method.path} has a handler already"
+        self._endpoints[method.path] = Endpoint(method, handler)  # type: ignore[assignment, arg-type]  # the path ties request and handler
+
+    def __iter__(self) -> Iterator[Endpoint[Message, Message]]:
+        """Iterate over all endpoints in the order of their registration."""
+        return iter(self._endpoints.values())
+
+    def find(self, path: str) -> Endpoint[Message, Message] | None:
+        """Return the endpoint of a unary path."""
+        return self._endpoints.get(path)

@@ -1,0 +1,1 @@
+"""Generated from protos/semel/common, where each message is explained."""

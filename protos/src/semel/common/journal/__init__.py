@@ -1,0 +1,1 @@
+"""Generated from protos/semel/common/journal, where each message is explained."""

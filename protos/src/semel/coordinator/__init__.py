@@ -1,0 +1,1 @@
+"""Generated from protos/semel/coordinator, where each message is explained."""

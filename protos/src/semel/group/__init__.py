@@ -1,0 +1,1 @@
+"""Generated from protos/semel/group, where each message is explained."""
