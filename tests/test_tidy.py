@@ -1,0 +1,266 @@
+"""The rules of style that a machine can check, beyond those of ruff, mypy and import-linter.
+
+Each test is one rule; a failure names file and line. Where a rule has exceptions, they stand above
+the test as data, with their reason.
+"""
+
+import ast
+import re
+import subprocess
+import sys
+import tomllib
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from fnmatch import fnmatchcase
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from source_tree import (
+    ROOT,
+    Module,
+    Offence,
+    modules,
+    pure_modules,
+    pyproject,
+    text_files,
+)
+
+LINES_MAX = 450
+FUNCTION_LINES_MAX = 60
+
+
+def test_every_module_says_what_it_is_responsible_for() -> None:
+    report(
+        Offence(module.path, 1, "no module docstring")
+        for module in modules()
+        if not ast.get_docstring(module.tree)
+    )
+
+
+def test_no_file_is_too_long_to_tell_one_story() -> None:
+    report(
+        Offence(module.path, lines, f"{lines} lines are more than {LINES_MAX}")
+        for module in modules()
+        if (lines := len(module.text.splitlines())) > LINES_MAX
+    )
+
+
+def test_no_function_is_longer_than_a_screen() -> None:
+    report(
+        module.offence(node, f"{node.name} has {lines} lines, more than {FUNCTION_LINES_MAX}")
+        for module in modules()
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and (lines := (node.end_lineno or node.lineno) - node.lineno + 1) > FUNCTION_LINES_MAX
+    )
+
+
+def test_a_test_name_is_a_sentence() -> None:
+    report(
+        module.offence(node, f"{node.name} is no sentence")
+        for module in modules()
+        if module.is_test
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and node.name.startswith("test_")
+        and len(node.name.split("_")) <= 3
+    )
+
+
+def test_comments_leave_nothing_to_do() -> None:
+    report(
+        Offence(module.path, comment.line, comment.text)
+        for module in modules()
+        for comment in module.comments()
+        if re.search(r"\b(TODO|FIXME|XXX|HACK)\b", comment.text)
+    )
+
+
+def test_every_suppression_names_its_rule_and_its_reason() -> None:
+    unexplained = re.compile(r"#\s*(type:\s*ignore|noqa)(?!(\[|:\s*)[\w, -]+\]?\s*(#|-)\s*\w.*\w)")
+    report(
+        Offence(module.path, comment.line, comment.text)
+        for module in modules()
+        for comment in module.comments()
+        if unexplained.search(comment.text)
+    )
+
+
+# Who talks to a terminal.
+PRINTING = ("bench/*", "cli/src/*", "examples/*", "loadtest/*", "tools/*")
+
+
+def test_only_who_talks_to_a_terminal_prints() -> None:
+    report(
+        module.offence(call, "print")
+        for module in outside(PRINTING)
+        for call in module.calls()
+        if ast.unparse(call.func) == "print"
+    )
+
+
+# The settings of a process are read once, where it starts, and passed on by value.
+READING_ENVIRONMENT = (
+    "*/__main__.py",
+    "*/config.py",
+    "*/settings.py",
+    "*/tests/*",
+    "bench/*",
+    "cli/src/*",
+    "tests/*",
+    "tools/*",
+)
+
+
+def test_only_configuration_reads_the_environment() -> None:
+    readers = {"os.environ", "os.environb", "os.getenv"}
+    report(
+        found
+        for module in outside(READING_ENVIRONMENT)
+        for found in module.uses(readers.__contains__)
+    )
+
+
+# Modules whose tasks outlive a call; each names and awaits them. All others have a TaskGroup.
+OWNING_TASKS = (
+    "*/app.py",
+    "*/committer.py",
+    "*/tests/*",
+    "libs/common/src/semel_common/wire/frame_stream.py",  # its reader and writer
+    "libs/runtime/src/semel_runtime/runner/runner.py",  # the committer
+    "tests/*",
+)
+
+
+def test_tasks_belong_to_a_task_group() -> None:
+    bare = re.compile(r"asyncio\.(create_task|ensure_future)|(.*[._])?loop(\(\))?\.create_task")
+    report(found for module in outside(OWNING_TASKS) for found in module.uses(bare.fullmatch))
+
+
+def test_source_has_no_locks() -> None:
+    lock = re.compile(r"(asyncio|threading|multiprocessing)\.R?Lock")
+    report(
+        found for module in modules() if module.is_source for found in module.uses(lock.fullmatch)
+    )
+
+
+def test_source_has_no_any() -> None:
+    report(
+        found
+        for module in modules()
+        if module.is_source
+        for found in module.uses({"typing.Any"}.__contains__)
+    )
+
+
+def test_pure_modules_take_time_chance_and_identity_as_values() -> None:
+    impure = re.compile(
+        r"(os|random|secrets|time|uuid)(\..*)?|(.*\.)?(datetime|date)\.(now|utcnow|today)|open|input"
+    )
+    report(found for module in pure_modules() for found in module.uses(impure.fullmatch))
+
+
+def test_pure_modules_wait_for_nothing() -> None:
+    report(
+        module.offence(node, "await")
+        for module in pure_modules()
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Await)
+    )
+
+
+# Processes of their own have only the real clock; the tests across members wait for these.
+SLEEPING = ("tests/*",)
+
+
+def test_tests_of_members_do_not_sleep() -> None:
+    report(
+        module.offence(call, ast.unparse(call))
+        for module in outside(SLEEPING)
+        if module.is_test
+        for call in module.calls()
+        if ast.unparse(call.func) in {"asyncio.sleep", "time.sleep"}
+        and ast.unparse(call.args[0]) != "0"
+    )
+
+
+# What a class may be a kind of: values, closed sets, seams, errors, and what libraries ask for.
+BASES = re.compile(
+    r"(.*\.)?(Protocol|Generic|NamedTuple|TypedDict|(Str|Int)?(Enum|Flag)|BaseModel|BaseSettings"
+    r"|.*(Error|Exception|Servicer|Interceptor|Handler|Formatter)|TyperGroup)"
+)
+
+
+def test_classes_inherit_only_from_errors_and_protocols() -> None:
+    report(
+        module.offence(base, f"{node.name} is a {ast.unparse(base)}")
+        for module in modules()
+        if module.is_source
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.ClassDef)
+        for base in node.bases
+        if not BASES.fullmatch(ast.unparse(base).partition("[")[0])
+    )
+
+
+def test_no_file_names_a_place_on_some_machine() -> None:
+    place = re.compile(r"(?<![\w.~-])/(home|Users|root|work|opt/wheels)/\w")
+    report(
+        Offence(path, number, line.strip())
+        for path in text_files()
+        for number, line in enumerate((ROOT / path).read_text("utf-8").splitlines(), start=1)
+        if place.search(line)
+    )
+
+
+def test_the_lock_takes_every_package_from_one_public_registry() -> None:
+    lock = tomllib.loads((ROOT / "uv.lock").read_text("utf-8"))
+    sources = (package["source"] for package in lock["package"])
+    registries = {source["registry"] for source in sources if "registry" in source}
+    assert len(registries) == 1, registries
+    place = urlsplit(registries.pop())
+    assert place.scheme == "https"
+    assert not place.username, "the lock holds a credential"
+    assert not place.port, "the lock names a mirror"
+
+
+def test_generated_code_is_fresh() -> None:
+    command = [sys.executable, "tools/generate_protos.py", "--check"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_every_member_is_known_to_every_tool() -> None:
+    tool = pyproject()["tool"]
+    folders = [path for each in tool["uv"]["workspace"]["members"] for path in ROOT.glob(each)]
+    sources = [f"{folder.relative_to(ROOT).as_posix()}/src" for folder in folders]
+    imported = sorted(path.name for source in sources for path in (ROOT / source).glob("*"))
+    assert sorted(tool["mypy"]["mypy_path"]) == sorted(sources)
+    assert tool["ruff"]["lint"]["isort"]["known-first-party"] == imported
+    assert tool["importlinter"]["root_packages"] == imported
+
+
+def test_helpers_of_tests_have_names_of_their_own() -> None:
+    """All tests folders are on the path together: see `pythonpath` in pyproject.toml."""
+    helpers = Counter(
+        path.split("tests/", 1)[1]
+        for path in (module.path for module in modules() if module.is_test)
+        if not Path(path).name.startswith(("test_", "conftest."))
+    )
+    assert [name for name, count in helpers.items() if count > 1] == []
+
+
+def report(offences: Iterable[Offence]) -> None:
+    """Fail if there are any, naming each."""
+    found = sorted(set(offences))
+    if found:
+        pytest.fail("\n".join(map(str, found)), pytrace=False)
+
+
+def outside(patterns: Iterable[str]) -> Iterator[Module]:
+    """Yield the modules to which no pattern is an exception."""
+    excepted = tuple(patterns)
+    for module in modules():
+        if not any(fnmatchcase(module.path, pattern) for pattern in excepted):
+            yield module
