@@ -1,16 +1,18 @@
 # Everything a developer or a machine runs here. `make` alone lists it.
 # Needs Python >= 3.11, make and git; the rest, uv included, comes into .venv.
 
-PYTHON     ?= python3
-UV_VERSION := 0.13.8
-BIN        := .venv/bin
-MEMBERS    := $(wildcard protos/pyproject.toml libs/*/pyproject.toml services/*/pyproject.toml \
-                sdk/pyproject.toml cli/pyproject.toml)
-TESTS      := $(wildcard tests libs/*/tests services/*/tests sdk/tests cli/tests)
-RELEASED   := protos/released.binpb
-SYNCED     := .venv/.synced
+PYTHON      ?= python3
+UV_VERSION  := 0.13.8
+BIN         := .venv/bin
+MEMBERS     := $(wildcard protos/pyproject.toml libs/*/pyproject.toml services/*/pyproject.toml \
+                 sdk/pyproject.toml cli/pyproject.toml)
+TESTS       := $(wildcard tests libs/*/tests services/*/tests sdk/tests cli/tests)
+DESCRIPTORS := protos/src/semel/descriptors.binpb
+RELEASED    := protos/released.binpb
+JOURNALS    := $(patsubst protos/%,--path %,$(wildcard protos/semel/*/journal))
+SYNCED      := .venv/.synced
 
-# uv must take the .venv that is here, whatever environment the caller has active, and never bring a Python.
+# uv must take the .venv that is here, whatever environment the caller has active, and bring no Python.
 export UV_PROJECT_ENVIRONMENT := $(CURDIR)/.venv
 export UV_PYTHON_DOWNLOADS := never
 unexport VIRTUAL_ENV
@@ -29,6 +31,7 @@ test: $(SYNCED) ## all set-up, then all tests
 	$(BIN)/pytest
 
 check: $(SYNCED) ## format, lint, types, dependency contracts, protos (lint, compatibility, fresh)
+	$(BIN)/uv lock --quiet --check --offline
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy
@@ -36,10 +39,9 @@ check: $(SYNCED) ## format, lint, types, dependency contracts, protos (lint, com
 	set -e; for folder in $(TESTS); do MYPYPATH=$$folder $(BIN)/mypy $$folder; done
 	$(BIN)/lint-imports
 	$(BIN)/buf lint
-	$(BIN)/buf breaking --against $(RELEASED)
-	$(BIN)/buf breaking --config buf.journal.yaml --against $(RELEASED) \
-		$(addprefix --path ,$(wildcard protos/semel/*/journal))
 	$(BIN)/python tools/generate_protos.py --check
+	$(BIN)/buf breaking --against $(RELEASED)
+	$(BIN)/buf breaking $(DESCRIPTORS) --config buf.journal.yaml --against $(RELEASED) $(JOURNALS)
 
 format: $(SYNCED) ## format the code, and repair what the linter can repair
 	$(BIN)/ruff format
@@ -49,7 +51,7 @@ protos: $(SYNCED) ## generate the code and the descriptor set from protos/semel
 	$(BIN)/python tools/generate_protos.py
 
 release-protos: protos ## with a release: what is declared now becomes what later changes must not break
-	cp protos/src/semel/descriptors.binpb $(RELEASED)
+	cp $(DESCRIPTORS) $(RELEASED)
 
 bench: $(SYNCED) ## measure speed and memory; prints medians, and the machine they were taken on
 	$(BIN)/python -m bench
