@@ -10,6 +10,7 @@ TESTS       := $(wildcard tests libs/*/tests services/*/tests sdk/tests cli/test
 DESCRIPTORS := protos/src/semel/descriptors.binpb
 RELEASED    := protos/released.binpb
 JOURNALS    := $(patsubst protos/%,--path %,$(wildcard protos/semel/*/journal))
+PURE        := */machine.py,*/machine/*,*/records.py,*/accumulator.py,*/transaction_manager.py
 SYNCED      := .venv/.synced
 
 # uv must take the .venv that is here, whatever environment the caller has active, and bring no Python.
@@ -18,7 +19,7 @@ export UV_PYTHON_DOWNLOADS := never
 unexport VIRTUAL_ENV
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format protos release-protos bench dist clean
+.PHONY: help demo test coverage check format protos release-protos bench dist clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | \
@@ -29,6 +30,10 @@ demo: $(SYNCED) ## all set-up, then the main job: 49,574 real order lines, proce
 
 test: $(SYNCED) ## all set-up, then all tests
 	$(BIN)/pytest
+
+coverage: $(SYNCED) ## all tests with branch coverage: pure modules must reach 100 %
+	$(BIN)/pytest --cov --cov-report=
+	$(BIN)/coverage report --include=$(PURE) --fail-under=100
 
 check: $(SYNCED) ## format, lint, types, dependency contracts, protos (lint, compatibility, fresh)
 	$(BIN)/uv lock --quiet --check --offline
