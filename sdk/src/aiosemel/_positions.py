@@ -1,0 +1,382 @@
+"""Where a consumer is in each partition that it holds, and what it has fetched ahead.
+
+Theory of operation. A partition has two places in its log: the *position*, which is the offset of
+the next record that the user gets, and the *fetch offset*, which is where to read next; between the
+two lies what was fetched ahead. A partition without a position first gets one: from the group's
+committed offset (``AWAITING_COMMITTED``), else from the log's start or end (``AWAITING_RESET``).
+
+Everything that is on its way for a partition carries the generation that the partition had when it
+was asked for. A new assignment, a seek or a reset gives it a new generation and throws away what
+was fetched ahead: no answer to an older question ever moves a position.
+
+A fetched chunk ends at the ``next_offset`` that the broker answered. The position moves there when
+the chunk has been used up, and so crosses the offsets of markers and of aborted records. A fault,
+such as an offset that the log does not hold, stands in line behind the chunks before it, so that a
+user gets every record that was read before it hears of the fault.
+
+How a chunk becomes records is not known here: it is opened when its first record is wanted, by a
+function that is given.
+"""
+
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from itertools import count
+from typing import Generic, NamedTuple, TypeVar
+
+from aiosemel.consumer_records import ColumnBatch
+from aiosemel.offsets import TopicPartition
+from semel_common.errors import OffsetOutOfRangeError, SemelError
+
+B = TypeVar("B")
+
+
+class NoOffsetForPartitionError(OffsetOutOfRangeError):
+    """The group has committed no offset for a partition, and the policy names no other start."""
+
+
+class OffsetReset(StrEnum):
+    """Where to start when there is no offset to go on from; Kafka's names."""
+
+    EARLIEST = "earliest"
+    LATEST = "latest"
+    NONE = "none"
+
+
+class PositionState(StrEnum):
+    """What a partition waits for."""
+
+    AWAITING_COMMITTED = "AWAITING_COMMITTED"
+    AWAITING_RESET = "AWAITING_RESET"
+    FETCHING = "FETCHING"
+
+
+class Ticket(NamedTuple):
+    """A partition at one generation: what a question was asked for."""
+
+    topic_partition: TopicPartition
+    generation: int
+
+
+class PositionQuestion(NamedTuple):
+    """A partition that needs a position."""
+
+    ticket: Ticket
+    topic_id: str
+    reset: OffsetReset
+
+
+class FetchPosition(NamedTuple):
+    """Where to read next in a partition."""
+
+    ticket: Ticket
+    topic_id: str
+    offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chunk(Generic[B]):
+    """One batch as it was fetched, or none: no records are there up to ``next_offset``."""
+
+    batch: B | None
+    size_bytes: int
+    next_offset: int
+
+
+@dataclass(slots=True, kw_only=True)
+class _Partition(Generic[B]):
+    topic_id: str
+    generation: int
+    state: PositionState = PositionState.AWAITING_COMMITTED
+    reset: OffsetReset
+    position: int | None = None
+    fetch_offset: int = 0
+    chunks: deque[Chunk[B]] = field(default_factory=deque)
+    buffered_bytes: int = 0
+    opened: ColumnBatch | None = None
+    """The records of the first chunk, once it was opened."""
+    used: int = 0
+    """How many of them the user has."""
+    fault: SemelError | None = None
+    asked: bool = False
+    """Whether a question of this generation is on its way."""
+
+    @property
+    def waits(self) -> bool:
+        """Whether there is something to ask for this partition."""
+        return not self.asked and self.fault is None
+
+    def restart(self, generation: int, state: PositionState) -> None:
+        """Throw away everything that is known, or on its way."""
+        self.generation = generation
+        self.state = state
+        self.position = self.opened = self.fault = None
+        self.chunks.clear()
+        self.buffered_bytes = self.used = 0
+        self.asked = False
+
+    def start_at(self, offset: int) -> None:
+        """Read from an offset on."""
+        self.state = PositionState.FETCHING
+        self.position = self.fetch_offset = offset
+
+    def append(self, chunk: Chunk[B]) -> None:
+        """Take what was fetched at the fetch offset."""
+        self.chunks.append(chunk)
+        self.buffered_bytes += chunk.size_bytes
+        self.fetch_offset = max(self.fetch_offset, chunk.next_offset)
+        self.cross_gaps()
+
+    def use_up(self) -> None:
+        """Be done with the first chunk."""
+        chunk = self.chunks.popleft()
+        self.buffered_bytes -= chunk.size_bytes
+        self.opened, self.used = None, 0
+        self.position = max(self.position or 0, chunk.next_offset)
+        self.cross_gaps()
+
+    def cross_gaps(self) -> None:
+        """Move the position past chunks that hold no records."""
+        while self.chunks and self.chunks[0].batch is None:
+            self.position = max(self.position or 0, self.chunks.popleft().next_offset)
+
+
+class Positions(Generic[B]):
+    """All partitions that a consumer holds."""
+
+    def __init__(
+        self,
+        open_batch: Callable[[TopicPartition, B], ColumnBatch],
+        *,
+        policy: OffsetReset,
+        prefetch_max_bytes: int,
+        partition_max_bytes: int,
+    ) -> None:
+        """Hold none yet.
+
+        ``open_batch`` may raise a SemelError. About ``prefetch_max_bytes`` are fetched ahead at
+        most, and of one partition about twice ``partition_max_bytes``.
+        """
+        self._open_batch = open_batch
+        self._policy = policy
+        self._prefetch_max_bytes = prefetch_max_bytes
+        self._partition_max_bytes = partition_max_bytes
+        self._partitions: dict[TopicPartition, _Partition[B]] = {}
+        self._generations = count(1)
+
+    # -- what is held ----------------------------------------------------------------------------
+
+    def __contains__(self, topic_partition: object) -> bool:
+        return topic_partition in self._partitions
+
+    def held(self) -> frozenset[TopicPartition]:
+        """Return the partitions that are held."""
+        return frozenset(self._partitions)
+
+    def assign(self, topic_partition: TopicPartition, topic_id: str) -> None:
+        """Hold one more; its position is to be found."""
+        assert topic_partition not in self._partitions, f"{topic_partition} is held already"
+        self._partitions[topic_partition] = _Partition(
+            topic_id=topic_id, generation=next(self._generations), reset=self._policy
+        )
+
+    def unassign(self, topic_partition: TopicPartition) -> None:
+        """Hold one less; what was fetched ahead is thrown away."""
+        self._partitions.pop(topic_partition, None)
+
+    def seek(self, topic_partition: TopicPartition, offset: int) -> None:
+        """Go on at an offset, wherever the partition was."""
+        partition = self._partitions[topic_partition]
+        partition.restart(next(self._generations), PositionState.FETCHING)
+        partition.start_at(offset)
+
+    def seek_to(self, topic_partition: TopicPartition, reset: OffsetReset) -> None:
+        """Go on at the log's start or end; the position is known once it was asked for."""
+        partition = self._partitions[topic_partition]
+        partition.restart(next(self._generations), PositionState.AWAITING_RESET)
+        partition.reset = reset
+
+    def seek_to_committed(self, topic_partition: TopicPartition) -> None:
+        """Go on as if newly assigned."""
+        partition = self._partitions[topic_partition]
+        partition.restart(next(self._generations), PositionState.AWAITING_COMMITTED)
+
+    def position(self, topic_partition: TopicPartition) -> int | None:
+        """Return the offset of the next record for the user, or None: not known yet."""
+        return self._partitions[topic_partition].position
+
+    def positions(self) -> dict[TopicPartition, int]:
+        """Return all positions that are known."""
+        return {
+            topic_partition: partition.position
+            for topic_partition, partition in self._partitions.items()
+            if partition.position is not None
+        }
+
+    # -- what there is to ask --------------------------------------------------------------------
+
+    def awaiting(self, state: PositionState) -> list[PositionQuestion]:
+        """Return what to ask for partitions in a state, unless it is asked already."""
+        return [
+            PositionQuestion(
+                Ticket(topic_partition, partition.generation), partition.topic_id, partition.reset
+            )
+            for topic_partition, partition in self._partitions.items()
+            if partition.state is state and partition.waits
+        ]
+
+    def fetchable(self) -> list[FetchPosition]:
+        """Return where to read next in partitions that have room, unless it is asked already."""
+        room = self.partition_max_bytes
+        return [
+            FetchPosition(
+                Ticket(topic_partition, partition.generation),
+                partition.topic_id,
+                partition.fetch_offset,
+            )
+            for topic_partition, partition in self._partitions.items()
+            if partition.state is PositionState.FETCHING
+            and partition.waits
+            and partition.buffered_bytes < room
+        ]
+
+    @property
+    def partition_max_bytes(self) -> int:
+        """How much to fetch of a partition at once, so that all together keep the bound."""
+        share = self._prefetch_max_bytes // (2 * max(1, len(self._partitions)))
+        return max(1, min(self._partition_max_bytes, share))
+
+    def is_current(self, ticket: Ticket) -> bool:
+        """Whether a question is still of interest."""
+        return self._current(ticket) is not None
+
+    def asked(self, tickets: Iterable[Ticket]) -> None:
+        """Note that questions are on their way."""
+        for ticket in tickets:
+            partition = self._current(ticket)
+            if partition is not None:
+                partition.asked = True
+
+    def given_up(self, tickets: Iterable[Ticket]) -> None:
+        """Note that questions are not on their way any more, whatever became of them."""
+        for ticket in tickets:
+            partition = self._current(ticket)
+            if partition is not None:
+                partition.asked = False
+
+    # -- what was answered: ignored for tickets that are not current -----------------------------
+
+    def committed(self, ticket: Ticket, offset: int | None) -> None:
+        """Start at the group's committed offset; if there is none, as the policy says."""
+        partition = self._current(ticket)
+        if partition is None:
+            return
+        if offset is not None:
+            partition.start_at(offset)
+        elif self._policy is not OffsetReset.NONE:
+            partition.state, partition.reset = PositionState.AWAITING_RESET, self._policy
+        else:
+            partition.fault = NoOffsetForPartitionError(
+                f"no offset is committed for {ticket.topic_partition}, auto_offset_reset is none",
+                topic=ticket.topic_partition.topic,
+                partition=ticket.topic_partition.partition,
+            )
+
+    def found(self, ticket: Ticket, offset: int) -> None:
+        """Start at the offset that was found for a reset."""
+        partition = self._current(ticket)
+        if partition is not None:
+            partition.start_at(offset)
+
+    def fetched(self, ticket: Ticket, chunks: Iterable[Chunk[B]], next_offset: int) -> None:
+        """Take what was fetched, and read on at ``next_offset``."""
+        partition = self._current(ticket)
+        if partition is None:
+            return
+        for chunk in chunks:
+            partition.append(chunk)
+        if next_offset > partition.fetch_offset:
+            partition.append(Chunk(batch=None, size_bytes=0, next_offset=next_offset))
+
+    def failed(self, ticket: Ticket, error: SemelError) -> None:
+        """Stop asking for a partition until its user has heard of an error."""
+        partition = self._current(ticket)
+        if partition is not None:
+            partition.fault = error
+
+    # -- what the user gets ----------------------------------------------------------------------
+
+    @property
+    def ready(self) -> bool:
+        """Whether ``take`` has anything to give, or to raise."""
+        return any(each.chunks or each.fault for each in self._partitions.values())
+
+    def take(self, max_records: int) -> list[ColumnBatch]:
+        """Return records that were fetched, and move the positions past them.
+
+        The partitions take turns in being first. Raises what is wrong with a partition, once, when
+        nothing else is there to return; an offset out of range is put right as the policy says.
+        """
+        taken: list[ColumnBatch] = []
+        for topic_partition in list(self._partitions):
+            before = len(taken)
+            while max_records > 0 and (batch := self._take_from(topic_partition, max_records)):
+                taken.append(batch)
+                max_records -= len(batch)
+            if len(taken) > before:
+                self._partitions[topic_partition] = self._partitions.pop(topic_partition)
+        if not taken:
+            self._face_faults()
+        return taken
+
+    def _take_from(self, topic_partition: TopicPartition, limit: int) -> ColumnBatch | None:
+        partition = self._partitions[topic_partition]
+        opened = self._opened(topic_partition, partition)
+        if opened is None:
+            return None
+        start, partition.used = partition.used, min(partition.used + limit, len(opened))
+        taken = opened.slice(start, partition.used)
+        if partition.used == len(opened):
+            partition.use_up()
+        else:
+            partition.position = taken.offsets[-1] + 1
+        return taken
+
+    def _opened(
+        self, topic_partition: TopicPartition, partition: _Partition[B]
+    ) -> ColumnBatch | None:
+        """Return the records of the first chunk that has any from the position on."""
+        while partition.opened is None and partition.chunks:
+            batch = partition.chunks[0].batch
+            assert batch is not None, "gaps are crossed when they come first"
+            position = partition.position or 0
+            try:
+                whole = self._open_batch(topic_partition, batch)
+            except SemelError as error:
+                partition.restart(next(self._generations), PositionState.FETCHING)
+                partition.start_at(position)
+                partition.fault = error
+                return None
+            start = bisect_left(whole.offsets, position)
+            if start == len(whole):
+                partition.use_up()
+            else:
+                partition.opened, partition.used = whole, start
+        return partition.opened
+
+    def _face_faults(self) -> None:
+        for topic_partition, partition in self._partitions.items():
+            fault = partition.fault
+            if fault is None or partition.chunks:
+                continue
+            if isinstance(fault, OffsetOutOfRangeError) and self._policy is not OffsetReset.NONE:
+                self.seek_to(topic_partition, self._policy)
+                continue
+            partition.fault = None
+            raise fault
+
+    def _current(self, ticket: Ticket) -> _Partition[B] | None:
+        partition = self._partitions.get(ticket.topic_partition)
+        return partition if partition and partition.generation == ticket.generation else None

@@ -1,0 +1,33 @@
+"""Partitions, offsets and group memberships, as users of producer and consumer name them."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+
+class TopicPartition(NamedTuple):
+    """A partition, by the name of its topic."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+class OffsetAndMetadata(NamedTuple):
+    """An offset to commit."""
+
+    offset: int
+    """Of the next record to read."""
+    metadata: str = ""
+    """Anything of the user's, at most 4096 bytes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerGroupMetadata:
+    """Who commits offsets: what fences a member that has lost its partitions (KIP-447)."""
+
+    group_id: str
+    member_id: str = ""
+    """Empty: no member. Such commits are taken only while the group has no members."""
+    member_epoch: int = -1
