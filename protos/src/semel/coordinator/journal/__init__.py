@@ -1,0 +1,1 @@
+"""Generated from protos/semel/coordinator/journal, where each message is explained."""

@@ -1,0 +1,1 @@
+"""Generated from protos/semel/coordinator/journal/v1, where each message is explained."""

@@ -1,0 +1,17 @@
+"""Limits of the cluster's metadata."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControllerLimits:
+    """What a cluster may hold, and what a topic gets if nothing is said."""
+
+    num_partitions: int = 1
+    """Partitions of a topic whose creator named no number."""
+    topic_partitions_max: int = 10_000
+    """Partitions of one topic, at most."""
+    partitions_max: int = 100_000
+    """Partitions of all topics together, at most."""
+    topics_max: int = 10_000
+    """Topics, at most."""

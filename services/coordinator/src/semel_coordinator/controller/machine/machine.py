@@ -1,0 +1,126 @@
+"""The controller's machine.
+
+Theory of operation. A cluster is made once, at the first start of coordinator 0, and its layout is
+fixed from then on. Instances register at every start, and again from time to time; topics come and
+go. Each change that others can see raises the version by one, and gives a new image, which every
+other instance copies. An image never goes away from under a reader: it is immutable.
+"""
+
+from collections.abc import Callable, Iterable
+
+from semel_common.errors import InvalidConfigError
+from semel_coordinator.controller.machine.limits import ControllerLimits
+from semel_coordinator.controller.machine.registration import Registration, registered
+from semel_coordinator.controller.machine.state import ControllerState, InstanceKey
+from semel_coordinator.controller.machine.topics import NewTopic, created, identified, named
+from semel_coordinator.controller.records import (
+    ClusterRecord,
+    ControllerRecord,
+    TopicDeletedRecord,
+    TopicRecord,
+)
+from semel_runtime.cluster.image import ClusterImage, Layout, Topic
+from semel_runtime.machine import Result
+
+
+class ControllerMachine:
+    """Decides on the cluster, its instances and its topics."""
+
+    def __init__(self, limits: ControllerLimits) -> None:
+        """Start without a cluster."""
+        self._limits = limits
+        self._state = ControllerState()
+
+    def replay(self, offset: int, record: ControllerRecord) -> None:
+        """Apply one record."""
+        self._state.replay(offset, record)
+
+    def snapshot(self) -> Iterable[tuple[int, ControllerRecord]]:
+        """Return records that make the same state."""
+        return self._state.snapshot()
+
+    # -- questions -----------------------------------------------------------------------------
+
+    @property
+    def has_cluster(self) -> bool:
+        """Whether the cluster was made here: whether this is the controller's journal."""
+        return self._state.cluster is not None
+
+    def image(self) -> ClusterImage:
+        """Return the metadata; the same object until something changes."""
+        return self._state.image()
+
+    def claim_epoch_of(self, key: InstanceKey) -> int:
+        """Return the last claim epoch that an instance registered; 0 if it never did."""
+        known = self._state.instances.get(key)
+        return 0 if known is None else known.claim_epoch
+
+    # -- changes -------------------------------------------------------------------------------
+
+    def create_cluster(
+        self, cluster_id: str, layout: Layout
+    ) -> Result[ClusterRecord, ControllerRecord]:
+        """Make the cluster at the first start; later, check that the layout is the same.
+
+        ``cluster_id`` counts at the first start only. Raises InvalidConfigError naming the setting
+        that differs.
+        """
+        cluster = self._state.cluster
+        if cluster is None:
+            made = ClusterRecord(
+                version=self._state.version + 1, cluster_id=cluster_id, layout=layout
+            )
+            return Result(made, (made,))
+        _check_same_layout(layout, cluster.layout)
+        return Result(cluster)
+
+    def register_instance(
+        self, registration: Registration, *, is_live: Callable[[InstanceKey], bool]
+    ) -> Result[ClusterRecord, ControllerRecord]:
+        """Note where an instance is; idempotent for one process.
+
+        ``is_live`` tells who registered lately. Errors: see ``registration.registered``.
+        """
+        records = registered(self._state, registration, is_live)
+        return Result(self._state.made_cluster(), records)
+
+    def create_topic(
+        self, new: NewTopic, *, validate_only: bool = False
+    ) -> Result[Topic, ControllerRecord]:
+        """Create a topic, or only say what it would be. Errors: see ``topics.created``."""
+        topic = created(self._state, self._limits, new)
+        if validate_only:
+            return Result(topic)
+        return Result(topic, (TopicRecord(version=self._state.version + 1, topic=topic),))
+
+    def delete_topic_by_name(self, name: str) -> Result[Topic, ControllerRecord]:
+        """Delete a topic. Raises UnknownTopicOrPartitionError."""
+        return self._delete(named(self._state, name))
+
+    def delete_topic_by_id(self, topic_id: str) -> Result[Topic, ControllerRecord]:
+        """Delete a topic. Raises UnknownTopicIdError."""
+        return self._delete(identified(self._state, topic_id))
+
+    def _delete(self, topic: Topic) -> Result[Topic, ControllerRecord]:
+        version = self._state.version + 1
+        return Result(topic, (TopicDeletedRecord(version=version, topic_id=topic.topic_id),))
+
+
+def _check_same_layout(given: Layout, fixed: Layout) -> None:
+    """Raise InvalidConfigError, in the words of the settings, which are Kafka's."""
+    for option, now, before in (
+        (
+            "transaction_state_log_num_partitions",
+            given.transaction_log_partitions,
+            fixed.transaction_log_partitions,
+        ),
+        ("coordinators", given.coordinators, fixed.coordinators),
+        ("offsets_topic_num_partitions", given.group_partitions, fixed.group_partitions),
+        ("group_coordinators", given.group_coordinators, fixed.group_coordinators),
+    ):
+        if now != before:
+            raise InvalidConfigError(
+                f"{option} is {now}, but the cluster was made with {before}, which is fixed from"
+                f" then on: set it to {before}",
+                option=option,
+            )

@@ -1,0 +1,153 @@
+"""Deciding whether an instance may register, and what becomes of others at its addresses.
+
+Two things are watched over:
+
+* Claim epochs. An instance's journal raises its claim epoch at every start, so the next process of
+  an instance has a higher one. One that is not higher comes from a volume that was restored from an
+  old backup, or from a copy of a volume: it is refused before it can do harm.
+* Addresses. Of two instances of one role at one address, either the older was moved away and its
+  address given to the other, or the configuration is wrong. While the one that is known there
+  lives, the other has to wait; else it loses the address, and is nowhere until it registers again.
+  Instances of different roles may share an address: a proxy tells them apart by the service.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from semel_common.errors import (
+    CoordinatorNotAvailableError,
+    InconsistentClusterIdError,
+    InvalidRequestError,
+    StaleClaimEpochError,
+)
+from semel_coordinator.controller.machine.state import (
+    ControllerState,
+    InstanceKey,
+    addresses_of,
+    key_of,
+)
+from semel_coordinator.controller.records import InstanceRecord
+from semel_runtime.cluster.image import Instance, Layout, ServiceRole
+
+BROKER_ID_MAX = 9_999
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Registration:
+    """What an instance says of itself."""
+
+    instance: Instance
+    cluster_id: str
+    """Empty: it belongs to no cluster yet."""
+    claim_epoch: int
+    claim_token: str
+
+    @property
+    def key(self) -> InstanceKey:
+        """Who registers."""
+        return key_of(self.instance)
+
+
+def registered(
+    state: ControllerState, registration: Registration, is_live: Callable[[InstanceKey], bool]
+) -> list[InstanceRecord]:
+    """Return the records of a registration: none if nothing is new.
+
+    Raises InconsistentClusterIdError, InvalidRequestError (there is no such instance),
+    StaleClaimEpochError, and CoordinatorNotAvailableError while another instance lives at the same
+    address.
+    """
+    cluster = state.made_cluster()
+    _check_cluster_id(registration, cluster.cluster_id)
+    _check_range(registration.key, cluster.layout)
+    _check_claim(registration, state.instances.get(registration.key))
+    moved = [_without(state, key, registration) for key in _others(state, registration, is_live)]
+    news = [replace(each, version=state.version + i) for i, each in enumerate(moved, start=1)]
+    own = _own_record(state, registration, version=state.version + len(news))
+    return news if own is None else [*news, own]
+
+
+def _check_cluster_id(registration: Registration, cluster_id: str) -> None:
+    if registration.cluster_id not in {"", cluster_id}:
+        raise InconsistentClusterIdError(
+            f"{registration.key} belongs to cluster {registration.cluster_id}, not to {cluster_id}:"
+            " give it its own data folder, or the address of its own controller",
+            cluster_id=cluster_id,
+        )
+
+
+def _check_range(key: InstanceKey, layout: Layout) -> None:
+    maximum = {
+        ServiceRole.COORDINATOR: layout.coordinators - 1,
+        ServiceRole.GROUP_COORDINATOR: layout.group_coordinators - 1,
+        ServiceRole.BROKER: BROKER_ID_MAX,
+    }[key.role]
+    if not 0 <= key.instance_id <= maximum:
+        raise InvalidRequestError(
+            f"there can be no {key}: in this cluster the number is 0 to {maximum}",
+            field="instance_id",
+        )
+
+
+def _check_claim(registration: Registration, known: InstanceRecord | None) -> None:
+    """Raise unless the claim is new, or the same process repeats its last one."""
+    if known is None or registration.claim_epoch > known.claim_epoch:
+        return
+    if registration.claim_epoch < known.claim_epoch:
+        raise StaleClaimEpochError(
+            f"{registration.key} comes with claim epoch {registration.claim_epoch}, but has been"
+            f" here with {known.claim_epoch}: its volume was restored from an old backup, or is a"
+            " copy; stop it and see `semel recover`",
+            claim_epoch=known.claim_epoch,
+        )
+    if registration.claim_token != known.claim_token:
+        raise StaleClaimEpochError(
+            f"another process has registered as {registration.key} with the same claim epoch"
+            f" {known.claim_epoch}: one of the two works on a copy of the volume; stop it and see"
+            " `semel recover`",
+            claim_epoch=known.claim_epoch,
+        )
+
+
+def _others(
+    state: ControllerState, registration: Registration, is_live: Callable[[InstanceKey], bool]
+) -> list[InstanceKey]:
+    """Return the instances that were at these addresses and are so no longer."""
+    found: dict[InstanceKey, None] = {}
+    for address in addresses_of(registration.instance):
+        holder = state.holders.get(address, registration.key)
+        if holder == registration.key:
+            continue
+        if is_live(holder):
+            raise CoordinatorNotAvailableError(
+                f"{registration.key} says that it is at {address.host_and_port}, where {holder}"
+                " registered a moment ago: every instance needs an address of its own",
+                address=address.host_and_port,
+            )
+        found[holder] = None
+    return list(found)
+
+
+def _without(
+    state: ControllerState, key: InstanceKey, registration: Registration
+) -> InstanceRecord:
+    """Return an instance's record without the addresses that are another's now."""
+    record = state.instances[key]
+    taken = {address.host_and_port for address in addresses_of(registration.instance)}
+    left = tuple(each for each in record.instance.listeners if each.address not in taken)
+    return replace(record, instance=replace(record.instance, listeners=left))
+
+
+def _own_record(
+    state: ControllerState, registration: Registration, *, version: int
+) -> InstanceRecord | None:
+    known = state.instances.get(registration.key)
+    same_place = known is not None and known.instance == registration.instance
+    if known is not None and same_place and known.claim_epoch == registration.claim_epoch:
+        return None
+    return InstanceRecord(
+        version=version if same_place else version + 1,
+        instance=registration.instance,
+        claim_epoch=registration.claim_epoch,
+        claim_token=registration.claim_token,
+    )

@@ -1,0 +1,145 @@
+"""What the controller knows: records in, indexes and the image out. Nothing else changes it."""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import NamedTuple, assert_never
+
+from semel_coordinator.controller.machine.names import collision_key
+from semel_coordinator.controller.records import (
+    ClusterRecord,
+    ControllerRecord,
+    InstanceRecord,
+    TopicDeletedRecord,
+    TopicRecord,
+)
+from semel_runtime.cluster.image import ClusterImage, Instance, ServiceRole, Topic
+
+
+class InstanceKey(NamedTuple):
+    """Names an instance."""
+
+    role: ServiceRole
+    instance_id: int
+
+    def __str__(self) -> str:
+        """Name it for people: ``group coordinator 1``."""
+        return f"{self.role.name.lower().replace('_', ' ')} {self.instance_id}"
+
+
+class Address(NamedTuple):
+    """Where an instance is reached. Instances of other roles may share it, behind one proxy."""
+
+    role: ServiceRole
+    host_and_port: str
+
+
+class ControllerState:
+    """The cluster, its instances and its topics."""
+
+    def __init__(self) -> None:
+        """Start with nothing."""
+        self.version = 0
+        """Of the metadata: how many changes others could see."""
+        self.cluster: ClusterRecord | None = None
+        self.instances: dict[InstanceKey, InstanceRecord] = {}
+        self.holders: dict[Address, InstanceKey] = {}
+        """Who is reached at an address."""
+        self.topics: dict[str, TopicRecord] = {}
+        """By topic id."""
+        self.topic_ids: dict[str, str] = {}
+        """By name."""
+        self.names: dict[str, str] = {}
+        """By collision key."""
+        self.led: Counter[int] = Counter()
+        """How many partitions each broker leads."""
+        self._offsets: dict[str | InstanceKey, int] = {}
+        self._cluster_offset = 0
+        self._image: ClusterImage | None = None
+
+    @property
+    def partition_count(self) -> int:
+        """Partitions of all topics."""
+        return self.led.total()
+
+    def made_cluster(self) -> ClusterRecord:
+        """Return the cluster, which is made before anything else is asked."""
+        assert self.cluster is not None, "the cluster is made first"
+        return self.cluster
+
+    def image(self) -> ClusterImage:
+        """Return what everybody may know; the same object until something changes."""
+        if self._image is None:
+            cluster = self.made_cluster()
+            self._image = ClusterImage(
+                cluster_id=cluster.cluster_id,
+                version=self.version,
+                layout=cluster.layout,
+                instances=tuple(self.instances[key].instance for key in sorted(self.instances)),
+                topics=tuple(self._topic(name) for name in sorted(self.topic_ids)),
+            )
+        return self._image
+
+    def replay(self, offset: int, record: ControllerRecord) -> None:
+        """Apply one record."""
+        self._image = None
+        self.version = record.version
+        match record:
+            case ClusterRecord():
+                self.cluster, self._cluster_offset = record, offset
+            case InstanceRecord():
+                self._put_instance(offset, record)
+            case TopicRecord():
+                self._put_topic(offset, record)
+            case TopicDeletedRecord():
+                self._remove_topic(record.topic_id)
+            case _:
+                assert_never(record)
+
+    def snapshot(self) -> Iterable[tuple[int, ControllerRecord]]:
+        """Return every entity's last record; that of the cluster, with the version, comes last."""
+        entries: list[tuple[int, ControllerRecord]] = [
+            (self._offsets[key], instance) for key, instance in self.instances.items()
+        ]
+        entries += [(self._offsets[topic_id], topic) for topic_id, topic in self.topics.items()]
+        if self.cluster is not None:
+            entries.append((self._cluster_offset, replace(self.cluster, version=self.version)))
+        return entries
+
+    def _topic(self, name: str) -> Topic:
+        return self.topics[self.topic_ids[name]].topic
+
+    def _put_instance(self, offset: int, record: InstanceRecord) -> None:
+        key = key_of(record.instance)
+        known = self.instances.get(key)
+        for address in () if known is None else addresses_of(known.instance):
+            self.holders.pop(address, None)
+        for address in addresses_of(record.instance):
+            self.holders[address] = key
+        self.instances[key] = record
+        self._offsets[key] = offset
+
+    def _put_topic(self, offset: int, record: TopicRecord) -> None:
+        topic = record.topic
+        self.topics[topic.topic_id] = record
+        self.topic_ids[topic.name] = topic.topic_id
+        self.names[collision_key(topic.name)] = topic.name
+        self.led.update(leader.leader_id for leader in topic.partitions)
+        self._offsets[topic.topic_id] = offset
+
+    def _remove_topic(self, topic_id: str) -> None:
+        topic = self.topics.pop(topic_id).topic
+        del self.topic_ids[topic.name]
+        del self.names[collision_key(topic.name)]
+        self.led.subtract(leader.leader_id for leader in topic.partitions)
+        del self._offsets[topic_id]
+
+
+def key_of(instance: Instance) -> InstanceKey:
+    """Return an instance's key."""
+    return InstanceKey(instance.role, instance.instance_id)
+
+
+def addresses_of(instance: Instance) -> Iterable[Address]:
+    """Return where an instance is reached."""
+    return (Address(instance.role, listener.address) for listener in instance.listeners)

@@ -1,0 +1,95 @@
+"""Deciding on topics: their names, their number, and who leads their partitions."""
+
+from dataclasses import dataclass
+
+from semel_common.errors import (
+    BrokerNotAvailableError,
+    InvalidPartitionsError,
+    InvalidTopicError,
+    ThrottlingQuotaExceededError,
+    TopicAlreadyExistsError,
+    UnknownTopicIdError,
+    UnknownTopicOrPartitionError,
+)
+from semel_coordinator.controller.machine.limits import ControllerLimits
+from semel_coordinator.controller.machine.names import check_topic_name, collision_key
+from semel_coordinator.controller.machine.placement import spread
+from semel_coordinator.controller.machine.state import ControllerState
+from semel_runtime.cluster.image import ServiceRole, Topic
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewTopic:
+    """A topic to be created."""
+
+    name: str
+    topic_id: str
+    """Never given to a topic before."""
+    partition_count: int
+    """0: the cluster's default."""
+
+
+def created(state: ControllerState, limits: ControllerLimits, new: NewTopic) -> Topic:
+    """Return a new topic with its partitions spread over the brokers that ever registered.
+
+    Raises InvalidTopicError, TopicAlreadyExistsError, InvalidPartitionsError,
+    ThrottlingQuotaExceededError (past a limit of the cluster), and BrokerNotAvailableError as long
+    as no broker has registered.
+    """
+    assert new.topic_id not in state.topics, f"topic id {new.topic_id} was given twice"
+    _check_name(state, new.name)
+    partition_count = new.partition_count or limits.num_partitions
+    _check_partition_count(limits, new.name, partition_count)
+    _check_room(state, limits, new.name, partition_count)
+    brokers = sorted(key.instance_id for key in state.instances if key.role is ServiceRole.BROKER)
+    if not brokers:
+        raise BrokerNotAvailableError(f"no broker has registered that could lead {new.name!r}")
+    leaders = spread(partition_count, brokers=brokers, led=state.led, start=state.version)
+    return Topic(topic_id=new.topic_id, name=new.name, partitions=leaders)
+
+
+def named(state: ControllerState, name: str) -> Topic:
+    """Return a topic. Raises UnknownTopicOrPartitionError."""
+    if name not in state.topic_ids:
+        raise UnknownTopicOrPartitionError(f"no topic is named {name!r}")
+    return state.topics[state.topic_ids[name]].topic
+
+
+def identified(state: ControllerState, topic_id: str) -> Topic:
+    """Return a topic. Raises UnknownTopicIdError."""
+    if topic_id not in state.topics:
+        raise UnknownTopicIdError(f"no topic has the id {topic_id!r}")
+    return state.topics[topic_id].topic
+
+
+def _check_name(state: ControllerState, name: str) -> None:
+    check_topic_name(name)
+    other = state.names.get(collision_key(name))
+    if other == name:
+        raise TopicAlreadyExistsError(f"topic {name!r} exists already")
+    if other is not None:
+        raise InvalidTopicError(
+            f"topic {name!r} collides with {other!r}: '.' and '_' count as the same character"
+        )
+
+
+def _check_partition_count(limits: ControllerLimits, name: str, partition_count: int) -> None:
+    if not 1 <= partition_count <= limits.topic_partitions_max:
+        raise InvalidPartitionsError(
+            f"topic {name!r} cannot have {partition_count} partitions: "
+            f"must be 1 to {limits.topic_partitions_max}"
+        )
+
+
+def _check_room(
+    state: ControllerState, limits: ControllerLimits, name: str, partition_count: int
+) -> None:
+    if len(state.topics) >= limits.topics_max:
+        raise ThrottlingQuotaExceededError(
+            f"topic {name!r} is one too many: the cluster may have {limits.topics_max}"
+        )
+    if state.partition_count + partition_count > limits.partitions_max:
+        raise ThrottlingQuotaExceededError(
+            f"topic {name!r} with {partition_count} partitions is too much: the cluster has "
+            f"{state.partition_count} and may have {limits.partitions_max}"
+        )

@@ -1,0 +1,49 @@
+"""What the controller writes: each record is the whole new state of one thing.
+
+``version`` is the metadata's from this record on. It rises with every record but one: an instance
+that comes back as it was known, under a new claim, changes nothing that others see.
+"""
+
+from dataclasses import dataclass
+
+from semel_runtime.cluster.image import Instance, Layout, Topic
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterRecord:
+    """The cluster itself; a snapshot ends with it, so that no version is given twice."""
+
+    version: int
+    cluster_id: str
+    layout: Layout
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstanceRecord:
+    """An instance as it registered."""
+
+    version: int
+    instance: Instance
+    claim_epoch: int
+    """Of its journal."""
+    claim_token: str
+    """Random, of its process."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicRecord:
+    """A topic with the leaders of its partitions."""
+
+    version: int
+    topic: Topic
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicDeletedRecord:
+    """A topic is gone."""
+
+    version: int
+    topic_id: str
+
+
+ControllerRecord = ClusterRecord | InstanceRecord | TopicRecord | TopicDeletedRecord
