@@ -1,1 +1,1 @@
-"""What both sides of Semel's wire agree on: errors, ids, partitioner, record batches, connections."""
+"""What both sides of the wire agree on: errors, ids, partitioner, record batches, connections."""

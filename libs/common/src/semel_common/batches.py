@@ -10,7 +10,14 @@ from dataclasses import dataclass
 
 import google_crc32c
 
-from semel.common.v1.records_pb2 import Codec, ControlRecord, Header, RecordBatch, RecordHeaders, Records
+from semel.common.v1.records_pb2 import (
+    Codec,
+    ControlRecord,
+    Header,
+    RecordBatch,
+    RecordHeaders,
+    Records,
+)
 from semel_common.compression import compress, decompress
 from semel_common.errors import CorruptMessageError
 
@@ -71,9 +78,14 @@ def decode_records(batch: RecordBatch) -> Columns:
         ) from error
     count = batch.record_count
     deltas = records.timestamp_deltas_ms
-    if len(records.values) != count or (records.keys and len(records.keys) != count) or (deltas and len(deltas) != count):
+    if (
+        len(records.values) != count
+        or (records.keys and len(records.keys) != count)
+        or (deltas and len(deltas) != count)
+    ):
         raise CorruptMessageError(
-            f"batch at offset {batch.base_offset} says {count} records and holds {len(records.values)}"
+            f"batch at offset {batch.base_offset} says {count} records"
+            f" and holds {len(records.values)}"
         )
     base = records.base_timestamp_ms
     return Columns(
@@ -109,7 +121,12 @@ def seal(
 
 
 def control_batch(
-    *, producer_id: int, producer_epoch: int, committed: bool, coordinator_epoch: int, timestamp_ms: int
+    *,
+    producer_id: int,
+    producer_epoch: int,
+    committed: bool,
+    coordinator_epoch: int,
+    timestamp_ms: int,
 ) -> RecordBatch:
     """Make the batch of a marker; the broker gives it its offset."""
     record = ControlRecord(committed=committed, coordinator_epoch=coordinator_epoch)
@@ -138,14 +155,17 @@ def checksum(batch: RecordBatch) -> int:
         batch.codec,
         batch.max_timestamp_ms,
     )
-    return google_crc32c.extend(google_crc32c.value(header), batch.payload)
+    crc: int = google_crc32c.extend(google_crc32c.value(header), batch.payload)
+    return crc
 
 
 def check_crc(batch: RecordBatch) -> None:
     """Raise CorruptMessageError unless the CRC fits."""
     actual = checksum(batch)
     if actual != batch.crc32c:
-        raise CorruptMessageError(f"CRC-32C of the batch is {actual:#010x}, its header says {batch.crc32c:#010x}")
+        raise CorruptMessageError(
+            f"CRC-32C of the batch is {actual:#010x}, its header says {batch.crc32c:#010x}"
+        )
 
 
 def _absent(column: Sequence[bytes | None]) -> list[int]:
@@ -164,7 +184,9 @@ def _with_absent(column: Sequence[bytes], absent: Sequence[int]) -> list[bytes |
 
 
 def _encode_headers(position: int, pairs: HeaderPairs) -> RecordHeaders:
-    return RecordHeaders(position=position, headers=[Header(key=key, value=value) for key, value in pairs])
+    return RecordHeaders(
+        position=position, headers=[Header(key=key, value=value) for key, value in pairs]
+    )
 
 
 def _decode_headers(record: RecordHeaders) -> HeaderPairs:

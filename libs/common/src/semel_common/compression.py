@@ -1,4 +1,6 @@
-"""Codecs of batch payloads. zstd comes with the standard library from Python 3.14, else as an extra."""
+"""Codecs of batch payloads. zstd is an extra: the package backports.zstd."""
+
+from types import ModuleType
 
 from semel.common.v1.records_pb2 import Codec
 from semel_common.errors import InvalidConfigError, MessageTooLargeError
@@ -14,20 +16,27 @@ PAYLOAD_SIZE_MAX_BYTES = 256 << 20
 
 def compress(payload: bytes, codec: Codec.ValueType) -> bytes:
     """Compress a payload."""
-    return _zstd().compress(payload) if codec == Codec.CODEC_ZSTD else payload
+    if codec != Codec.CODEC_ZSTD:
+        return payload
+    compressed: bytes = _zstd().compress(payload)
+    return compressed
 
 
 def decompress(payload: bytes, codec: Codec.ValueType) -> bytes:
     """Undo ``compress``. Raises MessageTooLargeError past 256 MiB."""
     if codec != Codec.CODEC_ZSTD:
         return payload
-    plain = _zstd().ZstdDecompressor().decompress(payload, PAYLOAD_SIZE_MAX_BYTES + 1)
+    plain: bytes = _zstd().ZstdDecompressor().decompress(payload, PAYLOAD_SIZE_MAX_BYTES + 1)
     if len(plain) > PAYLOAD_SIZE_MAX_BYTES:
-        raise MessageTooLargeError(f"payload is over {PAYLOAD_SIZE_MAX_BYTES} bytes when decompressed")
+        raise MessageTooLargeError(
+            f"payload is over {PAYLOAD_SIZE_MAX_BYTES} bytes when decompressed"
+        )
     return plain
 
 
-def _zstd():  # noqa: ANN202 - the module zstd
+def _zstd() -> ModuleType:
     if zstd is None:
-        raise InvalidConfigError("compression zstd needs the package backports.zstd: install aiosemel[zstd]")
+        raise InvalidConfigError(
+            "compression zstd needs the package backports.zstd: install aiosemel[zstd]"
+        )
     return zstd

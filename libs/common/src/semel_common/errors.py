@@ -195,7 +195,7 @@ class BrokerNotAvailableError(RefreshRetriableError):
 
 
 class TransactionAbortableError(AbortableTransactionError):
-    """The transaction can only be aborted, or already was: ``details`` has reason and next epoch."""
+    """The transaction can only be aborted, or was: ``details`` has reason and next epoch."""
 
     code = ErrorCode.TRANSACTION_ABORTABLE
 
@@ -207,7 +207,7 @@ class InvalidTxnStateError(AbortableTransactionError):
 
 
 class InvalidProducerEpochError(AbortableTransactionError):
-    """A newer epoch of this producer was seen; the coordinator knows whether that is a successor."""
+    """A newer epoch of this producer was seen; the coordinator knows whose."""
 
     code = ErrorCode.INVALID_PRODUCER_EPOCH
 
@@ -381,7 +381,7 @@ _BY_CODE = {cls.code: cls for cls in _leaves(SemelError)}
 
 
 def error_for(code: int, message: str, details: dict[str, str]) -> SemelError:
-    """Make the error that a code stands for; of a code that is not known here, UnknownServerError."""
+    """Make the error that a code stands for; of an unknown code, UnknownServerError."""
     try:
         cls = _BY_CODE[ErrorCode(code)]
     except ValueError:

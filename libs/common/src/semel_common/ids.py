@@ -1,4 +1,4 @@
-"""How ids are built, so that anyone finds who is in charge from an id alone (protocol.md, section 2)."""
+"""How ids are built, so that anyone finds who is in charge from an id alone."""
 
 from typing import NamedTuple
 

@@ -13,8 +13,8 @@ def murmur2(data: bytes) -> int:
     length = len(data)
     h = _SEED ^ length
     whole = length & ~3
-    for k in memoryview(data)[:whole].cast("I") if _LITTLE_ENDIAN else _words(data, whole):
-        k = (k * _M) & _MASK  # noqa: PLW2901 - reads as the algorithm is written everywhere
+    for word in memoryview(data)[:whole].cast("I") if _LITTLE_ENDIAN else _words(data, whole):
+        k = (word * _M) & _MASK
         k ^= k >> 24
         h = ((h * _M) & _MASK) ^ ((k * _M) & _MASK)
     rest = length & 3

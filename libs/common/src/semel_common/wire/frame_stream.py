@@ -6,18 +6,21 @@ A stream that breaks fails every call on it, once; whoever owns it opens another
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
 import grpc
-from google.protobuf.message import Message
 
 from semel.common.v1.frames_pb2 import Cancel
 from semel_common.errors import NetworkExceptionError, RequestTimedOutError, SemelError
 from semel_common.wire import status
 from semel_common.wire.methods import Method, Req, Res
-from semel_common.wire.streams import RequestFrame, ResponseFrame, StreamTypes
-from semel_common.wire.streams import StreamRequest, StreamResponse
+from semel_common.wire.streams import (
+    RequestFrame,
+    ResponseFrame,
+    StreamRequest,
+    StreamResponse,
+    StreamTypes,
+)
 
 MESSAGE_SIZE_SOFT_MAX_BYTES = 1 << 20
 """A message takes no further frame once it is this large."""
@@ -38,8 +41,7 @@ class FrameStream:
         self._outbox_filled = asyncio.Event()
         self._pending: dict[int, asyncio.Future[ResponseFrame]] = {}
         self._broken: SemelError | None = None
-        self._writer = asyncio.create_task(self._guard(self._write), name=f"frame writer {address}")
-        self._reader = asyncio.create_task(self._guard(self._read), name=f"frame reader {address}")
+        self._task = asyncio.create_task(self._run(), name=f"frame stream {address}")
 
     @property
     def broken(self) -> bool:
@@ -68,7 +70,9 @@ class FrameStream:
             ) from None
         finally:
             if self._pending.pop(correlation_id, None) is not None and not self._broken:
-                self._enqueue(self._types.request_frame(correlation_id=correlation_id, cancel=Cancel()))
+                self._enqueue(
+                    self._types.request_frame(correlation_id=correlation_id, cancel=Cancel())
+                )
         if frame.HasField("error"):
             raise status.from_value(frame.error)
         response = getattr(frame, method.field)
@@ -77,18 +81,35 @@ class FrameStream:
 
     async def close(self) -> None:
         """End the stream; calls in flight fail with NetworkExceptionError."""
-        self._break(NetworkExceptionError(f"connection to {self._address} was closed"))
-        self._call.cancel()
-        await asyncio.gather(self._writer, self._reader, return_exceptions=True)
+        self._task.cancel()
+        await asyncio.wait((self._task,))
 
     def _enqueue(self, frame: RequestFrame) -> None:
         self._outbox.append(frame)
         self._outbox_filled.set()
 
+    async def _run(self) -> None:
+        writer = asyncio.create_task(self._write(), name=f"frame writer {self._address}")
+        try:
+            await self._read()
+            self._break(NetworkExceptionError(f"{self._address} ended the stream"))
+        except grpc.aio.AioRpcError as error:
+            self._break(status.from_rpc_error(error, self._address))
+        except asyncio.CancelledError:
+            # Either ours, by close, or grpc's, which raises it from a call that was cancelled.
+            self._break(NetworkExceptionError(f"connection to {self._address} was closed"))
+            raise
+        finally:
+            self._call.cancel()
+            writer.cancel()
+
     async def _write(self) -> None:
         while True:
             await self._outbox_filled.wait()
-            await self._call.write(self._types.stream_request(frames=self._take_outbox()))
+            try:
+                await self._call.write(self._types.stream_request(frames=self._take_outbox()))
+            except (grpc.aio.AioRpcError, asyncio.InvalidStateError):
+                return  # The call is over; the reader learns why.
 
     def _take_outbox(self) -> list[RequestFrame]:
         frames, size = [], 0
@@ -106,27 +127,11 @@ class FrameStream:
                 answer = self._pending.pop(frame.correlation_id, None)
                 if answer is not None and not answer.done():
                     answer.set_result(frame)
-        raise NetworkExceptionError(f"{self._address} ended the stream")
-
-    async def _guard(self, run: Callable[[], Awaitable[None]]) -> None:
-        """Run one direction; its end breaks the stream."""
-        try:
-            await run()
-        except grpc.aio.AioRpcError as error:
-            self._break(status.from_rpc_error(error, self._address))
-        except (asyncio.InvalidStateError, asyncio.CancelledError, grpc.aio.UsageError):
-            # grpc.aio raises these from write and read once the call is over or cancelled.
-            self._break(NetworkExceptionError(f"connection to {self._address} was lost"))
-        except SemelError as error:
-            self._break(error)
 
     def _break(self, error: SemelError) -> None:
-        if self._broken:
-            return
         self._broken = error
         pending, self._pending = self._pending, {}
         self._outbox.clear()
         for answer in pending.values():
             if not answer.done():
                 answer.set_exception(error)
-        self._call.cancel()

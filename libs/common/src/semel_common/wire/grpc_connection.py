@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import grpc
 
 from semel_common.wire import status
-from semel_common.wire.frame_stream import FrameStream
+from semel_common.wire.frame_stream import FrameStream, StreamCall
 from semel_common.wire.methods import Method, Req, Res
 from semel_common.wire.streams import STREAMS
 
@@ -72,7 +72,7 @@ class GrpcConnection:
         stream = self._streams.get(service)
         if stream is None or stream.broken:
             types = STREAMS[service]
-            call = self._channel.stream_stream(
+            call: StreamCall = self._channel.stream_stream(
                 types.path, lambda message: message.SerializeToString(), types.parse_response
             )()
             stream = self._streams[service] = FrameStream(call, types, self._address)

@@ -13,16 +13,18 @@ from semel.group.v1 import group_pb2 as group
 
 Req = TypeVar("Req", bound=Message)
 Res = TypeVar("Res", bound=Message)
+ReqT_co = TypeVar("ReqT_co", bound=Message, covariant=True)
+ResT_co = TypeVar("ResT_co", bound=Message, covariant=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Method(Generic[Req, Res]):
+class Method(Generic[ReqT_co, ResT_co]):
     """One RPC. ``stream`` is the service whose frame stream carries it; None: unary calls only."""
 
     service: str
     name: str
-    request: type[Req]
-    response: type[Res]
+    request: type[ReqT_co]
+    response: type[ResT_co]
     stream: str | None = None
 
     @property
@@ -43,7 +45,10 @@ GROUP = "semel.group.v1.GroupService"
 PARTICIPANT = "semel.common.v1.TxnParticipantService"
 
 INIT_PRODUCER_ID = Method(
-    TRANSACTIONS, "InitProducerId", transactions.InitProducerIdRequest, transactions.InitProducerIdResponse
+    TRANSACTIONS,
+    "InitProducerId",
+    transactions.InitProducerIdRequest,
+    transactions.InitProducerIdResponse,
 )
 ADD_PARTITIONS_TO_TXN = Method(
     TRANSACTIONS,
@@ -59,7 +64,9 @@ ADD_OFFSETS_TO_TXN = Method(
     transactions.AddOffsetsToTxnResponse,
     TRANSACTIONS,
 )
-END_TXN = Method(TRANSACTIONS, "EndTxn", transactions.EndTxnRequest, transactions.EndTxnResponse, TRANSACTIONS)
+END_TXN = Method(
+    TRANSACTIONS, "EndTxn", transactions.EndTxnRequest, transactions.EndTxnResponse, TRANSACTIONS
+)
 INQUIRE_TRANSACTIONS = Method(
     TRANSACTIONS,
     "InquireTransactions",
@@ -74,7 +81,10 @@ DESCRIBE_TRANSACTIONS = Method(
     transactions.DescribeTransactionsResponse,
 )
 LIST_TRANSACTIONS = Method(
-    TRANSACTIONS, "ListTransactions", transactions.ListTransactionsRequest, transactions.ListTransactionsResponse
+    TRANSACTIONS,
+    "ListTransactions",
+    transactions.ListTransactionsRequest,
+    transactions.ListTransactionsResponse,
 )
 
 METADATA = Method(CLUSTER, "Metadata", cluster.MetadataRequest, cluster.MetadataResponse)
@@ -84,8 +94,12 @@ FIND_COORDINATOR = Method(
 DESCRIBE_CLUSTER = Method(
     CLUSTER, "DescribeCluster", cluster.DescribeClusterRequest, cluster.DescribeClusterResponse
 )
-CREATE_TOPICS = Method(CLUSTER, "CreateTopics", cluster.CreateTopicsRequest, cluster.CreateTopicsResponse)
-DELETE_TOPICS = Method(CLUSTER, "DeleteTopics", cluster.DeleteTopicsRequest, cluster.DeleteTopicsResponse)
+CREATE_TOPICS = Method(
+    CLUSTER, "CreateTopics", cluster.CreateTopicsRequest, cluster.CreateTopicsResponse
+)
+DELETE_TOPICS = Method(
+    CLUSTER, "DeleteTopics", cluster.DeleteTopicsRequest, cluster.DeleteTopicsResponse
+)
 REGISTER_INSTANCE = Method(
     CLUSTER, "RegisterInstance", cluster.RegisterInstanceRequest, cluster.RegisterInstanceResponse
 )
@@ -95,15 +109,22 @@ FETCH = Method(BROKER, "Fetch", broker.FetchRequest, broker.FetchResponse, BROKE
 LIST_OFFSETS = Method(BROKER, "ListOffsets", broker.ListOffsetsRequest, broker.ListOffsetsResponse)
 
 CONSUMER_GROUP_HEARTBEAT = Method(
-    GROUP, "ConsumerGroupHeartbeat", group.ConsumerGroupHeartbeatRequest, group.ConsumerGroupHeartbeatResponse
+    GROUP,
+    "ConsumerGroupHeartbeat",
+    group.ConsumerGroupHeartbeatRequest,
+    group.ConsumerGroupHeartbeatResponse,
 )
-COMMIT_OFFSETS = Method(GROUP, "CommitOffsets", group.CommitOffsetsRequest, group.CommitOffsetsResponse)
+COMMIT_OFFSETS = Method(
+    GROUP, "CommitOffsets", group.CommitOffsetsRequest, group.CommitOffsetsResponse
+)
 FETCH_OFFSETS = Method(GROUP, "FetchOffsets", group.FetchOffsetsRequest, group.FetchOffsetsResponse)
 TXN_OFFSET_COMMIT = Method(
     GROUP, "TxnOffsetCommit", group.TxnOffsetCommitRequest, group.TxnOffsetCommitResponse, GROUP
 )
 LIST_GROUPS = Method(GROUP, "ListGroups", group.ListGroupsRequest, group.ListGroupsResponse)
-DESCRIBE_GROUPS = Method(GROUP, "DescribeGroups", group.DescribeGroupsRequest, group.DescribeGroupsResponse)
+DESCRIBE_GROUPS = Method(
+    GROUP, "DescribeGroups", group.DescribeGroupsRequest, group.DescribeGroupsResponse
+)
 
 # One RPC of two services: which stream carries it depends on who is asked.
 BROKER_WRITE_TXN_MARKERS = Method(

@@ -42,7 +42,9 @@ def status_code_of(error: SemelError) -> grpc.StatusCode:
 
 def to_status(error: SemelError) -> status_pb2.Status:
     """Make the rich status of a failed call, with its ``ErrorInfo``."""
-    info = error_details_pb2.ErrorInfo(reason=error.code.name, domain=DOMAIN, metadata=error.details)
+    info = error_details_pb2.ErrorInfo(
+        reason=error.code.name, domain=DOMAIN, metadata=error.details
+    )
     packed = any_pb2.Any()
     packed.Pack(info)
     return status_pb2.Status(
@@ -53,7 +55,7 @@ def to_status(error: SemelError) -> status_pb2.Status:
 def from_rpc_error(error: grpc.aio.AioRpcError, address: str) -> SemelError:
     """Make the error of a call that failed: by its ``ErrorInfo``, else by gRPC's own status."""
     for key, value in error.trailing_metadata() or ():
-        if key == _STATUS_DETAILS_KEY:
+        if key == _STATUS_DETAILS_KEY and isinstance(value, bytes):
             return _from_status(status_pb2.Status.FromString(value))
     code, text = error.code(), f"{address}: {error.details()}"
     match code:

@@ -1,8 +1,8 @@
 """The machine that keeps an instance's copy of the cluster's metadata.
 
-Theory of operation: the controller's image replaces the copy whenever its version is newer; versions
-never go back. What is asked of the copy is answered from two indexes that replay rebuilds. While
-the controller is away, everybody goes on with the last image.
+Theory of operation: the controller's image replaces the copy whenever its version is newer;
+versions never go back. What is asked of the copy is answered from indexes that replay rebuilds.
+While the controller is away, everybody goes on with the last image.
 """
 
 from collections.abc import Iterable
@@ -14,8 +14,20 @@ from semel_common.errors import (
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
 )
-from semel_common.ids import TopicPartition, owner_of, partition_for_id, transaction_log_partition_of
-from semel_runtime.cluster.image import ClusterImage, Instance, Layout, PartitionLeader, ServiceRole, Topic
+from semel_common.ids import (
+    TopicPartition,
+    owner_of,
+    partition_for_id,
+    transaction_log_partition_of,
+)
+from semel_runtime.cluster.image import (
+    ClusterImage,
+    Instance,
+    Layout,
+    PartitionLeader,
+    ServiceRole,
+    Topic,
+)
 from semel_runtime.machine import Result
 
 
@@ -68,7 +80,9 @@ class ClusterCopy:
     def layout(self) -> Layout:
         """The cluster's layout. Raises CoordinatorNotAvailableError before the first image."""
         if self._image is None:
-            raise CoordinatorNotAvailableError("this instance has not heard from the controller yet")
+            raise CoordinatorNotAvailableError(
+                "this instance has not heard from the controller yet"
+            )
         return self._image[1].layout
 
     def topic_by_id(self, topic_id: str) -> Topic:
@@ -86,11 +100,15 @@ class ClusterCopy:
         return topic
 
     def leader_of(self, partition: TopicPartition) -> PartitionLeader:
-        """Return who leads a partition. Raises UnknownTopicIdError, UnknownTopicOrPartitionError."""
+        """Return who leads a partition.
+
+        Raises UnknownTopicIdError, UnknownTopicOrPartitionError.
+        """
         topic = self.topic_by_id(partition.topic_id)
         if not 0 <= partition.partition < len(topic.partitions):
             raise UnknownTopicOrPartitionError(
-                f"topic {topic.name!r} has {len(topic.partitions)} partitions, not {partition.partition}"
+                f"topic {topic.name!r} has {len(topic.partitions)} partitions,"
+                f" not {partition.partition}"
             )
         return topic.partitions[partition.partition]
 

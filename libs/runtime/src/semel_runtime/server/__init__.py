@@ -1,1 +1,1 @@
-"""Serving: handlers, and the two transports (unary calls and frame streams) over the same handlers."""
+"""Serving: handlers, and the two transports over them, unary calls and frame streams."""

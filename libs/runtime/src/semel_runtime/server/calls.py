@@ -50,7 +50,7 @@ class Handlers:
     def add(self, method: Method[Req, Res], handler: Callable[[Req, Call], Awaitable[Res]]) -> None:
         """Register the handler of a method; each method has exactly one."""
         assert method.path not in self._endpoints, f"{method.path} has a handler already"
-        self._endpoints[method.path] = Endpoint(method, handler)  # type: ignore[assignment, arg-type]  # the path ties request and handler
+        self._endpoints[method.path] = Endpoint(method, handler)  # type: ignore[arg-type]  # the path ties request and handler
 
     def __iter__(self) -> Iterator[Endpoint[Message, Message]]:
         """Iterate over all endpoints in the order of their registration."""

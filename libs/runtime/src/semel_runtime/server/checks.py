@@ -12,7 +12,9 @@ _SHOWN_MAX = 60
 def require_int(field: str, value: int, *, minimum: int = 0, maximum: int = INT64_MAX) -> int:
     """Return ``value`` if it is in range."""
     if not minimum <= value <= maximum:
-        raise InvalidRequestError(f"{field} is {value}: must be {minimum} to {maximum}", field=field)
+        raise InvalidRequestError(
+            f"{field} is {value}: must be {minimum} to {maximum}", field=field
+        )
     return value
 
 
@@ -22,7 +24,8 @@ def require_name(field: str, value: str, *, length_max: int = 255) -> str:
         raise InvalidRequestError(f"{field} is empty", field=field)
     if len(value) > length_max:
         raise InvalidRequestError(
-            f"{field} {shown(value)!r} has {len(value)} characters: at most {length_max}", field=field
+            f"{field} {shown(value)!r} has {len(value)} characters: at most {length_max}",
+            field=field,
         )
     return value
 

@@ -1,0 +1,172 @@
+"""The life of a service process: settings, journal, server, signals, and the end.
+
+A service is a class that is built from settings and an Environment, opened as an async context
+manager (that loads its journal), asked for its handlers, and run. Everything from outside reaches
+it through the Environment, so a test can put a whole cluster into one process.
+"""
+
+import asyncio
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from random import Random
+from types import TracebackType
+from typing import Protocol, Self, TypeVar
+
+import structlog
+import uvloop
+from pydantic import ValidationError
+
+from semel_common.wire.connection import Connector
+from semel_common.wire.grpc_connection import ChannelOptions, GrpcConnector
+from semel_runtime.clock import Clock, SystemClock
+from semel_runtime.cluster.image import Listener
+from semel_runtime.config import ServiceSettings, parse_listeners
+from semel_runtime.journal import Journal, JournalError
+from semel_runtime.journal.sqlite import open_journal
+from semel_runtime.logs import configure_logging
+from semel_runtime.server.calls import Handlers
+from semel_runtime.server.grpc_server import GrpcServer
+
+log = structlog.get_logger(__name__)
+
+EXIT_FAILURE = 1
+EXIT_USAGE = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Environment:
+    """Everything that a service gets from outside."""
+
+    journal: Journal
+    connector: Connector
+    clock: Clock
+    random: Random
+    listeners: tuple[Listener, ...]
+    """As they are advertised, with their real ports."""
+
+
+class App(Protocol):
+    """One service."""
+
+    handlers: Handlers
+    """What it answers."""
+    ready: asyncio.Event
+    """Set once it can do its work: its journal is loaded and it is part of its cluster."""
+    failed: asyncio.Event
+    """Set when its journal has failed; the process must end."""
+
+    async def run(self) -> None:
+        """Do all background work until cancelled."""
+        ...
+
+    async def __aenter__(self) -> Self:
+        """Load the journal."""
+        ...
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Finish what was decided."""
+        ...
+
+
+S = TypeVar("S", bound=ServiceSettings)
+
+
+def main(name: str, settings_class: type[S], build: Callable[[S, Environment], App]) -> None:
+    """Run a service until SIGTERM or SIGINT, then exit with its status.
+
+    0: stopped in order. 1: it could not start, or its journal failed. 2: wrong settings.
+    """
+    settings = _read_settings(name, settings_class)
+    configure_logging(settings, name)
+    sys.exit(uvloop.run(_serve(name, settings, build)))
+
+
+def _read_settings(name: str, settings_class: type[S]) -> S:
+    try:
+        return settings_class(_cli_parse_args=sys.argv[1:], _cli_prog_name=name)  # type: ignore[call-arg]  # pydantic-settings' own arguments
+    except ValidationError as error:
+        for problem in error.errors():
+            option = ".".join(str(part) for part in problem["loc"]) or "settings"
+            sys.stderr.write(f"{name}: {option}: {problem['msg']}\n")
+        sys.exit(EXIT_USAGE)
+
+
+async def _serve(name: str, settings: S, build: Callable[[S, Environment], App]) -> int:
+    stop = _stop_on_signals()
+    try:
+        async with AsyncExitStack() as stack:
+            journal = await stack.enter_async_context(
+                await open_journal(
+                    settings.data_dir, service=name, disk_reserve_bytes=settings.disk_reserve_bytes
+                )
+            )
+            connector = GrpcConnector(
+                ChannelOptions(message_size_max_bytes=settings.message_size_max_bytes)
+            )
+            stack.push_async_callback(connector.close)
+            server = GrpcServer(settings.server_limits())
+            bound = tuple(server.bind(each) for each in parse_listeners(settings.listeners))
+            environment = Environment(
+                journal=journal,
+                connector=connector,
+                clock=SystemClock(),
+                random=Random(),
+                listeners=settings.advertised(bound),
+            )
+            app = await stack.enter_async_context(build(settings, environment))
+            return await _run(app, server, settings, stop)
+    except (JournalError, OSError) as error:
+        log.error("service cannot run", error=str(error))  # noqa: TRY400 - the sentence says what to do
+        return EXIT_FAILURE
+
+
+async def _run(app: App, server: GrpcServer, settings: ServiceSettings, stop: asyncio.Event) -> int:
+    await server.start(app.handlers)
+    background = asyncio.create_task(app.run(), name="background")
+    ready = asyncio.create_task(_announce(app, server), name="announce")
+    ends = {
+        background,
+        asyncio.create_task(stop.wait(), name="wait for signal"),
+        asyncio.create_task(app.failed.wait(), name="wait for failure"),
+    }
+    await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+    failed = app.failed.is_set() or background.done()
+    log.info("service stops", failed=failed)
+    if not app.failed.is_set():
+        await server.stop(drain_ms=settings.shutdown_drain_ms, grace_ms=settings.shutdown_grace_ms)
+    for task in (*ends, ready):
+        task.cancel()
+    results = await asyncio.gather(*ends, ready, return_exceptions=True)
+    _report(results)
+    return EXIT_FAILURE if failed else 0
+
+
+async def _announce(app: App, server: GrpcServer) -> None:
+    await app.ready.wait()
+    await server.set_serving()
+    log.info("service ready")
+
+
+def _report(results: Sequence[BaseException | bool | None]) -> None:
+    """Log why background work ended; everything else was cancelled here."""
+    for result in results:
+        if isinstance(result, BaseExceptionGroup):
+            _report(result.exceptions)
+        elif isinstance(result, Exception):
+            log.error("background work failed", error=str(result), exc_info=result)
+
+
+def _stop_on_signals() -> asyncio.Event:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    return stop

@@ -1,0 +1,139 @@
+"""The link of an instance to the controller: it registers, and follows the metadata.
+
+Both go on for ever. While the controller is away, the instance works with what it knows.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from random import Random
+
+import structlog
+
+from semel.coordinator.v1 import cluster_pb2 as wire
+from semel_common.errors import (
+    InconsistentClusterIdError,
+    InvalidRequestError,
+    RetriableError,
+    StaleClaimEpochError,
+)
+from semel_common.wire.connection import Connector
+from semel_common.wire.methods import METADATA, REGISTER_INSTANCE
+from semel_runtime.cluster.image import ClusterImage, Listener, ServiceRole
+from semel_runtime.cluster.serde import image_from_wire, listeners_to_wire
+
+log = structlog.get_logger(__name__)
+
+_BACKOFF_FIRST_S = 0.05
+_BACKOFF_MAX_S = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """Who an instance is."""
+
+    role: ServiceRole
+    instance_id: int
+    claim_epoch: int
+    """Of its journal."""
+    claim_token: str
+    """Random, of this process."""
+    listeners: tuple[Listener, ...]
+    """As they are advertised."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkOptions:
+    """How often the controller is called, and for how long."""
+
+    registration_interval_ms: int = 5_000
+    metadata_max_wait_ms: int = 10_000
+    request_timeout_ms: int = 5_000
+
+
+class ClusterLink:
+    """Keeps one instance registered and its copy of the metadata fresh."""
+
+    def __init__(
+        self,
+        identity: Identity,
+        *,
+        controller: str,
+        connector: Connector,
+        random: Random,
+        options: LinkOptions,
+        cluster_id: Callable[[], str],
+        on_image: Callable[[ClusterImage], Awaitable[None]],
+    ) -> None:
+        """Give each new image to ``on_image``; ``cluster_id`` answers empty until one came."""
+        self._identity = identity
+        self._connection = connector.connect(controller)
+        self._random = random
+        self._options = options
+        self._cluster_id = cluster_id
+        self._on_image = on_image
+        self._version = 0
+        self.ready = asyncio.Event()
+        """Set once the instance is registered and has seen an image."""
+
+    async def run(self) -> None:
+        """Register and follow, until cancelled.
+
+        Raises InconsistentClusterIdError, StaleClaimEpochError or InvalidRequestError when the
+        controller refuses this instance: it must not serve.
+        """
+        await self._retrying(self._register, "registration failed")
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._follow(), name="metadata follower")
+            group.create_task(self._stay_registered(), name="registration")
+
+    async def _follow(self) -> None:
+        while True:
+            await self._retrying(self._take_image, "controller cannot be asked for metadata")
+            self.ready.set()
+
+    async def _stay_registered(self) -> None:
+        while True:
+            await asyncio.sleep(self._options.registration_interval_ms / 1000)
+            await self._retrying(self._register, "registration failed")
+
+    async def _register(self) -> None:
+        request = wire.RegisterInstanceRequest(
+            role=self._identity.role.value,  # type: ignore[arg-type]  # equal numbers
+            instance_id=self._identity.instance_id,
+            cluster_id=self._cluster_id(),
+            claim_epoch=self._identity.claim_epoch,
+            claim_token=self._identity.claim_token,
+            listeners=listeners_to_wire(self._identity.listeners),
+        )
+        timeout_ms = self._options.request_timeout_ms
+        await self._connection.call(REGISTER_INSTANCE, request, timeout_ms=timeout_ms)
+
+    async def _take_image(self) -> None:
+        max_wait_ms = self._options.metadata_max_wait_ms
+        request = wire.MetadataRequest(
+            all_topics=True,
+            all_listeners=True,
+            known_version=self._version,
+            max_wait_ms=max_wait_ms,
+        )
+        timeout_ms = max_wait_ms + self._options.request_timeout_ms
+        response = await self._connection.call(METADATA, request, timeout_ms=timeout_ms)
+        image = image_from_wire(response)
+        if image.version > self._version:
+            await self._on_image(image)
+            self._version = image.version
+
+    async def _retrying(self, attempt: Callable[[], Awaitable[None]], complaint: str) -> None:
+        """Try until it works; the first failure in a row is a warning, the others are not told."""
+        backoff_s = _BACKOFF_FIRST_S
+        while True:
+            try:
+                return await attempt()
+            except (InconsistentClusterIdError, StaleClaimEpochError, InvalidRequestError):
+                raise
+            except RetriableError as error:
+                if backoff_s == _BACKOFF_FIRST_S:
+                    log.warning(complaint, error=error.message)
+            await asyncio.sleep(backoff_s * self._random.uniform(0.5, 1.0))
+            backoff_s = min(_BACKOFF_MAX_S, backoff_s * 2)

@@ -1,0 +1,143 @@
+"""The cluster's metadata as protobuf: on the wire and in journals."""
+
+from semel.common.journal.v1 import cluster_pb2 as journal
+from semel.coordinator.v1 import cluster_pb2 as wire
+from semel_runtime.cluster.image import (
+    ClusterImage,
+    Instance,
+    Layout,
+    Listener,
+    PartitionLeader,
+    ServiceRole,
+    Topic,
+)
+
+
+def image_from_wire(response: wire.MetadataResponse) -> ClusterImage:
+    """Read the answer to a Metadata request with all_topics and all_listeners."""
+    return ClusterImage(
+        cluster_id=response.cluster_id,
+        version=response.version,
+        layout=layout_from_wire(response.layout),
+        instances=tuple(_instance_from_wire(each) for each in response.instances),
+        topics=tuple(_topic_from_wire(each) for each in response.topics),
+    )
+
+
+def layout_from_wire(layout: wire.ClusterLayout) -> Layout:
+    """Read a layout."""
+    return Layout(
+        transaction_log_partitions=layout.transaction_log_partitions,
+        coordinators=layout.coordinators,
+        group_partitions=layout.group_partitions,
+        group_coordinators=layout.group_coordinators,
+    )
+
+
+def layout_to_wire(layout: Layout) -> wire.ClusterLayout:
+    """Write a layout."""
+    return wire.ClusterLayout(
+        transaction_log_partitions=layout.transaction_log_partitions,
+        coordinators=layout.coordinators,
+        group_partitions=layout.group_partitions,
+        group_coordinators=layout.group_coordinators,
+    )
+
+
+def listeners_from_wire(listeners: list[wire.AdvertisedListener]) -> tuple[Listener, ...]:
+    """Read advertised listeners."""
+    return tuple(Listener(name=each.name, host=each.host, port=each.port) for each in listeners)
+
+
+def listeners_to_wire(listeners: tuple[Listener, ...]) -> list[wire.AdvertisedListener]:
+    """Write advertised listeners."""
+    return [
+        wire.AdvertisedListener(name=each.name, host=each.host, port=each.port)
+        for each in listeners
+    ]
+
+
+def image_to_journal(image: ClusterImage) -> journal.ClusterImage:
+    """Write an image for the journal."""
+    return journal.ClusterImage(
+        cluster_id=image.cluster_id,
+        version=image.version,
+        transaction_log_partitions=image.layout.transaction_log_partitions,
+        coordinators=image.layout.coordinators,
+        group_partitions=image.layout.group_partitions,
+        group_coordinators=image.layout.group_coordinators,
+        instances=[_instance_to_journal(each) for each in image.instances],
+        topics=[_topic_to_journal(each) for each in image.topics],
+    )
+
+
+def image_from_journal(image: journal.ClusterImage) -> ClusterImage:
+    """Read an image from the journal."""
+    return ClusterImage(
+        cluster_id=image.cluster_id,
+        version=image.version,
+        layout=Layout(
+            transaction_log_partitions=image.transaction_log_partitions,
+            coordinators=image.coordinators,
+            group_partitions=image.group_partitions,
+            group_coordinators=image.group_coordinators,
+        ),
+        instances=tuple(_instance_from_journal(each) for each in image.instances),
+        topics=tuple(_topic_from_journal(each) for each in image.topics),
+    )
+
+
+def _instance_from_wire(instance: wire.Instance) -> Instance:
+    return Instance(
+        role=ServiceRole(instance.role),
+        instance_id=instance.instance_id,
+        listeners=listeners_from_wire(list(instance.listeners)),
+    )
+
+
+def _topic_from_wire(topic: wire.Topic) -> Topic:
+    ordered = sorted(topic.partitions, key=lambda each: each.index)
+    return Topic(
+        topic_id=topic.topic_id,
+        name=topic.name,
+        partitions=tuple(PartitionLeader(each.leader_id, each.leader_epoch) for each in ordered),
+    )
+
+
+def _instance_to_journal(instance: Instance) -> journal.InstanceImage:
+    return journal.InstanceImage(
+        role=instance.role.value,
+        instance_id=instance.instance_id,
+        listeners=[
+            journal.ListenerImage(name=each.name, host=each.host, port=each.port)
+            for each in instance.listeners
+        ],
+    )
+
+
+def _instance_from_journal(instance: journal.InstanceImage) -> Instance:
+    return Instance(
+        role=ServiceRole(instance.role),
+        instance_id=instance.instance_id,
+        listeners=tuple(
+            Listener(name=each.name, host=each.host, port=each.port) for each in instance.listeners
+        ),
+    )
+
+
+def _topic_to_journal(topic: Topic) -> journal.TopicImage:
+    return journal.TopicImage(
+        topic_id=topic.topic_id,
+        name=topic.name,
+        leader_ids=[each.leader_id for each in topic.partitions],
+        leader_epochs=[each.leader_epoch for each in topic.partitions],
+    )
+
+
+def _topic_from_journal(topic: journal.TopicImage) -> Topic:
+    leaders = zip(topic.leader_ids, topic.leader_epochs, strict=True)
+    return Topic(
+        topic_id=topic.topic_id,
+        name=topic.name,
+        partitions=tuple(PartitionLeader(leader_id, epoch) for leader_id, epoch in leaders),
+    )

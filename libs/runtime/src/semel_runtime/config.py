@@ -1,0 +1,116 @@
+"""Settings that all services share, read from the environment (SEMEL_…) or the command line.
+
+Names are Kafka's where Kafka has the option. ``docs/configuration.md`` is made from these models.
+"""
+
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, Field, model_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from semel_runtime.cluster.image import Listener
+from semel_runtime.server.limits import ServerLimits
+
+_PORT_MAX = 65_535
+
+Milliseconds = Annotated[int, Field(ge=0)]
+Bytes = Annotated[int, Field(ge=0)]
+
+
+def parse_listeners(text: str) -> tuple[Listener, ...]:
+    """Read ``NAME://HOST:PORT[,NAME://HOST:PORT…]``. Raises ValueError naming the part at fault."""
+    listeners = tuple(_parse_listener(part.strip()) for part in text.split(",") if part.strip())
+    names = [listener.name for listener in listeners]
+    if not names or len(set(names)) != len(names):
+        raise ValueError(f"{text!r} must name at least one listener, and each once")
+    return listeners
+
+
+def _parse_listener(part: str) -> Listener:
+    name, _, address = part.partition("://")
+    host, _, port = address.rpartition(":")
+    if not name or not host or not port.isdecimal() or int(port) > _PORT_MAX:
+        raise ValueError(f"{part!r} is not of the form NAME://HOST:PORT")
+    return Listener(name=name, host=host.strip("[]"), port=int(port))
+
+
+def _checked_listeners(text: str) -> str:
+    parse_listeners(text)
+    return text
+
+
+Listeners = Annotated[str, AfterValidator(_checked_listeners)]
+
+
+class ServiceSettings(BaseSettings):
+    """What every service needs to know."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="SEMEL_", frozen=True, extra="forbid", use_attribute_docstrings=True
+    )
+
+    data_dir: Path
+    """Folder of this instance's journal; made if it is not there. Never shared by two instances."""
+    instance_id: Annotated[int, Field(ge=0, le=9_999)] = 0
+    """Number of this instance within its service; the same at every start."""
+    listeners: Listeners = "default://127.0.0.1:0"
+    """Addresses to bind, as NAME://HOST:PORT, separated by commas. Port 0: any free port."""
+    advertised_listeners: str = ""
+    """Addresses that others are told, in the same form; if not named here, the one bound."""
+    inter_broker_listener_name: str = "default"
+    """Name of the listener through which services reach one another."""
+    controller: str = ""
+    """Address host:port of coordinator 0, on the listener for services."""
+    registration_interval_ms: Milliseconds = 5_000
+    """How often an instance tells the controller that it is there, in milliseconds."""
+    metadata_max_wait_ms: Milliseconds = 10_000
+    """How long one question for newer metadata waits, in milliseconds."""
+    request_timeout_ms: Annotated[int, Field(gt=0)] = 5_000
+    """How long a call to another service may take, in milliseconds."""
+    message_size_max_bytes: Annotated[int, Field(ge=1 << 20)] = 64 << 20
+    """The largest gRPC message taken or sent, in bytes."""
+    stream_in_flight_max_bytes: Bytes = 64 << 20
+    """Bytes of unanswered requests on one frame stream, past which it is not read."""
+    streams_max: Annotated[int, Field(gt=0)] = 2_000
+    """Frame streams open at once; one more is refused."""
+    disk_reserve_bytes: Bytes = 64 << 20
+    """Free bytes on the disk below which nothing new is stored, while all else goes on."""
+    shutdown_drain_ms: Milliseconds = 0
+    """How long to serve on after SIGTERM while health says NOT_SERVING, in milliseconds."""
+    shutdown_grace_ms: Milliseconds = 5_000
+    """How long requests in flight may still take at shutdown, in milliseconds."""
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    """The least important level that is logged."""
+    log_format: Literal["console", "json"] = "console"
+    """How a line of the log looks: for people, or for programs."""
+
+    @model_validator(mode="after")
+    def _check_listeners(self) -> Self:
+        bound = {listener.name for listener in parse_listeners(self.listeners)}
+        advertised = parse_listeners(self.advertised_listeners) if self.advertised_listeners else ()
+        for listener in advertised:
+            if listener.name not in bound:
+                raise ValueError(
+                    f"advertised_listeners names {listener.name!r}, listeners does not"
+                )
+        if self.inter_broker_listener_name not in bound:
+            raise ValueError(
+                f"inter_broker_listener_name is {self.inter_broker_listener_name!r},"
+                " which is not in listeners"
+            )
+        return self
+
+    def server_limits(self) -> ServerLimits:
+        """Return the limits of the gRPC server."""
+        return ServerLimits(
+            message_size_max_bytes=self.message_size_max_bytes,
+            stream_in_flight_max_bytes=self.stream_in_flight_max_bytes,
+            streams_max=self.streams_max,
+        )
+
+    def advertised(self, bound: tuple[Listener, ...]) -> tuple[Listener, ...]:
+        """Return what to tell others of the listeners that were bound, with their real ports."""
+        told = parse_listeners(self.advertised_listeners) if self.advertised_listeners else ()
+        by_name = {listener.name: listener for listener in told}
+        return tuple(by_name.get(listener.name, listener) for listener in bound)

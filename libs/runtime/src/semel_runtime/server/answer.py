@@ -1,0 +1,32 @@
+"""Running a handler: the one place where what it raises becomes an error of the protocol."""
+
+import structlog
+from google.protobuf.message import Message
+
+from semel_common.errors import SemelError, UnknownServerError
+from semel_runtime.server.calls import Call, Endpoint
+
+log = structlog.get_logger(__name__)
+
+
+async def answer(endpoint: Endpoint[Message, Message], request: Message, call: Call) -> Message:
+    """Return the handler's response.
+
+    Raises SemelError only: anything else is logged with its traceback and becomes
+    UnknownServerError, which tells the caller the kind of exception, but nothing of its contents.
+    """
+    try:
+        return await endpoint.handler(request, call)
+    except SemelError as error:
+        log.debug(
+            "request refused",
+            method=endpoint.method.name,
+            code=error.code.name,
+            error=error.message,
+        )
+        raise
+    except Exception as error:
+        log.exception("handler failed", method=endpoint.method.name)
+        raise UnknownServerError(
+            f"{endpoint.method.name} failed with {type(error).__name__}; see the server's log"
+        ) from error

@@ -1,0 +1,167 @@
+"""The gRPC server of a process: listeners, both transports, health, reflection, and the end."""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import AsyncIterator, Mapping, Sequence
+
+import grpc
+import structlog
+from google.protobuf import descriptor_pool
+from google.protobuf.message import Message
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection, reflection_pb2
+
+from semel_common.wire.streams import STREAMS, StreamRequest
+from semel_runtime.cluster.image import Listener
+from semel_runtime.server.calls import Endpoint, Handlers
+from semel_runtime.server.frames import FrameSession, StreamContext
+from semel_runtime.server.limits import ServerLimits
+from semel_runtime.server.unary import unary_handlers
+
+log = structlog.get_logger(__name__)
+
+SERVING = health_pb2.HealthCheckResponse.SERVING
+NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
+
+
+class GrpcServer:
+    """Serves handlers on several listeners. ``bind``, then ``start``, then ``stop``."""
+
+    def __init__(self, limits: ServerLimits) -> None:
+        """Do no I/O yet."""
+        self._limits = limits
+        self._health = health.aio.HealthServicer()
+        self._service_names: list[str] = []
+        self._servers: dict[str, grpc.aio.Server] = {}
+        self._sessions: set[FrameSession] = set()
+
+    def bind(self, listener: Listener) -> Listener:
+        """Bind a listener; returns it with its real port. Raises OSError when that fails."""
+        server = grpc.aio.server(
+            options=_channel_arguments(self._limits),
+            maximum_concurrent_rpcs=self._limits.concurrent_calls_max,
+        )
+        try:
+            port = server.add_insecure_port(listener.address)
+        except RuntimeError as error:
+            raise OSError(f"cannot listen on {listener.address}: in use, or not ours") from error
+        self._servers[listener.name] = server
+        return Listener(name=listener.name, host=listener.host, port=port)
+
+    async def start(self, handlers: Handlers) -> None:
+        """Serve the handlers; health answers NOT_SERVING until ``set_serving``."""
+        for name, server in self._servers.items():
+            self._register(server, handlers, name)
+        await self._set_health(NOT_SERVING)
+        await asyncio.gather(*(server.start() for server in self._servers.values()))
+
+    async def set_serving(self) -> None:
+        """Let health answer SERVING."""
+        await self._set_health(SERVING)
+
+    async def stop(self, *, drain_ms: int, grace_ms: int) -> None:
+        """Stop in order: NOT_SERVING, wait ``drain_ms``, answer what is in flight, close.
+
+        What is not answered ``grace_ms`` later is cancelled.
+        """
+        await self._set_health(NOT_SERVING)
+        await asyncio.sleep(drain_ms / 1000)
+        for session in self._sessions:
+            session.drain()
+        await asyncio.gather(*(server.stop(grace_ms / 1000) for server in self._servers.values()))
+
+    # -- registration --------------------------------------------------------------------------
+
+    def _register(self, server: grpc.aio.Server, handlers: Handlers, listener: str) -> None:
+        services: dict[str, dict[str, grpc.RpcMethodHandler[Message, Message]]] = defaultdict(dict)
+        for name, methods in unary_handlers(handlers, listener).items():
+            services[name].update(methods)
+        for name, endpoints in _endpoints_by_stream(handlers).items():
+            services[name]["Stream"] = self._stream_handler(name, endpoints, listener)
+        _check_complete(services)
+        self._service_names = sorted(services)
+        server.add_generic_rpc_handlers(
+            tuple(
+                grpc.method_handlers_generic_handler(name, methods)
+                for name, methods in services.items()
+            )
+        )
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
+        _add_reflection(server, self._service_names)
+
+    def _stream_handler(
+        self, service: str, endpoints: Mapping[str, Endpoint[Message, Message]], listener: str
+    ) -> "grpc.RpcMethodHandler[Message, Message]":
+        types = STREAMS[service]
+
+        async def stream(requests: AsyncIterator[StreamRequest], context: StreamContext) -> None:
+            if len(self._sessions) >= self._limits.streams_max:
+                await context.abort(
+                    grpc.StatusCode.RESOURCE_EXHAUSTED,
+                    f"{len(self._sessions)} frame streams are open: no more are taken",
+                )
+            session = FrameSession(types, endpoints, listener=listener, limits=self._limits)
+            self._sessions.add(session)
+            try:
+                await session.serve(requests, context)
+            finally:
+                self._sessions.discard(session)
+
+        return grpc.stream_stream_rpc_method_handler(
+            stream, request_deserializer=types.parse_request, response_serializer=_serialize
+        )
+
+    async def _set_health(self, value: int) -> None:
+        for name in ("", *self._service_names):
+            await self._health.set(name, value)
+
+
+def _serialize(message: Message) -> bytes:
+    return message.SerializeToString()
+
+
+def _endpoints_by_stream(handlers: Handlers) -> dict[str, dict[str, Endpoint[Message, Message]]]:
+    streams: dict[str, dict[str, Endpoint[Message, Message]]] = defaultdict(dict)
+    for endpoint in handlers:
+        if endpoint.method.stream is not None:
+            streams[endpoint.method.stream][endpoint.method.field] = endpoint
+    return streams
+
+
+def _check_complete(services: Mapping[str, Mapping[str, object]]) -> None:
+    """Every RPC that a served contract declares has a handler."""
+    pool = descriptor_pool.Default()
+    for name, methods in services.items():
+        declared = {method.name for method in pool.FindServiceByName(name).methods}
+        assert declared == set(methods), f"{name} lacks {sorted(declared ^ set(methods))}"
+
+
+def _add_reflection(server: grpc.aio.Server, service_names: Sequence[str]) -> None:
+    """Serve reflection as v1alpha, which grpcio has, and as v1, which has the same messages."""
+    names = (*service_names, health.SERVICE_NAME, reflection.SERVICE_NAME)
+    reflection.enable_server_reflection(names, server)
+    servicer = reflection.aio.ReflectionServicer(names)
+    handler = grpc.stream_stream_rpc_method_handler(
+        servicer.ServerReflectionInfo,
+        request_deserializer=reflection_pb2.ServerReflectionRequest.FromString,
+        response_serializer=reflection_pb2.ServerReflectionResponse.SerializeToString,
+    )
+    server.add_generic_rpc_handlers(
+        (
+            grpc.method_handlers_generic_handler(
+                "grpc.reflection.v1.ServerReflection", {"ServerReflectionInfo": handler}
+            ),
+        )
+    )
+
+
+def _channel_arguments(limits: ServerLimits) -> list[tuple[str, int]]:
+    return [
+        # Two processes on one port would share its calls without a word.
+        ("grpc.so_reuseport", 0),
+        ("grpc.max_send_message_length", limits.message_size_max_bytes),
+        ("grpc.max_receive_message_length", limits.message_size_max_bytes),
+        ("grpc.keepalive_time_ms", 60_000),
+        ("grpc.keepalive_permit_without_calls", 1),
+        ("grpc.http2.min_recv_ping_interval_without_data_ms", 10_000),
+    ]

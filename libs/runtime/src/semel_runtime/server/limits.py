@@ -1,0 +1,19 @@
+"""What a server takes at most."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerLimits:
+    """Limits of one listener."""
+
+    message_size_max_bytes: int = 64 << 20
+    """The largest gRPC message taken or sent."""
+    stream_in_flight_max_bytes: int = 64 << 20
+    """Bytes of unanswered requests on one stream; past it, the stream is not read."""
+    stream_in_flight_requests_max: int = 4_096
+    """Unanswered requests on one stream; past it, the stream is not read."""
+    streams_max: int = 2_000
+    """Open frame streams; one more is refused."""
+    concurrent_calls_max: int = 8_000
+    """Open calls, streams included; one more is refused by gRPC itself."""

@@ -1,0 +1,119 @@
+"""A network in memory: handlers at addresses, calls between them, and faults that a test decides.
+
+Requests and answers are serialized on the way, as on a real wire: nobody shares a message. Every
+call runs its handler in a task of its own, so a caller that stops waiting does not stop it; that
+is what a lost answer looks like.
+"""
+
+import asyncio
+from collections.abc import Callable
+from enum import Enum, auto
+
+from google.protobuf.message import Message
+
+from semel_common.errors import NetworkExceptionError, RequestTimedOutError
+from semel_common.wire.methods import Method, Req, Res
+from semel_runtime.server.answer import answer
+from semel_runtime.server.calls import Call, Handlers
+
+
+class Fault(Enum):
+    """What the network does to one call."""
+
+    NONE = auto()
+    LOSE_REQUEST = auto()
+    """The handler never sees it; the caller gets NetworkExceptionError."""
+    LOSE_REPLY = auto()
+    """The handler runs to its end; the caller gets NetworkExceptionError."""
+    REPEAT = auto()
+    """The handler sees it twice; the caller gets the second answer."""
+
+
+Decide = Callable[[str, Method[Message, Message], Message], Fault]
+
+
+class MemoryNetwork:
+    """All addresses of a test's cluster."""
+
+    def __init__(self) -> None:
+        """Start without anybody, and without faults."""
+        self._handlers: dict[str, Handlers] = {}
+        self._tasks: set[asyncio.Task[Message]] = set()
+        self.decide: Decide = lambda _address, _method, _request: Fault.NONE
+        """Asked for each call by address, method and request: what to do to it."""
+
+    def serve(self, address: str, handlers: Handlers) -> None:
+        """Put handlers at an address, in place of what was there."""
+        self._handlers[address] = handlers
+
+    def cut(self, address: str) -> None:
+        """Let nobody be at an address."""
+        self._handlers.pop(address, None)
+
+    def connect(self, address: str) -> "MemoryConnection":
+        """Return a connection to an address; see ``Connector``."""
+        return MemoryConnection(self, address)
+
+    async def close(self) -> None:
+        """Stop the handlers that still run."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def deliver(
+        self, address: str, method: Method[Req, Res], request: Req, timeout_ms: int
+    ) -> Res:
+        """Carry one call; see ``Connection.call``."""
+        fault = self.decide(address, method, request)
+        await asyncio.sleep(0)
+        if fault is Fault.LOSE_REQUEST:
+            raise NetworkExceptionError(f"request to {address} was lost")
+        if fault is Fault.REPEAT:
+            await self._wait(self._start(address, method, request, timeout_ms), address, timeout_ms)
+        response = await self._wait(
+            self._start(address, method, request, timeout_ms), address, timeout_ms
+        )
+        if fault is Fault.LOSE_REPLY:
+            raise NetworkExceptionError(f"answer from {address} was lost")
+        return method.response.FromString(response.SerializeToString())
+
+    def _start(
+        self, address: str, method: Method[Req, Res], request: Req, timeout_ms: int
+    ) -> "asyncio.Task[Message]":
+        handlers = self._handlers.get(address)
+        endpoint = None if handlers is None else handlers.find(method.path)
+        if endpoint is None:
+            raise NetworkExceptionError(f"nobody answers at {address}")
+        deadline = asyncio.get_running_loop().time() + timeout_ms / 1000
+        copy = method.request.FromString(request.SerializeToString())
+        call = Call(listener="default", deadline=deadline)
+        task = asyncio.create_task(answer(endpoint, copy, call), name=f"{method.name} at {address}")
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+        return task
+
+    async def _wait(self, task: "asyncio.Task[Message]", address: str, timeout_ms: int) -> Message:
+        done, _ = await asyncio.wait((task,), timeout=timeout_ms / 1000)
+        if not done:
+            raise RequestTimedOutError(f"{address} did not answer in {timeout_ms} ms")
+        if task.cancelled():
+            raise NetworkExceptionError(f"{address} went away")
+        return task.result()
+
+    def _done(self, task: "asyncio.Task[Message]") -> None:
+        self._tasks.discard(task)
+        if not task.cancelled():
+            task.exception()  # Seen by the caller, if it still waits.
+
+
+class MemoryConnection:
+    """Calls to one address of a MemoryNetwork. Implements ``Connection``."""
+
+    def __init__(self, network: MemoryNetwork, address: str) -> None:
+        """Do no more than remember."""
+        self._network = network
+        self._address = address
+
+    async def call(self, method: Method[Req, Res], request: Req, *, timeout_ms: int) -> Res:
+        """Make one call; see ``Connection.call``."""
+        return await self._network.deliver(self._address, method, request, timeout_ms)

@@ -1,0 +1,258 @@
+"""Unary calls and frame streams, over real gRPC on loopback."""
+
+import asyncio
+
+import grpc
+import pytest
+from grpc_health.v1 import health_pb2
+from grpc_reflection.v1alpha import reflection_pb2
+from server_harness import serving
+
+from semel.group.v1 import group_pb2 as group
+from semel.group.v1.group_pb2_grpc import GroupServiceStub
+from semel_common.errors import (
+    InvalidRequestError,
+    NetworkExceptionError,
+    ProducerFencedError,
+    RequestTimedOutError,
+    ThrottlingQuotaExceededError,
+    UnknownServerError,
+)
+from semel_common.wire.grpc_connection import GrpcConnector
+from semel_common.wire.methods import GROUP, LIST_GROUPS, TXN_OFFSET_COMMIT, Method
+from semel_runtime.server.calls import Call
+from semel_runtime.server.limits import ServerLimits
+
+Request = group.TxnOffsetCommitRequest
+Response = group.TxnOffsetCommitResponse
+
+UNARY = Method(GROUP, "TxnOffsetCommit", Request, Response)
+"""The same RPC, but never in a frame."""
+BOTH = pytest.mark.parametrize("method", [UNARY, TXN_OFFSET_COMMIT], ids=["unary", "frames"])
+
+
+async def echo(request: Request, _: Call) -> Response:
+    """Answer the sequence as the throttle time."""
+    return Response(throttle_time_ms=request.base_sequence)
+
+
+@BOTH
+async def test_a_call_gets_the_answer_of_its_handler(method: Method[Request, Response]) -> None:
+    async with serving(echo) as served:
+        response = await served.connection.call(method, Request(base_sequence=7), timeout_ms=5_000)
+        assert response.throttle_time_ms == 7
+        assert served.calls[0].listener == "default"
+
+
+@BOTH
+async def test_an_error_arrives_as_its_class_with_message_and_details(
+    method: Method[Request, Response],
+) -> None:
+    async def refuse(_: Request, __: Call) -> Response:
+        raise ProducerFencedError("producer epoch 3 is older than 4", outcome="COMMITTED")
+
+    async with serving(refuse) as served:
+        with pytest.raises(ProducerFencedError, match="epoch 3 is older than 4") as caught:
+            await served.connection.call(method, Request(), timeout_ms=5_000)
+        assert caught.value.details == {"outcome": "COMMITTED"}
+
+
+@BOTH
+async def test_a_handler_that_breaks_answers_an_unknown_server_error(
+    method: Method[Request, Response],
+) -> None:
+    async def broken(_: Request, __: Call) -> Response:
+        raise ValueError("a secret of the server's")
+
+    async with serving(broken) as served:
+        with pytest.raises(UnknownServerError, match="ValueError") as caught:
+            await served.connection.call(method, Request(), timeout_ms=5_000)
+        assert "secret" not in caught.value.message
+
+
+@BOTH
+async def test_a_deadline_reaches_the_handler_and_ends_the_wait(
+    method: Method[Request, Response],
+) -> None:
+    cancelled = asyncio.Event()
+
+    async def never(_: Request, call: Call) -> Response:
+        assert 0 < call.remaining_ms(default_ms=99_999) <= 100
+        try:
+            await asyncio.Event().wait()
+        finally:
+            cancelled.set()
+        raise AssertionError
+
+    async with serving(never) as served:
+        with pytest.raises(RequestTimedOutError):
+            await served.connection.call(method, Request(), timeout_ms=100)
+        await cancelled.wait()
+
+
+async def test_answers_come_in_any_order() -> None:
+    release = asyncio.Event()
+
+    async def parked_if_first(request: Request, call: Call) -> Response:
+        if request.base_sequence == 1:
+            await release.wait()
+        return await echo(request, call)
+
+    async with serving(parked_if_first) as served:
+        call = served.connection.call
+        parked = asyncio.create_task(
+            call(TXN_OFFSET_COMMIT, Request(base_sequence=1), timeout_ms=5_000)
+        )
+        second = await call(TXN_OFFSET_COMMIT, Request(base_sequence=2), timeout_ms=5_000)
+        assert second.throttle_time_ms == 2
+        assert not parked.done()
+        release.set()
+        assert (await parked).throttle_time_ms == 1
+
+
+async def test_a_thousand_calls_at_once_share_one_stream() -> None:
+    async with serving(echo) as served:
+        answers = await asyncio.gather(
+            *(
+                served.connection.call(
+                    TXN_OFFSET_COMMIT, Request(base_sequence=i), timeout_ms=20_000
+                )
+                for i in range(1_000)
+            )
+        )
+        assert [answer.throttle_time_ms for answer in answers] == list(range(1_000))
+
+
+async def test_a_stream_over_its_limit_is_not_read_until_answers_go_out() -> None:
+    running, peak = 0, 0
+
+    async def counted(request: Request, call: Call) -> Response:
+        nonlocal running, peak
+        running += 1
+        peak = max(peak, running)
+        await asyncio.sleep(0)
+        running -= 1
+        return await echo(request, call)
+
+    limits = ServerLimits(stream_in_flight_requests_max=1)
+    async with serving(counted, limits) as served:
+        for start in range(0, 20, 4):
+            await asyncio.gather(
+                *(
+                    served.connection.call(
+                        TXN_OFFSET_COMMIT, Request(base_sequence=start + i), timeout_ms=5_000
+                    )
+                    for i in range(4)
+                )
+            )
+    assert peak <= 4  # what one message carries is taken whole
+
+
+async def test_one_stream_too_many_is_refused() -> None:
+    async with serving(echo, ServerLimits(streams_max=1)) as served:
+        await served.connection.call(TXN_OFFSET_COMMIT, Request(), timeout_ms=5_000)
+        other = GrpcConnector()
+        with pytest.raises(ThrottlingQuotaExceededError, match="1 frame streams are open"):
+            await other.connect(served.address).call(TXN_OFFSET_COMMIT, Request(), timeout_ms=5_000)
+        await other.close()
+
+
+async def test_a_stop_answers_what_is_in_flight_and_then_refuses() -> None:
+    entered, release = asyncio.Event(), asyncio.Event()
+
+    async def parked(request: Request, call: Call) -> Response:
+        entered.set()
+        await release.wait()
+        return await echo(request, call)
+
+    async with serving(parked) as served:
+        call = served.connection.call
+        waiting = asyncio.create_task(
+            call(TXN_OFFSET_COMMIT, Request(base_sequence=5), timeout_ms=5_000)
+        )
+        await entered.wait()
+        stopping = asyncio.create_task(served.server.stop(drain_ms=0, grace_ms=5_000))
+        release.set()
+        assert (await waiting).throttle_time_ms == 5
+        await stopping
+        with pytest.raises(NetworkExceptionError):
+            await call(TXN_OFFSET_COMMIT, Request(), timeout_ms=5_000)
+
+
+async def test_a_lost_server_fails_calls_in_flight_once() -> None:
+    entered = asyncio.Event()
+
+    async def parked(_: Request, __: Call) -> Response:
+        entered.set()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async with serving(parked) as served:
+        waiting = asyncio.create_task(
+            served.connection.call(TXN_OFFSET_COMMIT, Request(), timeout_ms=30_000)
+        )
+        await entered.wait()
+        await served.server.stop(drain_ms=0, grace_ms=0)
+        with pytest.raises(NetworkExceptionError):
+            await waiting
+
+
+async def test_an_empty_frame_is_refused_and_the_stream_goes_on() -> None:
+    async with serving(echo) as served:
+        channel = grpc.aio.insecure_channel(served.address)
+        stream = GroupServiceStub(channel).Stream()
+        await stream.write(group.StreamRequest(frames=[group.RequestFrame(correlation_id=1)]))
+        refused = await stream.read()
+        assert isinstance(refused, group.StreamResponse)
+        assert refused.frames[0].error.message == ("frame with correlation_id 1 carries no request")
+        frame = group.RequestFrame(correlation_id=1, txn_offset_commit=Request(base_sequence=3))
+        await stream.write(group.StreamRequest(frames=[frame]))
+        answer = await stream.read()
+        assert isinstance(answer, group.StreamResponse)
+        assert answer.frames[0].txn_offset_commit.throttle_time_ms == 3
+        await stream.done_writing()
+        assert await stream.read() == grpc.aio.EOF
+        await channel.close()
+
+
+async def test_health_follows_the_service() -> None:
+    async with serving(echo) as served:
+        channel = grpc.aio.insecure_channel(served.address)
+        check = channel.unary_unary(
+            "/grpc.health.v1.Health/Check",
+            health_pb2.HealthCheckRequest.SerializeToString,
+            health_pb2.HealthCheckResponse.FromString,
+        )
+        answer = await check(health_pb2.HealthCheckRequest(service=GROUP))
+        assert answer.status == health_pb2.HealthCheckResponse.SERVING
+        await channel.close()
+
+
+@pytest.mark.parametrize("version", ["v1", "v1alpha"])
+async def test_reflection_lists_the_services(version: str) -> None:
+    async with serving(echo) as served:
+        channel = grpc.aio.insecure_channel(served.address)
+        info = channel.stream_stream(
+            f"/grpc.reflection.{version}.ServerReflection/ServerReflectionInfo",
+            reflection_pb2.ServerReflectionRequest.SerializeToString,
+            reflection_pb2.ServerReflectionResponse.FromString,
+        )
+        request = reflection_pb2.ServerReflectionRequest(list_services="")
+        names = [
+            each.name
+            async for listed in info(iter([request]))
+            for each in listed.list_services_response.service
+        ]
+        assert GROUP in names
+        await channel.close()
+
+
+async def test_an_rpc_without_a_handler_is_an_invalid_request() -> None:
+    async with serving(echo) as served:
+        missing = Method("semel.group.v1.GroupService", "Nothing", Request, Response)
+        with pytest.raises(InvalidRequestError):
+            await served.connection.call(missing, Request(), timeout_ms=5_000)
+        listed = await served.connection.call(
+            LIST_GROUPS, group.ListGroupsRequest(), timeout_ms=5_000
+        )
+        assert listed == group.ListGroupsResponse()

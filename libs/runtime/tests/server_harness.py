@@ -1,0 +1,75 @@
+"""A real gRPC server on loopback with group-coordinator handlers that a test scripts."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from google.protobuf.message import Message
+
+from semel.group.v1 import group_pb2 as group
+from semel_common.wire import methods
+from semel_common.wire.grpc_connection import GrpcConnection, GrpcConnector
+from semel_common.wire.methods import Method
+from semel_runtime.cluster.image import Listener
+from semel_runtime.server.calls import Call, Handlers
+from semel_runtime.server.grpc_server import GrpcServer
+from semel_runtime.server.limits import ServerLimits
+
+Commit = Callable[[group.TxnOffsetCommitRequest, Call], Awaitable[group.TxnOffsetCommitResponse]]
+
+GROUP_METHODS: list[Method[Message, Message]] = [
+    methods.CONSUMER_GROUP_HEARTBEAT,
+    methods.COMMIT_OFFSETS,
+    methods.FETCH_OFFSETS,
+    methods.TXN_OFFSET_COMMIT,
+    methods.LIST_GROUPS,
+    methods.DESCRIBE_GROUPS,
+    methods.GROUP_WRITE_TXN_MARKERS,
+]
+
+
+@dataclass
+class Served:
+    """A running server and a connection to it."""
+
+    server: GrpcServer
+    address: str
+    connection: GrpcConnection
+    calls: list[Call] = field(default_factory=list)
+
+
+@asynccontextmanager
+async def serving(commit: Commit, limits: ServerLimits | None = None) -> AsyncIterator[Served]:
+    """Serve ``commit`` as TxnOffsetCommit; every other method answers an empty response."""
+    server = GrpcServer(limits or ServerLimits())
+    bound = server.bind(Listener(name="default", host="127.0.0.1", port=0))
+    connector = GrpcConnector()
+    served = Served(server, bound.address, connector.connect(bound.address))
+    handlers = Handlers()
+    for method in GROUP_METHODS:
+        if method.name != "TxnOffsetCommit":
+            handlers.add(method, _empty(method))
+
+    async def recorded(
+        request: group.TxnOffsetCommitRequest, call: Call
+    ) -> group.TxnOffsetCommitResponse:
+        served.calls.append(call)
+        return await commit(request, call)
+
+    handlers.add(methods.TXN_OFFSET_COMMIT, recorded)
+    await server.start(handlers)
+    await server.set_serving()
+    try:
+        yield served
+    finally:
+        await connector.close()
+        await server.stop(drain_ms=0, grace_ms=1_000)
+
+
+def _empty(method: Method[Message, Message]) -> Callable[[Message, Call], Awaitable[Message]]:
+    async def handler(request: Message, call: Call) -> Message:  # noqa: ARG001 - a handler's shape
+        await asyncio.sleep(0)
+        return method.response()
+
+    return handler
