@@ -1,0 +1,300 @@
+"""Where requests go: the metadata cache, routes to who is in charge, and the one way to retry.
+
+A ``Route`` says where a request goes at this moment, and raises a ``RefreshRetriableError`` when
+nobody knows. ``Cluster.call`` sends along a route with Kafka's meaning of the time-outs: one
+attempt takes at most ``request_timeout_ms``; a retriable error sends the same request again after a
+pause, a refreshing one asks for metadata first; past the caller's deadline, RequestTimedOutError is
+raised from the last error.
+
+Refreshes are coalesced: whoever needs one while one is under way shares its answer. They are
+limited: no two begin within ``retry_backoff_ms``.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator
+from random import Random
+
+from aiosemel._metadata import COORDINATOR, ClusterMetadata, TopicMetadata, merge
+from aiosemel._retry import Deadline, backoff_ms
+from aiosemel.errors import (
+    CoordinatorNotAvailableError,
+    InvalidConfigError,
+    RefreshRetriableError,
+    RequestTimedOutError,
+    RetriableError,
+    UnknownTopicOrPartitionError,
+)
+from aiosemel.options import ClientOptions
+from semel.coordinator.v1 import cluster_pb2 as cluster
+from semel_common.ids import TopicPartition
+from semel_common.wire.connection import Connector
+from semel_common.wire.methods import METADATA, Method, Req, Res
+
+Route = Callable[[], str]
+"""Returns the address, ``host:port``, of who is in charge now, or raises RefreshRetriableError."""
+
+PORT_MAX = 65_535
+
+_log = logging.getLogger(__name__)
+
+
+class Cluster:
+    """One cluster, as one client sees it; shared by its producers, consumers and admin."""
+
+    def __init__(
+        self,
+        bootstrap: tuple[str, ...],
+        connector: Connector,
+        options: ClientOptions,
+        random: Random,
+    ) -> None:
+        """Take the addresses to begin with; the first request does the first I/O."""
+        self._bootstrap = bootstrap
+        self._connector = connector
+        self._options = options
+        self._random = random
+        self._metadata: ClusterMetadata | None = None
+        self._topics_wanted: dict[str, None] = {}
+        self._refreshed_at: float | None = None
+        self._refresh_begun_at: float | None = None
+        self._refreshing: asyncio.Future[None] | None = None
+        self._asked = 0
+
+    # -- what is known --------------------------------------------------------------------------
+
+    @property
+    def options(self) -> ClientOptions:
+        """The options of the client."""
+        return self._options
+
+    @property
+    def metadata(self) -> ClusterMetadata:
+        """What is known now; raises CoordinatorNotAvailableError before the first answer."""
+        if self._metadata is None:
+            raise CoordinatorNotAvailableError("no metadata of the cluster is known yet")
+        return self._metadata
+
+    def cached_topic(self, name: str) -> TopicMetadata | None:
+        """Return a topic if it is known and not older than ``metadata_max_age_ms``."""
+        if self._metadata is None or self._is_old():
+            return None
+        return self._metadata.topics.get(name)
+
+    async def topic(self, name: str, deadline: Deadline) -> TopicMetadata:
+        """Return a topic; asks, and asks again while it is not there, until the deadline.
+
+        Raises UnknownTopicOrPartitionError or InvalidTopicError.
+        """
+        pauses = self.backoff()
+        while (topic := self.cached_topic(name)) is None:
+            self._topics_wanted[name] = None
+            await self.refresh(deadline)
+            error = self.metadata.topic_errors.get(name)
+            if error is not None and not isinstance(error, RetriableError):
+                raise error
+            if self.cached_topic(name) is None:
+                await self._pause(pauses, deadline, error or _unknown_topic(name))
+        return topic
+
+    def forget_topic(self, name: str) -> None:
+        """Leave a topic out of later refreshes."""
+        self._topics_wanted.pop(name, None)
+
+    # -- routes ---------------------------------------------------------------------------------
+
+    def coordinator_of(self, transactional_id: str) -> Route:
+        """Route to the coordinator of a transactional id."""
+        return lambda: self.metadata.coordinator_address(transactional_id)
+
+    def group_coordinator_of(self, group_id: str) -> Route:
+        """Route to the coordinator of a group."""
+        return lambda: self.metadata.group_coordinator_address(group_id)
+
+    def leader_of(self, topic_partition: TopicPartition) -> Route:
+        """Route to the broker that leads a partition."""
+        return lambda: self.leader_address(topic_partition)
+
+    def leader_address(self, topic_partition: TopicPartition) -> str:
+        """Return where the leader of a partition is; raises a RefreshRetriableError."""
+        metadata = self.metadata
+        return metadata.broker_address(metadata.leader_of(topic_partition))
+
+    def any_coordinator(self) -> Route:
+        """Route to some instance that answers ClusterService: another one at every attempt."""
+        return self._next_coordinator
+
+    # -- calls ----------------------------------------------------------------------------------
+
+    async def call(
+        self, route: Route, method: Method[Req, Res], request: Req, *, deadline: Deadline
+    ) -> Res:
+        """Send a request along a route until it is answered; the request must bear repetition.
+
+        Raises the error that was answered, if it is not retriable; RequestTimedOutError from the
+        last error when the deadline passes.
+        """
+        pauses = self.backoff()
+        moved = False
+        while True:
+            try:
+                return await self.attempt(route, method, request, deadline=deadline)
+            except RefreshRetriableError as error:
+                before = _resolve(route)
+                await self.refresh(deadline)
+                # Somebody else is in charge now: no need to wait, but only once.
+                if moved or _resolve(route) in (None, before):
+                    await self._pause(pauses, deadline, error)
+                moved = True
+            except RetriableError as error:
+                await self._pause(pauses, deadline, error)
+
+    async def attempt(
+        self, route: Route, method: Method[Req, Res], request: Req, *, deadline: Deadline
+    ) -> Res:
+        """Send a request along a route once. Raises what ``Connection.call`` raises."""
+        if self._metadata is None:
+            await self.refresh(deadline)
+        return await self.attempt_at(route(), method, request, deadline=deadline)
+
+    async def attempt_at(
+        self, address: str, method: Method[Req, Res], request: Req, *, deadline: Deadline
+    ) -> Res:
+        """Send a request to an address once. Raises what ``Connection.call`` raises."""
+        timeout_ms = min(self._options.request_timeout_ms, deadline.remaining_ms())
+        if timeout_ms <= 0:
+            raise RequestTimedOutError(f"no time is left for {method.name}")
+        connection = self._connector.connect(address)
+        return await connection.call(method, request, timeout_ms=timeout_ms)
+
+    def backoff(self) -> Iterator[float]:
+        """Yield the pauses between the attempts of one request, in milliseconds."""
+        return backoff_ms(self._options, self._random)
+
+    async def _pause(
+        self, pauses: Iterator[float], deadline: Deadline, error: RetriableError
+    ) -> None:
+        """Wait before the next attempt, or give up now if it would come too late."""
+        pause_ms = next(pauses)
+        if pause_ms >= deadline.remaining_ms():
+            raise _out_of_time(error) from error
+        await asyncio.sleep(pause_ms / 1000)
+
+    # -- refreshing -----------------------------------------------------------------------------
+
+    async def refresh(self, deadline: Deadline) -> None:
+        """Ask for metadata once, or share the answer of a request under way.
+
+        Tries every address that is known. Raises RequestTimedOutError at the deadline; until then
+        it goes on, for without metadata there is nothing else to do.
+        """
+        pauses = self.backoff()
+        while True:
+            under_way = self._refreshing
+            if under_way is None:
+                if await self._refresh_now(pauses, deadline):
+                    return
+            elif await _settled(under_way, deadline):
+                return
+
+    async def _refresh_now(self, pauses: Iterator[float], deadline: Deadline) -> bool:
+        shared = self._refreshing = asyncio.get_running_loop().create_future()
+        succeeded = False
+        try:
+            await self._wait_for_turn(deadline)
+            succeeded = await self._ask_everyone(pauses, deadline)
+        finally:
+            self._refreshing = None
+            if succeeded:
+                shared.set_result(None)
+            else:
+                shared.cancel()
+        return succeeded
+
+    async def _wait_for_turn(self, deadline: Deadline) -> None:
+        now = asyncio.get_running_loop().time()
+        if self._refresh_begun_at is not None and self._metadata is not None:
+            turn = self._refresh_begun_at + self._options.retry_backoff_ms / 1000
+            if turn > now:
+                await asyncio.sleep(min(turn - now, deadline.remaining_ms() / 1000))
+        self._refresh_begun_at = asyncio.get_running_loop().time()
+
+    async def _ask_everyone(self, pauses: Iterator[float], deadline: Deadline) -> bool:
+        request = cluster.MetadataRequest(topics=list(self._topics_wanted))
+        last: RetriableError = _nobody_answers(self._bootstrap)
+        addresses = self._cluster_addresses()
+        # One that hangs must not keep the others from being asked.
+        share_ms = self._options.request_timeout_ms / len(addresses)
+        for _ in addresses:
+            attempt_deadline = min(deadline, Deadline.after_ms(share_ms), key=lambda d: d.at)
+            try:
+                response = await self.attempt_at(
+                    self._next_coordinator(), METADATA, request, deadline=attempt_deadline
+                )
+            except RetriableError as error:
+                last = error
+                _log.debug("metadata not answered: %s", error)
+                continue
+            self._metadata = merge(self._metadata, response)
+            self._refreshed_at = asyncio.get_running_loop().time()
+            return True
+        await self._pause(pauses, deadline, last)
+        return False
+
+    def _is_old(self) -> bool:
+        if self._refreshed_at is None:
+            return True
+        age = asyncio.get_running_loop().time() - self._refreshed_at
+        return age * 1000 > self._options.metadata_max_age_ms
+
+    def _cluster_addresses(self) -> tuple[str, ...]:
+        known = self._metadata.addresses_of(COORDINATOR) if self._metadata is not None else ()
+        return (*known, *(address for address in self._bootstrap if address not in known))
+
+    def _next_coordinator(self) -> str:
+        addresses = self._cluster_addresses()
+        self._asked += 1
+        return addresses[(self._asked - 1) % len(addresses)]
+
+
+async def _settled(shared: "asyncio.Future[None]", deadline: Deadline) -> bool:
+    """Wait for another's refresh; False if it came to nothing, so that someone else must try."""
+    remaining = deadline.remaining_ms() / 1000
+    done, _ = await asyncio.wait([shared], timeout=remaining)
+    if not done:
+        raise RequestTimedOutError("metadata was not answered in time")
+    return not shared.cancelled()
+
+
+def parse_bootstrap(bootstrap: str) -> tuple[str, ...]:
+    """Return the addresses of ``host:port[,host:port…]``; raises InvalidConfigError."""
+    addresses = tuple(part.strip() for part in bootstrap.split(",") if part.strip())
+    for address in addresses:
+        host, _, port = address.rpartition(":")
+        if not host or not port.isdecimal() or not 0 < int(port) <= PORT_MAX:
+            raise InvalidConfigError(f"bootstrap address {address!r} is not host:port")
+    if not addresses:
+        raise InvalidConfigError("bootstrap has no address")
+    return addresses
+
+
+def _resolve(route: Route) -> str | None:
+    try:
+        return route()
+    except RefreshRetriableError:
+        return None
+
+
+def _unknown_topic(name: str) -> UnknownTopicOrPartitionError:
+    return UnknownTopicOrPartitionError(f"topic {name} is not known")
+
+
+def _nobody_answers(addresses: tuple[str, ...]) -> CoordinatorNotAvailableError:
+    return CoordinatorNotAvailableError(f"nobody answers at {', '.join(addresses)}")
+
+
+def _out_of_time(error: RetriableError) -> RetriableError:
+    """Return what to raise when a retriable error can no longer be retried."""
+    if isinstance(error, UnknownTopicOrPartitionError):
+        return UnknownTopicOrPartitionError(error.message, **error.details)
+    return RequestTimedOutError(f"not done in time: {error.message}", **error.details)

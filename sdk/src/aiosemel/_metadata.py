@@ -1,0 +1,174 @@
+"""The cluster as a client knows it: one version of it, as values. Who is in charge of what.
+
+Nothing here does I/O. A look-up that fails raises the error that makes its caller refresh.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+from aiosemel.errors import (
+    BrokerNotAvailableError,
+    CoordinatorNotAvailableError,
+    SemelError,
+    UnknownTopicIdError,
+    UnknownTopicOrPartitionError,
+)
+from semel.coordinator.v1 import cluster_pb2 as cluster
+from semel_common.ids import TopicPartition, owner_of, partition_for_id
+from semel_common.wire import status
+
+BROKER = cluster.SERVICE_ROLE_BROKER
+COORDINATOR = cluster.SERVICE_ROLE_COORDINATOR
+GROUP_COORDINATOR = cluster.SERVICE_ROLE_GROUP_COORDINATOR
+Role: TypeAlias = cluster.ServiceRole.ValueType
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionMetadata:
+    """One partition: ``leader_id`` is the instance id of the broker that leads it."""
+
+    partition: int
+    leader_id: int
+    leader_epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicMetadata:
+    """One topic; ``partitions`` by their number."""
+
+    name: str
+    topic_id: str
+    partitions: tuple[PartitionMetadata, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """How transactional ids and groups spread over instances; fixed when a cluster is made."""
+
+    transaction_log_partitions: int
+    coordinators: int
+    group_partitions: int
+    group_coordinators: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterMetadata:
+    """One version of the cluster, with the topics that this client asked for."""
+
+    cluster_id: str
+    version: int
+    layout: Layout
+    addresses: Mapping[tuple[Role, int], str]
+    """``host:port`` of each instance, by role and instance id."""
+    topics: Mapping[str, TopicMetadata] = field(default_factory=dict)
+    """By name."""
+    topic_errors: Mapping[str, SemelError] = field(default_factory=dict)
+    """Why a topic that was asked for is not there, by name."""
+    topics_by_id: Mapping[str, TopicMetadata] = field(default_factory=dict)
+    """The same topics, by id."""
+
+    def topic_by_id(self, topic_id: str) -> TopicMetadata:
+        """Return a topic; raises UnknownTopicIdError."""
+        topic = self.topics_by_id.get(topic_id)
+        if topic is None:
+            raise UnknownTopicIdError(f"topic id {topic_id} is not known")
+        return topic
+
+    def leader_of(self, topic_partition: TopicPartition) -> int:
+        """Return the instance id of the broker that leads a partition.
+
+        Raises UnknownTopicIdError, UnknownTopicOrPartitionError.
+        """
+        topic = self.topic_by_id(topic_partition.topic_id)
+        if not 0 <= topic_partition.partition < len(topic.partitions):
+            raise UnknownTopicOrPartitionError(
+                f"topic {topic.name} has {len(topic.partitions)} partitions, "
+                f"no partition {topic_partition.partition}"
+            )
+        return topic.partitions[topic_partition.partition].leader_id
+
+    def broker_address(self, broker_id: int) -> str:
+        """Return where a broker is; raises BrokerNotAvailableError."""
+        address = self.addresses.get((BROKER, broker_id))
+        if address is None:
+            raise BrokerNotAvailableError(f"broker {broker_id} is not registered")
+        return address
+
+    def coordinator_address(self, transactional_id: str) -> str:
+        """Return where the coordinator of a transactional id is.
+
+        Raises CoordinatorNotAvailableError.
+        """
+        partition = partition_for_id(transactional_id, self.layout.transaction_log_partitions)
+        return self._address(COORDINATOR, owner_of(partition, self.layout.coordinators))
+
+    def group_coordinator_address(self, group_id: str) -> str:
+        """Return where the coordinator of a group is; raises CoordinatorNotAvailableError."""
+        partition = partition_for_id(group_id, self.layout.group_partitions)
+        return self._address(GROUP_COORDINATOR, owner_of(partition, self.layout.group_coordinators))
+
+    def addresses_of(self, role: Role) -> tuple[str, ...]:
+        """Return where all instances of a role are, by instance id."""
+        return tuple(address for (its, _), address in sorted(self.addresses.items()) if its == role)
+
+    def _address(self, role: Role, instance_id: int) -> str:
+        address = self.addresses.get((role, instance_id))
+        if address is None:
+            name = "coordinator" if role == COORDINATOR else "group coordinator"
+            raise CoordinatorNotAvailableError(f"{name} {instance_id} is not registered")
+        return address
+
+
+def merge(known: ClusterMetadata | None, response: cluster.MetadataResponse) -> ClusterMetadata:
+    """Return what is known after an answer: topics that it does not name stay as they were.
+
+    An answer that is older than what is known, from an instance that lags behind, changes nothing.
+    """
+    answered = _from_response(response)
+    if known is None or known.cluster_id != answered.cluster_id:
+        return answered
+    if answered.version < known.version:
+        return known
+    gone = answered.topic_errors.keys()
+    kept = {name: topic for name, topic in known.topics.items() if name not in gone}
+    errors = {n: e for n, e in known.topic_errors.items() if n not in answered.topics}
+    topics = {**kept, **answered.topics}
+    return replace(
+        answered,
+        topics=topics,
+        topic_errors={**errors, **answered.topic_errors},
+        topics_by_id={topic.topic_id: topic for topic in topics.values()},
+    )
+
+
+def _from_response(response: cluster.MetadataResponse) -> ClusterMetadata:
+    topics = [_topic(topic) for topic in response.topics if not topic.HasField("error")]
+    return ClusterMetadata(
+        cluster_id=response.cluster_id,
+        version=response.version,
+        layout=Layout(
+            transaction_log_partitions=response.layout.transaction_log_partitions,
+            coordinators=response.layout.coordinators,
+            group_partitions=response.layout.group_partitions,
+            group_coordinators=response.layout.group_coordinators,
+        ),
+        addresses={(i.role, i.instance_id): f"{i.host}:{i.port}" for i in response.instances},
+        topics={topic.name: topic for topic in topics},
+        topics_by_id={topic.topic_id: topic for topic in topics},
+        topic_errors={
+            t.name: status.from_value(t.error) for t in response.topics if t.HasField("error")
+        },
+    )
+
+
+def _topic(topic: cluster.Topic) -> TopicMetadata:
+    partitions = sorted(topic.partitions, key=lambda partition: partition.index)
+    return TopicMetadata(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        partitions=tuple(
+            PartitionMetadata(partition=p.index, leader_id=p.leader_id, leader_epoch=p.leader_epoch)
+            for p in partitions
+        ),
+    )

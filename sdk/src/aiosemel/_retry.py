@@ -1,0 +1,40 @@
+"""How long, and how often: deadlines, and pauses that grow from attempt to attempt."""
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import dataclass
+from random import Random
+
+from aiosemel.options import ClientOptions
+
+_JITTER = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Deadline:
+    """A moment of the event loop's clock, in seconds."""
+
+    at: float
+
+    @classmethod
+    def after_ms(cls, timeout_ms: float) -> "Deadline":
+        """Return the moment that is ``timeout_ms`` from now."""
+        return cls(asyncio.get_running_loop().time() + timeout_ms / 1000)
+
+    def remaining_ms(self) -> int:
+        """Return what is left, in milliseconds; 0 when it has passed."""
+        left = self.at - asyncio.get_running_loop().time()
+        return max(0, round(left * 1000))
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing is left."""
+        return self.remaining_ms() == 0
+
+
+def backoff_ms(options: ClientOptions, random: Random) -> Iterator[float]:
+    """Yield the pauses before attempt 2, 3, …: doubled up to the longest, 20 % more or less."""
+    pause = float(options.retry_backoff_ms)
+    while True:
+        yield pause * random.uniform(1 - _JITTER, 1 + _JITTER)
+        pause = min(pause * 2, float(options.retry_backoff_max_ms))

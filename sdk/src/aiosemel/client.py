@@ -1,0 +1,133 @@
+"""The client: one bootstrap address in, producers, consumers and admin out.
+
+A client owns the connections, the metadata cache, and every task of what it makes. Closing it
+closes all of that: open transactions are aborted, and nothing is left running.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Coroutine
+from random import Random
+from types import TracebackType
+from typing import Self
+
+from aiosemel._cluster import Cluster, parse_bootstrap
+from aiosemel._context import Clock, Closable, Context
+from aiosemel.errors import ClosedError
+from aiosemel.options import ClientOptions
+from semel_common.wire.connection import Connector
+from semel_common.wire.grpc_connection import GrpcConnector
+
+_log = logging.getLogger(__name__)
+
+
+class SystemClock:
+    """The clock of the machine. Implements ``Clock``."""
+
+    def now_ms(self) -> int:
+        """Return milliseconds since 1970-01-01 UTC."""
+        return time.time_ns() // 1_000_000
+
+
+class SemelClient:
+    """A client of one cluster.
+
+    ::
+
+        async with SemelClient("localhost:9092") as client:
+            producer = client.producer()
+            await producer.send_and_wait("greetings", b"hello")
+
+    ``bootstrap`` is the address of one coordinator, ``host:port``, or of several, with commas
+    between; the client finds all others from there. Connector, clock and random are for tests: a
+    connector that is given is not closed. Use it in one event loop.
+    """
+
+    def __init__(
+        self,
+        bootstrap: str,
+        *,
+        options: ClientOptions | None = None,
+        connector: Connector | None = None,
+        clock: Clock | None = None,
+        random: Random | None = None,
+    ) -> None:
+        """Check the addresses; raises InvalidConfigError. Does no I/O."""
+        self._owned_connector = GrpcConnector() if connector is None else None
+        used = self._owned_connector if connector is None else connector
+        assert used is not None
+        chance = random or Random()
+        self._cluster = Cluster(
+            parse_bootstrap(bootstrap), used, options or ClientOptions(), chance
+        )
+        self._group: asyncio.TaskGroup | None = None
+        self._running: set[asyncio.Task[None]] = set()
+        self._made: dict[Closable, None] = {}
+        self._context = Context(
+            cluster=self._cluster,
+            clock=clock or SystemClock(),
+            random=chance,
+            spawn=self._spawn,
+            forget=self._forget,
+        )
+
+    async def open(self) -> None:
+        """Make ready for use. Nothing is connected before it is needed."""
+        if self._group is not None:
+            raise ClosedError("the client is open already")
+        group = asyncio.TaskGroup()
+        await group.__aenter__()
+        self._group = group
+
+    async def close(self) -> None:
+        """Close everything that this client made, then the connections. May be called twice."""
+        group = self._group
+        if group is None:
+            return
+        try:
+            for made in reversed(list(self._made)):
+                await made.close()
+        finally:
+            self._group = None
+            for task in self._running:
+                task.cancel()
+            await group.__aexit__(None, None, None)
+            if self._owned_connector is not None:
+                await self._owned_connector.close()
+
+    async def __aenter__(self) -> Self:
+        await self.open()
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    def _spawn(self, run: Coroutine[None, None, None], *, name: str) -> asyncio.Task[None]:
+        if self._group is None:
+            run.close()
+            raise ClosedError("the client is not open")
+        task = self._group.create_task(_logged(run, name), name=name)
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+        return task
+
+    def _adopt(self, made: Closable) -> None:
+        """Close this too when the client is closed."""
+        self._made[made] = None
+
+    def _forget(self, made: Closable) -> None:
+        self._made.pop(made, None)
+
+
+async def _logged(run: Coroutine[None, None, None], name: str) -> None:
+    """Keep an exception of one task from cancelling all others: they share a task group."""
+    try:
+        await run
+    except Exception:  # noqa: BLE001 - a task of the client has nobody else to tell
+        _log.exception("unexpected end of the task %s", name)

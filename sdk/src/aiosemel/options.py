@@ -1,0 +1,104 @@
+"""What users can set: Kafka's names and defaults, each with its unit. Conflicts are refused.
+
+Options are values, checked when they are made: an option that cannot work never reaches a server.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from aiosemel.errors import InvalidConfigError
+
+
+class Compression(StrEnum):
+    """How the payloads of record batches are compressed."""
+
+    NONE = "none"
+    ZSTD = "zstd"
+    """Needs the extra ``aiosemel[zstd]``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientOptions:
+    """What holds for everything that a client makes."""
+
+    request_timeout_ms: int = 30_000
+    """How long one attempt of a request may take, in milliseconds."""
+    default_api_timeout_ms: int = 60_000
+    """How long a call may take with all its attempts, in milliseconds, where nothing else is said:
+    admin calls, and a consumer's calls."""
+    retry_backoff_ms: int = 100
+    """The pause before a request is sent again, in milliseconds; doubled at every attempt."""
+    retry_backoff_max_ms: int = 1_000
+    """The longest such pause, in milliseconds."""
+    metadata_max_age_ms: int = 300_000
+    """How old metadata may become before it is asked for again, in milliseconds."""
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot work, with InvalidConfigError."""
+        _at_least(1, self, "request_timeout_ms", "default_api_timeout_ms", "metadata_max_age_ms")
+        _at_least(0, self, "retry_backoff_ms", "retry_backoff_max_ms")
+        _ordered(self, "retry_backoff_ms", "retry_backoff_max_ms")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProducerOptions:
+    """What holds for one producer."""
+
+    request_timeout_ms: int = 30_000
+    """How long one attempt of a request may take, in milliseconds."""
+    delivery_timeout_ms: int = 120_000
+    """How long a record may wait for its acknowledgement, from ``send`` on and with all attempts,
+    in milliseconds."""
+    max_block_ms: int = 60_000
+    """How long a call may wait, in milliseconds: ``send`` for metadata and for room in the buffer,
+    the calls of transactions for their answer."""
+    batch_size_bytes: int = 65_536
+    """When a batch of single records is full, in bytes. Kafka's default is 16384; in Python, larger
+    batches cost less."""
+    max_request_size_bytes: int = 1_000_000
+    """The largest request, batch and record, in bytes before compression. Brokers have a limit of
+    their own, on what arrives."""
+    buffer_memory_bytes: int = 33_554_432
+    """How much may wait for acknowledgement, in bytes; then ``send`` waits."""
+    max_in_flight: int = 5
+    """How many batches of a partition may be sent but not acknowledged, 1 to 5."""
+    compression: Compression = Compression.NONE
+    """How payloads are compressed."""
+    transaction_timeout_ms: int = 60_000
+    """How long a transaction may stay open before the coordinator aborts it, in milliseconds. Of a
+    transactional producer."""
+    cancelled_commit_grace_ms: int = 1_000
+    """How long a commit that is cancelled after it was sent may go on to learn its outcome, in
+    milliseconds. Of a transactional producer."""
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot work, with InvalidConfigError."""
+        _at_least(1, self, "request_timeout_ms", "max_block_ms", "batch_size_bytes")
+        _at_least(1, self, "transaction_timeout_ms")
+        _at_least(0, self, "cancelled_commit_grace_ms")
+        if not 1 <= self.max_in_flight <= MAX_IN_FLIGHT_LIMIT:
+            raise InvalidConfigError(
+                f"max_in_flight is {self.max_in_flight}, not 1 to {MAX_IN_FLIGHT_LIMIT}"
+            )
+        _ordered(self, "request_timeout_ms", "delivery_timeout_ms")
+        _ordered(self, "batch_size_bytes", "max_request_size_bytes")
+        _ordered(self, "max_request_size_bytes", "buffer_memory_bytes")
+
+
+MAX_IN_FLIGHT_LIMIT = 5
+"""Brokers remember the last 5 batches of a producer: a repeat of an older one is not recognised."""
+
+_Options = ClientOptions | ProducerOptions
+
+
+def _at_least(minimum: int, options: _Options, *names: str) -> None:
+    for name in names:
+        value = getattr(options, name)
+        if value < minimum:
+            raise InvalidConfigError(f"{name} is {value}, less than {minimum}")
+
+
+def _ordered(options: _Options, lower: str, upper: str) -> None:
+    low, high = getattr(options, lower), getattr(options, upper)
+    if low > high:
+        raise InvalidConfigError(f"{upper} is {high}, less than {lower}, which is {low}")
