@@ -1,0 +1,85 @@
+"""The copy of the metadata that every instance keeps."""
+
+import pytest
+from cluster_harness import LAYOUT, image, metadata
+
+from semel_common.errors import (
+    BrokerNotAvailableError,
+    CoordinatorNotAvailableError,
+    InconsistentClusterIdError,
+    UnknownTopicIdError,
+    UnknownTopicOrPartitionError,
+)
+from semel_common.ids import TopicPartition, producer_id_of
+from semel_runtime.cluster.copy import ClusterCopy
+from semel_runtime.cluster.image import ClusterImage, PartitionLeader, ServiceRole
+from semel_runtime.cluster.serde import image_from_journal, image_from_wire, image_to_journal
+
+
+def copy_of(*images: ClusterImage) -> ClusterCopy:
+    """Take images one after the other, as the runner would."""
+    copy = ClusterCopy()
+    for offset, each in enumerate(images):
+        for record in copy.update(each).records:
+            copy.replay(offset, record)
+    return copy
+
+
+def test_a_newer_image_replaces_the_copy_and_an_older_one_does_not() -> None:
+    copy = copy_of(image(2, topics=1), image(5, topics=3), image(4, topics=2))
+    assert copy.image == image(5, topics=3)
+    assert copy.topic_by_name("topic-2").topic_id == "id-2"
+
+
+def test_the_image_of_another_cluster_is_refused() -> None:
+    with pytest.raises(InconsistentClusterIdError, match="cluster-a, not to cluster-b"):
+        copy_of(image(1)).update(image(9, cluster_id="cluster-b"))
+
+
+def test_before_the_first_image_nothing_is_known() -> None:
+    copy = ClusterCopy()
+    assert (copy.image, copy.cluster_id, list(copy.snapshot())) == (None, "", [])
+    with pytest.raises(CoordinatorNotAvailableError, match="not heard from the controller"):
+        copy.coordinator_for("id")
+
+
+def test_a_snapshot_gives_the_same_copy() -> None:
+    copy = copy_of(image(1), image(2, topics=2))
+    restored = ClusterCopy()
+    for offset, record in copy.snapshot():
+        restored.replay(offset, record)
+    assert restored.image == copy.image
+    assert list(restored.snapshot()) == list(copy.snapshot())
+
+
+def test_partitions_are_found_with_their_leaders() -> None:
+    copy = copy_of(image(1))
+    assert copy.leader_of(TopicPartition("id-0", 1)) == PartitionLeader(0, 3)
+    with pytest.raises(UnknownTopicOrPartitionError, match="has 2 partitions, not 2"):
+        copy.leader_of(TopicPartition("id-0", 2))
+    with pytest.raises(UnknownTopicIdError, match="'id-9'"):
+        copy.leader_of(TopicPartition("id-9", 0))
+    with pytest.raises(UnknownTopicOrPartitionError, match="'topic-9'"):
+        copy.topic_by_name("topic-9")
+
+
+def test_instances_are_found_by_listener() -> None:
+    copy = copy_of(image(1))
+    assert copy.address(ServiceRole.BROKER, 0, "default") == "127.0.0.1:2"
+    with pytest.raises(BrokerNotAvailableError, match="broker 7 has not registered"):
+        copy.address(ServiceRole.BROKER, 7, "default")
+    with pytest.raises(CoordinatorNotAvailableError, match="a listener 'client'"):
+        copy.address(ServiceRole.COORDINATOR, 0, "client")
+
+
+def test_who_is_in_charge_follows_from_an_id_alone() -> None:
+    copy = copy_of(image(1))
+    assert copy.coordinator_of(producer_id_of(7, 1)) == 1
+    assert copy.coordinator_for("some-id") in range(LAYOUT.coordinators)
+    assert copy.group_coordinator_for("some-group") in range(LAYOUT.group_coordinators)
+
+
+def test_an_image_survives_the_wire_and_the_journal() -> None:
+    original = image(3, topics=2)
+    assert image_from_wire(metadata(original)) == original
+    assert image_from_journal(image_to_journal(original)) == original
