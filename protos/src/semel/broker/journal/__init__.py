@@ -1,0 +1,1 @@
+"""Generated from protos/semel/broker/journal, where each message is explained."""

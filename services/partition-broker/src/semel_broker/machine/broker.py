@@ -1,0 +1,254 @@
+"""The whole machine: its handlers, the one place where records change it, and its snapshot.
+
+Handlers bear the names of RPCs. What concerns one partition is decided for that partition alone, so
+errors are values of the response; the journal gets what was decided for all of them at once.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import TypeVar, assert_never
+
+from semel_broker.machine import inquiries
+from semel_broker.machine.directory import LogDirectory
+from semel_broker.machine.limits import LogLimits
+from semel_broker.machine.log import PartitionLog
+from semel_broker.machine.markers import MarkerRecord, OutcomeDecisions
+from semel_broker.machine.produce import decide_append
+from semel_broker.machine.records import (
+    AbortedTransaction,
+    BatchAppended,
+    CoordinatorEpochSeen,
+    LogDropped,
+    LogIdsGiven,
+    LogPurged,
+    LogStartMoved,
+    LogState,
+    MarkerAppended,
+    OpenTransaction,
+    ProducerFenced,
+    ProducerState,
+    Record,
+)
+from semel_broker.machine.values import (
+    Appended,
+    FetchPosition,
+    IsolationLevel,
+    OpenTransactionAt,
+    Outcome,
+    PartitionName,
+    ProducePartition,
+    ReadPlan,
+)
+from semel_common.errors import (
+    InvalidProducerIdMappingError,
+    InvalidRequestError,
+    OffsetOutOfRangeError,
+    SemelError,
+)
+from semel_common.ids import transaction_log_partition_of
+from semel_runtime.cluster.copy import ClusterCopy
+from semel_runtime.cluster.image import ClusterImage
+from semel_runtime.machine import Result
+
+T = TypeVar("T")
+
+
+class BrokerMachine:
+    """All partitions that this broker leads, and its copy of the cluster's metadata."""
+
+    def __init__(self, instance_id: int, limits: LogLimits) -> None:
+        self.cluster = ClusterCopy()
+        self._limits = limits
+        self._logs = LogDirectory(instance_id, self.cluster)
+        self._coordinator_epochs: dict[int, int] = {}
+        self._last_offset = 0
+
+    # -- appending -----------------------------------------------------------------------------
+
+    def produce(
+        self, partitions: Sequence[ProducePartition], *, now_ms: int
+    ) -> Result[list[Appended | SemelError], BatchAppended]:
+        """Append batches to partitions, each named at most once."""
+        records: list[BatchAppended] = []
+        taken: set[int] = set()
+        answers = [
+            _value(partial(self._produce, each, now_ms, taken, records)) for each in partitions
+        ]
+        return Result(answers, records)
+
+    def _produce(
+        self, request: ProducePartition, now_ms: int, taken: set[int], records: list[BatchAppended]
+    ) -> Appended:
+        log = self._logs.find(request.name)
+        if log.log_id in taken:
+            raise InvalidRequestError(
+                f"partition {log.partition.partition} of topic"
+                f" {log.identity.topic!r} is named twice"
+            )
+        taken.add(log.log_id)
+        for batch in request.batches:
+            self._check_producer_id(batch.producer_id)
+        decision = decide_append(log, request.batches, now_ms=now_ms, limits=self._limits)
+        records += decision.records
+        return Appended(
+            log_id=log.log_id,
+            partition=log.partition,
+            base_offset=decision.base_offset,
+            log_start_offset=log.log_start_offset,
+            base_offsets=decision.base_offsets,
+        )
+
+    def _check_producer_id(self, producer_id: int) -> None:
+        """Refuse an id whose transactions nobody could be asked about."""
+        partition = transaction_log_partition_of(producer_id)
+        if partition >= self.cluster.layout.transaction_log_partitions:
+            raise InvalidProducerIdMappingError(
+                f"producer id {producer_id} names transaction-log partition {partition} of"
+                f" {self.cluster.layout.transaction_log_partitions}"
+            )
+
+    # -- outcomes ------------------------------------------------------------------------------
+
+    def write_txn_markers(
+        self, outcomes: Sequence[Outcome], *, now_ms: int
+    ) -> Result[list[SemelError | None], MarkerRecord]:
+        """Close transactions, each at one partition; answers why an outcome was refused, or None.
+
+        Idempotent. The answers to inquiries are applied in the same way.
+        """
+        decisions = OutcomeDecisions(self._logs, self._coordinator_epochs, now_ms=now_ms)
+        refusals = decisions.decide_all(outcomes)
+        return Result(refusals, decisions.records)
+
+    def transactions_to_inquire(self, *, now_ms: int) -> Result[list[OpenTransactionAt], Record]:
+        """Return the open transactions to ask their coordinators about."""
+        due = inquiries.due(self._logs, now_ms=now_ms, limits=self._limits)
+        return Result(
+            [
+                OpenTransactionAt(
+                    partition=log.partition,
+                    producer_id=transaction.producer_id,
+                    producer_epoch=transaction.producer_epoch,
+                )
+                for log, transaction in due
+            ]
+        )
+
+    def has_open_transactions(self) -> bool:
+        """Whether any transaction is open."""
+        return any(log.open_transactions for log in self._logs)
+
+    # -- reading -------------------------------------------------------------------------------
+
+    def fetch(
+        self, positions: Sequence[FetchPosition], isolation: IsolationLevel
+    ) -> Result[list[ReadPlan | SemelError], Record]:
+        """Return what may be read of each partition, from its offset on."""
+        return Result([_value(partial(self._fetch, each, isolation)) for each in positions])
+
+    def list_offsets(
+        self, names: Sequence[PartitionName], isolation: IsolationLevel
+    ) -> Result[list[ReadPlan | SemelError], Record]:
+        """Return between which offsets each partition may be read."""
+        return Result([_value(partial(self._locate, each, isolation)) for each in names])
+
+    def readable_beyond(self, log_id: int, isolation: IsolationLevel, offset: int) -> bool:
+        """Whether a reader that waits at ``offset`` has something to read, or to be told."""
+        log = self._logs.get(log_id)
+        return log is None or _plan(log, isolation).upto > offset
+
+    def _fetch(self, position: FetchPosition, isolation: IsolationLevel) -> ReadPlan:
+        log = self._logs.find(position.name)
+        if not log.log_start_offset <= position.fetch_offset <= log.log_end_offset:
+            raise OffsetOutOfRangeError(
+                f"offset {position.fetch_offset} is not within {log.log_start_offset} to"
+                f" {log.log_end_offset}",
+                log_start_offset=log.log_start_offset,
+                high_watermark=log.log_end_offset,
+            )
+        return _plan(log, isolation)
+
+    def _locate(self, name: PartitionName, isolation: IsolationLevel) -> ReadPlan:
+        return _plan(self._logs.find(name), isolation)
+
+    # -- metadata and space --------------------------------------------------------------------
+
+    def apply_metadata(self, image: ClusterImage) -> Result[bool, Record]:
+        """Take a newer image: create what is led here now, drop what was deleted.
+
+        Answers whether it was newer. Raises InconsistentClusterIdError.
+        """
+        updated = self.cluster.update(image)
+        if not updated.records:
+            return Result(False)
+        return Result(True, [*updated.records, *self._logs.follow(image)])
+
+    def dropped_logs(self) -> Result[tuple[int, ...], Record]:
+        """Return the logs whose batches are to be deleted."""
+        return Result(self._logs.dropped)
+
+    def purged(self, log_id: int) -> Result[None, LogPurged]:
+        """Note that no batch of a dropped log is left."""
+        return Result(None, (LogPurged(log_id=log_id),))
+
+    def advance_log_start(self, log_id: int, before: int) -> Result[int, LogStartMoved]:
+        """Serve nothing below an offset any more, but never pass the last stable offset."""
+        log = self._logs.log(log_id)
+        offset = min(before, log.last_stable_offset)
+        if offset <= log.log_start_offset:
+            return Result(log.log_start_offset)
+        return Result(offset, (LogStartMoved(log_id=log_id, log_start_offset=offset),))
+
+    # -- records -------------------------------------------------------------------------------
+
+    def replay(self, offset: int, record: Record) -> None:
+        """Apply one record; the only method that changes the machine."""
+        self._last_offset = offset
+        match record:
+            case BatchAppended() | MarkerAppended() | ProducerFenced() | LogStartMoved():
+                self._logs.log(record.log_id).replay(record)
+            case ProducerState() | OpenTransaction() | AbortedTransaction():
+                self._logs.log(record.log_id).replay(record)
+            case CoordinatorEpochSeen():
+                partition = record.transaction_log_partition
+                self._coordinator_epochs[partition] = record.coordinator_epoch
+            case LogState() | LogDropped() | LogPurged() | LogIdsGiven():
+                self._logs.replay(record)
+            case ClusterImage():
+                self.cluster.replay(offset, record)
+            case _:
+                assert_never(record)
+
+    def snapshot(self) -> Iterator[tuple[int, Record]]:
+        """Return records that make the same machine; none depends on its offset."""
+        for record in self._entities():
+            yield self._last_offset, record
+
+    def _entities(self) -> Iterator[Record]:
+        yield from (image for _, image in self.cluster.snapshot())
+        for partition, epoch in self._coordinator_epochs.items():
+            yield CoordinatorEpochSeen(transaction_log_partition=partition, coordinator_epoch=epoch)
+        for log in self._logs:
+            yield from log.snapshot()
+        yield from self._logs.snapshot()
+
+
+def _plan(log: PartitionLog, isolation: IsolationLevel) -> ReadPlan:
+    end, stable = log.log_end_offset, log.last_stable_offset
+    return ReadPlan(
+        log_id=log.log_id,
+        partition=log.partition,
+        log_start_offset=log.log_start_offset,
+        high_watermark=end,
+        last_stable_offset=stable,
+        upto=stable if isolation is IsolationLevel.READ_COMMITTED else end,
+        aborted=log.aborted,
+    )
+
+
+def _value(decide: Callable[[], T]) -> T | SemelError:
+    """Make a value of what was decided for one partition, or of why it was refused."""
+    try:
+        return decide()
+    except SemelError as error:
+        return error

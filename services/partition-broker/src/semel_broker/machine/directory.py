@@ -1,0 +1,184 @@
+"""Which logs there are: found by id and by name, and kept in step with the cluster's metadata.
+
+Invariant: a log id is never given twice, so what is left in the store of a deleted partition never
+turns up in another one.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TypeAlias
+
+from semel_broker.machine.log import PartitionLog
+from semel_broker.machine.records import LogDropped, LogIdsGiven, LogPurged, LogState
+from semel_broker.machine.values import PartitionName
+from semel_common.errors import (
+    InvalidRequestError,
+    NotLeaderOrFollowerError,
+    UnknownTopicOrPartitionError,
+)
+from semel_common.ids import TopicPartition
+from semel_runtime.cluster.copy import ClusterCopy
+from semel_runtime.cluster.image import ClusterImage, PartitionLeader, Topic
+
+DirectoryRecord: TypeAlias = LogState | LogDropped | LogPurged | LogIdsGiven
+
+
+class LogDirectory:
+    """All logs of this broker."""
+
+    def __init__(self, instance_id: int, cluster: ClusterCopy) -> None:
+        self._instance_id = instance_id
+        self._cluster = cluster
+        self._by_log_id: dict[int, PartitionLog] = {}
+        self._by_partition: dict[TopicPartition, PartitionLog] = {}
+        self._by_name: dict[tuple[str, int], PartitionLog] = {}
+        self._dropped: dict[int, LogDropped] = {}
+        self._next_log_id = 0
+
+    def __iter__(self) -> Iterator[PartitionLog]:
+        return iter(self._by_log_id.values())
+
+    @property
+    def dropped(self) -> tuple[int, ...]:
+        """Logs whose batches are to be deleted."""
+        return tuple(self._dropped)
+
+    # -- finding -------------------------------------------------------------------------------
+
+    def log(self, log_id: int) -> PartitionLog:
+        """Return a log that is there."""
+        return self._by_log_id[log_id]
+
+    def get(self, log_id: int) -> PartitionLog | None:
+        """Return a log, or None if it was dropped."""
+        return self._by_log_id.get(log_id)
+
+    def find(self, name: PartitionName) -> PartitionLog:
+        """Return the log of a partition that was named by topic, by id, or by both.
+
+        Raises UnknownTopicIdError, UnknownTopicOrPartitionError, NotLeaderOrFollowerError, and
+        InvalidRequestError if name and id do not agree.
+        """
+        if not name.topic_id:
+            return self._find_by_name(name.topic, name.partition)
+        log = self.find_by_id(TopicPartition(name.topic_id, name.partition))
+        if name.topic and name.topic != log.identity.topic:
+            raise InvalidRequestError(
+                f"topic id {name.topic_id} is that of {log.identity.topic!r}, not of {name.topic!r}"
+            )
+        return log
+
+    def find_by_id(self, partition: TopicPartition) -> PartitionLog:
+        """Return the log of a partition; raises as `find`."""
+        log = self._by_partition.get(partition)
+        if log is None or log.identity.leader_id != self._instance_id:
+            raise self._not_led(self._cluster.topic_by_id(partition.topic_id), partition.partition)
+        return log
+
+    def _find_by_name(self, topic: str, partition: int) -> PartitionLog:
+        log = self._by_name.get((topic, partition))
+        if log is None or log.identity.leader_id != self._instance_id:
+            raise self._not_led(self._cluster.topic_by_name(topic), partition)
+        return log
+
+    def _not_led(
+        self, topic: Topic, partition: int
+    ) -> NotLeaderOrFollowerError | UnknownTopicOrPartitionError:
+        if not 0 <= partition < len(topic.partitions):
+            return UnknownTopicOrPartitionError(
+                f"topic {topic.name!r} has {len(topic.partitions)} partitions, not {partition}"
+            )
+        leader_id = topic.partitions[partition].leader_id
+        return NotLeaderOrFollowerError(
+            f"broker {leader_id} leads partition {partition} of topic {topic.name!r},"
+            f" not broker {self._instance_id}",
+            leader_id=leader_id,
+        )
+
+    # -- following the metadata ----------------------------------------------------------------
+
+    def follow(self, image: ClusterImage) -> Iterator[LogState | LogDropped]:
+        """Yield what a newer image changes: logs dropped, led by another broker, or created."""
+        wanted = {
+            TopicPartition(topic.topic_id, index): leader
+            for topic in image.topics
+            for index, leader in enumerate(topic.partitions)
+        }
+        for partition, log in self._by_partition.items():
+            if partition not in wanted:
+                yield LogDropped(log_id=log.log_id)
+            elif wanted[partition] != _leader(log):
+                yield _with_leader(log, wanted[partition])
+        yield from self._new_logs(image)
+
+    def _new_logs(self, image: ClusterImage) -> Iterator[LogState]:
+        log_id = self._next_log_id
+        for topic in image.topics:
+            for index, leader in enumerate(topic.partitions):
+                known = TopicPartition(topic.topic_id, index) in self._by_partition
+                if leader.leader_id == self._instance_id and not known:
+                    yield _new_log(log_id, topic, index, leader)
+                    log_id += 1
+
+    # -- records -------------------------------------------------------------------------------
+
+    def replay(self, record: DirectoryRecord) -> None:
+        """Apply one record."""
+        match record:
+            case LogState():
+                self._put(record)
+            case LogDropped():
+                self._drop(record)
+            case LogPurged():
+                del self._dropped[record.log_id]
+            case LogIdsGiven():
+                self._next_log_id = record.next_log_id
+
+    def snapshot(self) -> Iterator[DirectoryRecord]:
+        """Return everything but the logs that are there."""
+        yield LogIdsGiven(next_log_id=self._next_log_id)
+        yield from self._dropped.values()
+
+    def _put(self, state: LogState) -> None:
+        log = self._by_log_id.get(state.log_id)
+        if log is None:
+            log = self._by_log_id[state.log_id] = PartitionLog(state)
+            self._by_partition[log.partition] = log
+            self._by_name[state.topic, state.partition] = log
+            self._next_log_id = max(self._next_log_id, state.log_id + 1)
+        log.identity = state
+
+    def _drop(self, record: LogDropped) -> None:
+        self._dropped[record.log_id] = record
+        log = self._by_log_id.pop(record.log_id, None)
+        if log is None:
+            return  # from a snapshot: the log itself is gone already
+        del self._by_partition[log.partition]
+        del self._by_name[log.identity.topic, log.identity.partition]
+
+
+def _leader(log: PartitionLog) -> PartitionLeader:
+    return PartitionLeader(log.identity.leader_id, log.identity.leader_epoch)
+
+
+def _with_leader(log: PartitionLog, leader: PartitionLeader) -> LogState:
+    return replace(
+        log.identity,
+        leader_id=leader.leader_id,
+        leader_epoch=leader.leader_epoch,
+        log_start_offset=log.log_start_offset,
+        log_end_offset=log.log_end_offset,
+    )
+
+
+def _new_log(log_id: int, topic: Topic, index: int, leader: PartitionLeader) -> LogState:
+    return LogState(
+        log_id=log_id,
+        topic_id=topic.topic_id,
+        topic=topic.name,
+        partition=index,
+        leader_epoch=leader.leader_epoch,
+        leader_id=leader.leader_id,
+        log_start_offset=0,
+        log_end_offset=0,
+    )

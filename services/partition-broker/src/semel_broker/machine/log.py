@@ -1,0 +1,148 @@
+"""One partition's log: what its records make of it.
+
+Theory of operation. Offsets are given in the order in which records are replayed. The first batch
+of a transaction opens it; its marker closes it, and if it was aborted, the range of both goes into
+the aborted index. Because a transaction opens at the end of the log, open transactions are in the
+order of their first offsets, and the last stable offset is that of the first one. Below it nothing
+changes any more.
+"""
+
+from collections import OrderedDict
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import assert_never
+
+from semel_broker.machine.aborted import AbortedIndex
+from semel_broker.machine.producer import after_batch, after_fence, after_marker, unknown
+from semel_broker.machine.records import (
+    AbortedTransaction,
+    BatchAppended,
+    LogRecord,
+    LogStartMoved,
+    LogState,
+    MarkerAppended,
+    OpenTransaction,
+    ProducerFenced,
+    ProducerState,
+)
+from semel_common.ids import NO_PRODUCER_ID, TopicPartition
+
+
+class PartitionLog:
+    """The log of one partition that this broker leads, or has led."""
+
+    __slots__ = (
+        "aborted",
+        "identity",
+        "log_end_offset",
+        "log_id",
+        "log_start_offset",
+        "open_transactions",
+        "partition",
+        "producers",
+    )
+
+    def __init__(self, state: LogState) -> None:
+        self.log_id = state.log_id
+        self.partition = TopicPartition(state.topic_id, state.partition)
+        self.identity = state
+        self.log_start_offset = state.log_start_offset
+        self.log_end_offset = state.log_end_offset
+        self.producers: dict[int, ProducerState] = {}
+        # An OrderedDict, because a dict's first item costs as many steps as were deleted before it.
+        self.open_transactions: OrderedDict[tuple[int, int], OpenTransaction] = OrderedDict()
+        self.aborted = AbortedIndex()
+
+    @property
+    def last_stable_offset(self) -> int:
+        """Below it, every transaction's outcome is known."""
+        if not self.open_transactions:
+            return self.log_end_offset
+        return next(iter(self.open_transactions.values())).first_offset
+
+    def producer(self, producer_id: int) -> ProducerState:
+        """Return what is known of a producer."""
+        return self.producers.get(producer_id) or unknown(self.log_id, producer_id)
+
+    def replay(self, record: LogRecord) -> None:
+        """Apply one record."""
+        match record:
+            case BatchAppended():
+                self._append(record)
+            case MarkerAppended():
+                self._end_transaction(record)
+            case ProducerFenced():
+                state = after_fence(self.producer(record.producer_id), record)
+                self.producers[record.producer_id] = state
+                self._supersede(state, below=record.fence, now_ms=record.fenced_ms)
+            case LogStartMoved():
+                self.log_start_offset = record.log_start_offset
+                self.aborted.prune(record.log_start_offset)
+            case ProducerState():
+                self.producers[record.producer_id] = record
+            case OpenTransaction():
+                self.open_transactions[record.producer_id, record.producer_epoch] = record
+            case AbortedTransaction():
+                self.aborted.add(record)
+            case _:
+                assert_never(record)
+
+    def snapshot(self) -> Iterator[LogState | LogRecord]:
+        """Return the records of which the log is made: all but the first exist already."""
+        yield replace(
+            self.identity,
+            log_start_offset=self.log_start_offset,
+            log_end_offset=self.log_end_offset,
+        )
+        yield from self.producers.values()
+        yield from self.open_transactions.values()
+        yield from self.aborted
+
+    def _append(self, batch: BatchAppended) -> None:
+        assert batch.base_offset == self.log_end_offset, "offsets are dense"
+        self.log_end_offset += batch.record_count
+        if batch.producer_id == NO_PRODUCER_ID:
+            return
+        before = self.producer(batch.producer_id)
+        after = self.producers[batch.producer_id] = after_batch(before, batch)
+        if after.open_epochs is not before.open_epochs:
+            self._open_transaction(batch)
+            if before.open_epochs:
+                self._supersede(after, below=batch.producer_epoch, now_ms=batch.appended_ms)
+
+    def _open_transaction(self, batch: BatchAppended) -> None:
+        self.open_transactions[batch.producer_id, batch.producer_epoch] = OpenTransaction(
+            log_id=self.log_id,
+            producer_id=batch.producer_id,
+            producer_epoch=batch.producer_epoch,
+            first_offset=batch.base_offset,
+            start_ms=batch.appended_ms,
+            superseded_ms=None,
+        )
+
+    def _end_transaction(self, marker: MarkerAppended) -> None:
+        assert marker.offset == self.log_end_offset, "offsets are dense"
+        self.log_end_offset += 1
+        state = after_marker(self.producer(marker.producer_id), marker)
+        self.producers[marker.producer_id] = state
+        ended = self.open_transactions.pop((marker.producer_id, marker.producer_epoch))
+        if not marker.committed:
+            self.aborted.add(
+                AbortedTransaction(
+                    log_id=self.log_id,
+                    producer_id=marker.producer_id,
+                    producer_epoch=marker.producer_epoch,
+                    first_offset=ended.first_offset,
+                    last_offset=marker.offset,
+                )
+            )
+        self._supersede(state, below=state.fence, now_ms=marker.appended_ms)
+
+    def _supersede(self, state: ProducerState, *, below: int, now_ms: int) -> None:
+        """Note that a newer epoch was seen than that of these transactions."""
+        for epoch in state.open_epochs:
+            key = (state.producer_id, epoch)
+            if epoch < below and self.open_transactions[key].superseded_ms is None:
+                self.open_transactions[key] = replace(
+                    self.open_transactions[key], superseded_ms=now_ms
+                )

@@ -1,0 +1,115 @@
+"""Deciding outcomes: markers from coordinators, and the answers to inquiries, which are the same.
+
+Theory of operation (protocol.md, sections 4 and 6). An outcome closes its transaction if it is open
+here, and raises the fence in any case, so that nothing late can open it again. Of every
+transaction-log partition the newest coordinator epoch is kept: what a deposed coordinator says is
+refused. All of this is idempotent, so markers are sent until they are acknowledged.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Protocol
+
+from semel_broker.machine.log import PartitionLog
+from semel_broker.machine.producer import after_fence, after_marker
+from semel_broker.machine.records import (
+    CoordinatorEpochSeen,
+    MarkerAppended,
+    ProducerFenced,
+    ProducerState,
+)
+from semel_broker.machine.values import Outcome
+from semel_common.errors import SemelError, TransactionCoordinatorFencedError
+from semel_common.ids import TopicPartition, transaction_log_partition_of
+
+MarkerRecord = CoordinatorEpochSeen | MarkerAppended | ProducerFenced
+
+
+class Logs(Protocol):
+    """Finds the log of a partition."""
+
+    def find_by_id(self, partition: TopicPartition) -> PartitionLog:
+        """Return the log; raise why it is not served here."""
+        ...
+
+
+class OutcomeDecisions:
+    """Decides outcomes one after the other, each on what the ones before would make of the logs."""
+
+    def __init__(self, logs: Logs, coordinator_epochs: dict[int, int], *, now_ms: int) -> None:
+        self._logs = logs
+        self._known_epochs = coordinator_epochs
+        self._now_ms = now_ms
+        self._epochs: dict[int, int] = {}
+        self._end_offsets: dict[int, int] = {}
+        self._producers: dict[tuple[int, int], ProducerState] = {}
+        self.records: list[MarkerRecord] = []
+
+    def decide_all(self, outcomes: Sequence[Outcome]) -> list[SemelError | None]:
+        """Return, for each outcome, why it was refused, or None."""
+        return [self._refusal(outcome) for outcome in outcomes]
+
+    def _refusal(self, outcome: Outcome) -> SemelError | None:
+        try:
+            log = self._logs.find_by_id(outcome.partition)
+            self.records.extend(self._coordinator_epoch(outcome))
+            self.records.extend(self._decide(log, outcome))
+        except SemelError as error:
+            return error
+        return None
+
+    def _coordinator_epoch(self, outcome: Outcome) -> Iterator[CoordinatorEpochSeen]:
+        partition = transaction_log_partition_of(outcome.producer_id)
+        newest = self._epochs.get(partition, self._known_epochs.get(partition, -1))
+        if outcome.coordinator_epoch < newest:
+            raise TransactionCoordinatorFencedError(
+                f"coordinator epoch {outcome.coordinator_epoch} of transaction-log partition"
+                f" {partition} is older than {newest}",
+                coordinator_epoch=outcome.coordinator_epoch,
+                newest_epoch=newest,
+            )
+        if outcome.coordinator_epoch > newest:
+            self._epochs[partition] = outcome.coordinator_epoch
+            yield CoordinatorEpochSeen(
+                transaction_log_partition=partition, coordinator_epoch=outcome.coordinator_epoch
+            )
+
+    def _decide(self, log: PartitionLog, outcome: Outcome) -> Iterator[MarkerRecord]:
+        state = self._producer(log, outcome.producer_id)
+        if outcome.producer_epoch in state.open_epochs:
+            yield self._append_marker(log, state, outcome)
+        elif outcome.current_epoch is None and state.fence <= outcome.producer_epoch:
+            yield self._raise_fence(log, state, outcome)
+
+    def _append_marker(
+        self, log: PartitionLog, state: ProducerState, outcome: Outcome
+    ) -> MarkerAppended:
+        offset = self._end_offsets.get(log.log_id, log.log_end_offset)
+        marker = MarkerAppended(
+            log_id=log.log_id,
+            offset=offset,
+            producer_id=outcome.producer_id,
+            producer_epoch=outcome.producer_epoch,
+            committed=outcome.committed,
+            coordinator_epoch=outcome.coordinator_epoch,
+            current_epoch=outcome.current_epoch,
+            appended_ms=self._now_ms,
+        )
+        self._end_offsets[log.log_id] = offset + 1
+        self._producers[log.log_id, outcome.producer_id] = after_marker(state, marker)
+        return marker
+
+    def _raise_fence(
+        self, log: PartitionLog, state: ProducerState, outcome: Outcome
+    ) -> ProducerFenced:
+        fenced = ProducerFenced(
+            log_id=log.log_id,
+            producer_id=outcome.producer_id,
+            fence=outcome.producer_epoch + 1,
+            fenced_ms=self._now_ms,
+        )
+        self._producers[log.log_id, outcome.producer_id] = after_fence(state, fenced)
+        return fenced
+
+    def _producer(self, log: PartitionLog, producer_id: int) -> ProducerState:
+        decided = self._producers.get((log.log_id, producer_id))
+        return log.producer(producer_id) if decided is None else decided

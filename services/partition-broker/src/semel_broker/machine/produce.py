@@ -1,0 +1,109 @@
+"""Deciding an append: all batches of one request to one partition are taken or refused together.
+
+The batches are validated one after the other against a candidate, as Kafka's ProducerAppendInfo
+does; replay puts the same in place. Checks of form (CRC, sizes, counts) were made at the edge.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from semel_broker.machine import producer
+from semel_broker.machine.limits import LogLimits
+from semel_broker.machine.log import PartitionLog
+from semel_broker.machine.records import AppendedBatch, BatchAppended, ProducerState
+from semel_broker.machine.values import BatchHeader
+from semel_common.errors import ConcurrentTransactionsError, ThrottlingQuotaExceededError
+from semel_common.ids import NO_PRODUCER_ID
+
+
+@dataclass(frozen=True, slots=True)
+class AppendDecision:
+    """What to append, and where each batch of the request is."""
+
+    base_offset: int
+    base_offsets: tuple[int | None, ...]
+    records: list[BatchAppended]
+
+
+def decide_append(
+    log: PartitionLog, batches: Sequence[BatchHeader], *, now_ms: int, limits: LogLimits
+) -> AppendDecision:
+    """Give offsets to all batches that are no repeats, or refuse the whole."""
+    candidate = _Candidate(log)
+    base_offsets: list[int | None] = []
+    first_offset: int | None = None
+    for batch in batches:
+        known = candidate.repeated(batch)
+        if first_offset is None:
+            first_offset = candidate.end_offset if known is None else known.base_offset
+        if known is None:
+            base_offsets.append(candidate.end_offset)
+            candidate.append(batch, now_ms=now_ms, limits=limits)
+        else:
+            base_offsets.append(None)
+    assert first_offset is not None, "a request without batches was refused at the edge"
+    return AppendDecision(first_offset, tuple(base_offsets), candidate.records)
+
+
+class _Candidate:
+    """A log as it would be after the batches decided so far."""
+
+    __slots__ = ("_log", "_producers", "end_offset", "records")
+
+    def __init__(self, log: PartitionLog) -> None:
+        self._log = log
+        self._producers: dict[int, ProducerState] = {}
+        self.end_offset = log.log_end_offset
+        self.records: list[BatchAppended] = []
+
+    def repeated(self, batch: BatchHeader) -> AppendedBatch | None:
+        if batch.producer_id == NO_PRODUCER_ID:
+            return None
+        return producer.repeated(self._producer(batch.producer_id), batch)
+
+    def append(self, batch: BatchHeader, *, now_ms: int, limits: LogLimits) -> None:
+        record = BatchAppended(
+            log_id=self._log.log_id,
+            base_offset=self.end_offset,
+            record_count=batch.record_count,
+            producer_id=batch.producer_id,
+            producer_epoch=batch.producer_epoch,
+            base_sequence=batch.base_sequence,
+            transactional=batch.transactional,
+            appended_ms=now_ms,
+        )
+        if batch.producer_id != NO_PRODUCER_ID:
+            state = self._producer(batch.producer_id)
+            _check(state, batch)
+            self._check_limits(state, batch, limits)
+            self._producers[batch.producer_id] = producer.after_batch(state, record)
+        self.records.append(record)
+        self.end_offset += batch.record_count
+
+    def _producer(self, producer_id: int) -> ProducerState:
+        return self._producers.get(producer_id) or self._log.producer(producer_id)
+
+    def _check_limits(self, state: ProducerState, batch: BatchHeader, limits: LogLimits) -> None:
+        new = batch.producer_id not in self._log.producers
+        if new and len(self._log.producers) >= limits.producers_max:
+            raise ThrottlingQuotaExceededError(
+                f"partition remembers {limits.producers_max} producers already"
+            )
+        if not batch.transactional or batch.producer_epoch in state.open_epochs:
+            return
+        if len(state.open_epochs) >= limits.open_epochs_max:
+            raise ConcurrentTransactionsError(
+                f"producer {batch.producer_id} has {len(state.open_epochs)} transactions"
+                " open in this partition already"
+            )
+        if len(self._log.open_transactions) >= limits.open_transactions_max:
+            raise ThrottlingQuotaExceededError(
+                f"partition has {limits.open_transactions_max} open transactions already"
+            )
+
+
+def _check(state: ProducerState, batch: BatchHeader) -> None:
+    producer.check_fence(state, batch)
+    producer.check_epoch(state, batch)
+    producer.check_sequence(state, batch)
+    producer.check_transaction(state, batch)

@@ -1,0 +1,166 @@
+"""What one producer may append to one log next: fence, epoch, sequence (protocol.md, section 4).
+
+Theory of operation. Three numbers say what is welcome. The fence is the lowest epoch whose outcome
+is not known here yet; it rises with every marker, and nothing below it may append. The highest
+epoch seen refuses what an older instance still has on its way. Within that epoch sequences are
+dense, from 0, so that a batch is taken once and in its place; the last five batches are kept, so
+that a repeat is answered with the offset that the original got.
+
+Kafka's counterparts are ProducerStateEntry and ProducerAppendInfo. As there, checks never change
+anything: ``after_…`` give the next state, to be put in place by replay.
+"""
+
+from semel_broker.machine.records import (
+    NO_EPOCH,
+    AppendedBatch,
+    BatchAppended,
+    MarkerAppended,
+    ProducerFenced,
+    ProducerState,
+)
+from semel_broker.machine.values import BatchHeader
+from semel_common.errors import (
+    InvalidProducerEpochError,
+    InvalidTxnStateError,
+    OutOfOrderSequenceNumberError,
+)
+
+SEQUENCES = 1 << 31
+"""Sequences are 0 to 2147483647, then 0 again."""
+
+BATCHES_KEPT = 5
+"""As many batches as a producer may have unacknowledged in a partition."""
+
+NOTHING_EXPECTED = -1
+"""No sequence is taken: whether this epoch wrote here before is not known any more."""
+
+
+def unknown(log_id: int, producer_id: int) -> ProducerState:
+    """Return the state of a producer that was never heard of."""
+    return ProducerState(
+        log_id=log_id,
+        producer_id=producer_id,
+        fence=0,
+        producer_epoch=NO_EPOCH,
+        expected_sequence=0,
+        batches=(),
+        open_epochs=(),
+        last_timestamp_ms=0,
+    )
+
+
+# -- the checks of protocol.md section 4, in their order -----------------------------------------
+
+
+def repeated(state: ProducerState, batch: BatchHeader) -> AppendedBatch | None:
+    """Return the batch of which this one is a repeat (step 2)."""
+    if batch.producer_epoch != state.producer_epoch:
+        return None
+    for known in state.batches:
+        if known.base_sequence == batch.base_sequence and known.record_count == batch.record_count:
+            return known
+    return None
+
+
+def check_fence(state: ProducerState, batch: BatchHeader) -> None:
+    """Refuse an epoch whose outcome is known (step 3)."""
+    if batch.producer_epoch < state.fence:
+        raise InvalidProducerEpochError(
+            f"producer epoch {batch.producer_epoch} of producer {batch.producer_id} "
+            f"is below the fence {state.fence}",
+            producer_epoch=batch.producer_epoch,
+            fence=state.fence,
+        )
+
+
+def check_epoch(state: ProducerState, batch: BatchHeader) -> None:
+    """Refuse an epoch older than the newest one seen (step 4)."""
+    if batch.producer_epoch < state.producer_epoch:
+        raise InvalidProducerEpochError(
+            f"producer epoch {batch.producer_epoch} of producer {batch.producer_id} "
+            f"is older than {state.producer_epoch}",
+            producer_epoch=batch.producer_epoch,
+            current_epoch=state.producer_epoch,
+        )
+
+
+def check_sequence(state: ProducerState, batch: BatchHeader) -> None:
+    """Refuse a batch that is not the next one (step 5); a new epoch begins at 0."""
+    same_epoch = batch.producer_epoch == state.producer_epoch
+    expected = state.expected_sequence if same_epoch else 0
+    if batch.base_sequence != expected:
+        raise OutOfOrderSequenceNumberError(
+            f"base sequence {batch.base_sequence} of producer {batch.producer_id} "
+            f"in epoch {batch.producer_epoch} is not the expected {expected}",
+            base_sequence=batch.base_sequence,
+            expected_sequence=expected,
+        )
+
+
+def check_transaction(state: ProducerState, batch: BatchHeader) -> None:
+    """Refuse records outside a transaction while the producer has one open here (step 6)."""
+    if state.open_epochs and not batch.transactional:
+        raise InvalidTxnStateError(
+            f"producer {batch.producer_id} has a transaction open in this partition, "
+            f"in epoch {state.open_epochs[-1]}, and sent records outside of it",
+            open_epoch=state.open_epochs[-1],
+        )
+
+
+# -- what comes next ------------------------------------------------------------------------------
+
+
+def after_batch(state: ProducerState, batch: BatchAppended) -> ProducerState:
+    """Return the state once a batch was appended."""
+    newer = batch.producer_epoch > state.producer_epoch
+    opened = batch.transactional and batch.producer_epoch not in state.open_epochs
+    appended = AppendedBatch(batch.base_sequence, batch.record_count, batch.base_offset)
+    return ProducerState(
+        log_id=state.log_id,
+        producer_id=state.producer_id,
+        fence=state.fence,
+        producer_epoch=batch.producer_epoch,
+        expected_sequence=(batch.base_sequence + batch.record_count) % SEQUENCES,
+        batches=(appended,) if newer else (*state.batches[1 - BATCHES_KEPT :], appended),
+        open_epochs=(*state.open_epochs, batch.producer_epoch) if opened else state.open_epochs,
+        last_timestamp_ms=batch.appended_ms,
+    )
+
+
+def after_marker(state: ProducerState, marker: MarkerAppended) -> ProducerState:
+    """Return the state once a transaction got its marker.
+
+    An epoch that was never given out must not lock out those that are: the fence does not rise
+    above the current one, and the highest epoch seen goes back to it. What the current epoch wrote
+    here before is forgotten, so it writes no more; the next transaction begins at sequence 0.
+    """
+    epoch, expected, batches = state.producer_epoch, state.expected_sequence, state.batches
+    fence = marker.producer_epoch + 1
+    if marker.current_epoch is not None:
+        fence = marker.current_epoch
+        if epoch > marker.current_epoch:
+            epoch, expected, batches = marker.current_epoch, NOTHING_EXPECTED, ()
+    return ProducerState(
+        log_id=state.log_id,
+        producer_id=state.producer_id,
+        fence=max(state.fence, fence),
+        producer_epoch=epoch,
+        expected_sequence=expected,
+        batches=batches,
+        open_epochs=tuple(e for e in state.open_epochs if e != marker.producer_epoch),
+        last_timestamp_ms=marker.appended_ms,
+    )
+
+
+def after_fence(state: ProducerState, fenced: ProducerFenced) -> ProducerState:
+    """Return the state once a marker came for a transaction that was not open."""
+    return ProducerState(
+        log_id=state.log_id,
+        producer_id=state.producer_id,
+        fence=max(state.fence, fenced.fence),
+        producer_epoch=state.producer_epoch,
+        expected_sequence=state.expected_sequence,
+        batches=state.batches,
+        open_epochs=state.open_epochs,
+        last_timestamp_ms=fenced.fenced_ms,
+    )

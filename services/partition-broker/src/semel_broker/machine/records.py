@@ -1,0 +1,186 @@
+"""The facts that a broker's journal holds.
+
+The first group is written as things happen; of the second, entities whole, snapshots are made. On
+disk they are the messages of ``semel/broker/journal/v1``; the serde maps them.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+from semel_runtime.cluster.image import ClusterImage
+
+NO_EPOCH = -1
+"""The highest epoch of a producer of which no batch was seen."""
+
+
+# -- as things happen ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchAppended:
+    """A batch of a client was given its offset."""
+
+    log_id: int
+    base_offset: int
+    record_count: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    transactional: bool
+    appended_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MarkerAppended:
+    """A transaction that was open here got its outcome, and the marker its offset."""
+
+    log_id: int
+    offset: int
+    producer_id: int
+    producer_epoch: int
+    committed: bool
+    coordinator_epoch: int
+    current_epoch: int | None
+    """Set if the coordinator never gave ``producer_epoch`` out: the producer's current epoch."""
+    appended_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProducerFenced:
+    """A marker came for a transaction that was not open here: only the fence rose."""
+
+    log_id: int
+    producer_id: int
+    fence: int
+    fenced_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoordinatorEpochSeen:
+    """A newer owner of a transaction-log partition has spoken."""
+
+    transaction_log_partition: int
+    coordinator_epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogStartMoved:
+    """What lies below ``log_start_offset`` is not served any more."""
+
+    log_id: int
+    log_start_offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogDropped:
+    """The topic was deleted: nobody reaches the log any more, its batches are to be deleted."""
+
+    log_id: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogPurged:
+    """No batch of a dropped log is left."""
+
+    log_id: int
+
+
+# -- entities ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogState:
+    """One partition's log, as it is created, led by another broker, or led here again."""
+
+    log_id: int
+    """Names the log in the store; never given to another one."""
+    topic_id: str
+    topic: str
+    partition: int
+    leader_epoch: int
+    leader_id: int
+    log_start_offset: int
+    log_end_offset: int
+
+
+class AppendedBatch(NamedTuple):
+    """What is remembered of a batch to know it when it comes again."""
+
+    base_sequence: int
+    record_count: int
+    base_offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProducerState:
+    """What one log knows of one producer; see ``producer.py``."""
+
+    log_id: int
+    producer_id: int
+    fence: int
+    """The lowest epoch that may still append; only rises."""
+    producer_epoch: int
+    """The highest epoch of which a batch was appended, or NO_EPOCH."""
+    expected_sequence: int
+    """What the next batch of ``producer_epoch`` must begin with."""
+    batches: tuple[AppendedBatch, ...]
+    """The last batches of ``producer_epoch``, the oldest first."""
+    open_epochs: tuple[int, ...]
+    """Those of its transactions that are open in this log."""
+    last_timestamp_ms: int
+    """When it was last heard of."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenTransaction:
+    """A transaction without an outcome, in one log."""
+
+    log_id: int
+    producer_id: int
+    producer_epoch: int
+    first_offset: int
+    start_ms: int
+    superseded_ms: int | None
+    """When a newer epoch of its producer was seen, if one was."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AbortedTransaction:
+    """A transaction whose batches in one log, up to its marker, no committed read may see."""
+
+    log_id: int
+    producer_id: int
+    producer_epoch: int
+    first_offset: int
+    last_offset: int
+    """The marker's."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogIdsGiven:
+    """Log ids below ``next_log_id`` were given to logs, some of which are gone."""
+
+    next_log_id: int
+
+
+LogRecord: TypeAlias = (
+    BatchAppended
+    | MarkerAppended
+    | ProducerFenced
+    | LogStartMoved
+    | ProducerState
+    | OpenTransaction
+    | AbortedTransaction
+)
+"""What changes one log, which its ``log_id`` names."""
+
+Record: TypeAlias = (
+    LogRecord
+    | LogState
+    | LogDropped
+    | LogPurged
+    | LogIdsGiven
+    | CoordinatorEpochSeen
+    | ClusterImage
+)
+"""Everything that a broker's journal holds."""

@@ -1,0 +1,98 @@
+"""What the machine is asked with, and what it answers: plain values."""
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+from semel_broker.machine.aborted import AbortedIndex
+from semel_common.ids import TopicPartition
+
+
+class IsolationLevel(IntEnum):
+    """What a reader sees of transactions; the numbers of ``semel.broker.v1.IsolationLevel``."""
+
+    READ_COMMITTED = 1
+    READ_UNCOMMITTED = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionName:
+    """How a caller names a partition: topic by name, by id, or both, which must agree."""
+
+    topic: str
+    topic_id: str
+    partition: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchHeader:
+    """What the machine sees of a batch."""
+
+    record_count: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    transactional: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProducePartition:
+    """Batches for one partition, taken or refused together."""
+
+    name: PartitionName
+    batches: tuple[BatchHeader, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Appended:
+    """Where the batches of one partition are."""
+
+    log_id: int
+    partition: TopicPartition
+    base_offset: int
+    """Of the first batch; of a repeat: where it was stored before."""
+    log_start_offset: int
+    base_offsets: tuple[int | None, ...]
+    """Of each batch that was given; None for a repeat, which is not stored again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What was decided of one transaction, for one partition: a marker, or an inquiry's answer."""
+
+    partition: TopicPartition
+    producer_id: int
+    producer_epoch: int
+    committed: bool
+    coordinator_epoch: int
+    current_epoch: int | None = None
+    """Set if ``producer_epoch`` was never given out: the producer's current epoch."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenTransactionAt:
+    """A transaction to ask about."""
+
+    partition: TopicPartition
+    producer_id: int
+    producer_epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class FetchPosition:
+    """Where to read in one partition."""
+
+    name: PartitionName
+    fetch_offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadPlan:
+    """What may be read of one log. ``aborted`` keeps what it says about offsets below ``upto``."""
+
+    log_id: int
+    partition: TopicPartition
+    log_start_offset: int
+    high_watermark: int
+    last_stable_offset: int
+    upto: int
+    aborted: AbortedIndex
