@@ -25,7 +25,7 @@ from semel_runtime.clock import Clock, SystemClock
 from semel_runtime.cluster.image import Listener
 from semel_runtime.config import ServiceSettings, parse_listeners
 from semel_runtime.journal import Journal, JournalError
-from semel_runtime.journal.sqlite import open_journal
+from semel_runtime.journal.sqlite import SqliteJournal, SqliteOptions
 from semel_runtime.logs import configure_logging
 from semel_runtime.server.calls import Handlers
 from semel_runtime.server.grpc_server import GrpcServer
@@ -103,10 +103,9 @@ async def _serve(name: str, settings: S, build: Callable[[S, Environment], App])
     stop = _stop_on_signals()
     try:
         async with AsyncExitStack() as stack:
+            options = SqliteOptions(disk_reserve_bytes=settings.disk_reserve_bytes)
             journal = await stack.enter_async_context(
-                await open_journal(
-                    settings.data_dir, service=name, disk_reserve_bytes=settings.disk_reserve_bytes
-                )
+                await SqliteJournal.open(settings.data_dir, service=name, options=options)
             )
             connector = GrpcConnector(
                 ChannelOptions(message_size_max_bytes=settings.message_size_max_bytes)
