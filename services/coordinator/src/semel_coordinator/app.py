@@ -1,0 +1,140 @@
+"""A coordinator instance: its journal, its machines, its handlers and its background work."""
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from types import TracebackType
+from typing import Self
+
+import structlog
+
+from semel_coordinator.config import CoordinatorSettings
+from semel_coordinator.controller import CONTROLLER_ID
+from semel_coordinator.controller.liveness import Liveness
+from semel_coordinator.controller.machine import ControllerMachine
+from semel_coordinator.controller.membership import (
+    ControllerMembership,
+    LinkedMembership,
+    Membership,
+)
+from semel_coordinator.controller.service import ClusterService
+from semel_coordinator.controller.versions import VersionGate
+from semel_coordinator.machine import CoordinatorMachine, CoordinatorRecord
+from semel_coordinator.serde import CoordinatorSerde
+from semel_runtime.app import Environment
+from semel_runtime.cluster.image import ServiceRole
+from semel_runtime.cluster.link import Identity
+from semel_runtime.runner import Runner
+from semel_runtime.server.calls import Handlers
+
+log = structlog.get_logger(__name__)
+
+
+class CoordinatorApp:
+    """One coordinator. Implements ``App``: `async with`, then ``run``."""
+
+    def __init__(self, settings: CoordinatorSettings, environment: Environment) -> None:
+        """Do no I/O yet."""
+        self._settings = settings
+        self._environment = environment
+        self._machine = CoordinatorMachine(ControllerMachine(settings.controller_limits()))
+        self._versions = VersionGate(self._machine.show_changes)
+        self._stack = AsyncExitStack()
+        self._membership: Membership | None = None
+        self.handlers = Handlers()
+        self.ready = asyncio.Event()
+        self.failed = asyncio.Event()
+
+    async def __aenter__(self) -> Self:
+        """Claim and load the journal; on coordinator 0, make the cluster if there is none.
+
+        Raises what ``Runner.open`` raises, and InvalidConfigError.
+        """
+        claim_token = f"{self._environment.random.getrandbits(128):032x}"
+        runner = await Runner.open(
+            self._environment.journal, self._machine, CoordinatorSerde(), token=claim_token
+        )
+        async with AsyncExitStack() as stack:
+            await stack.enter_async_context(runner)
+            await self._start(runner, claim_token)
+            self._stack = stack.pop_all()
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Finish what was decided."""
+        self.drain()
+        await self._stack.aclose()
+
+    async def run(self) -> None:
+        """Do all background work until cancelled.
+
+        Raises what the controller refuses this instance for: see ``ClusterLink.run``.
+        """
+        assert self._membership is not None, "the app is opened first"
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._membership.run(), name="membership")
+            group.create_task(self._become_ready(self._membership), name="become ready")
+
+    def drain(self) -> None:
+        """Let parked calls answer now: the process is about to stop."""
+        self._versions.open()
+
+    async def _start(self, runner: Runner[CoordinatorRecord], claim_token: str) -> None:
+        self.failed = runner.failed
+        runner.on_durable(self._announce)
+        identity = Identity(
+            role=ServiceRole.COORDINATOR,
+            instance_id=self._settings.instance_id,
+            claim_epoch=runner.claim_epoch,
+            claim_token=claim_token,
+            listeners=self._environment.listeners,
+        )
+        liveness = Liveness(live_for_ms=self._settings.instance_live_ms)
+        self._membership = self._take_part(runner, identity, liveness)
+        await self._membership.start()
+        self._machine.show_changes()
+        ClusterService(
+            runner,
+            self._machine,
+            changes=self._membership.changes,
+            versions=self._versions,
+            liveness=liveness,
+        ).register(self.handlers)
+        log.info(
+            "journal loaded",
+            claim_epoch=runner.claim_epoch,
+            cluster_id=self._machine.cluster.cluster_id,
+        )
+
+    def _take_part(
+        self, runner: Runner[CoordinatorRecord], identity: Identity, liveness: Liveness
+    ) -> Membership:
+        if self._settings.instance_id == CONTROLLER_ID:
+            return ControllerMembership(
+                runner,
+                self._machine,
+                identity=identity,
+                liveness=liveness,
+                settings=self._settings,
+                environment=self._environment,
+            )
+        return LinkedMembership(
+            runner,
+            self._machine,
+            identity=identity,
+            settings=self._settings,
+            environment=self._environment,
+        )
+
+    def _announce(self, _records: Sequence[CoordinatorRecord]) -> None:
+        """Show what is durable now, and wake those who wait for it."""
+        self._versions.announce()
+
+    async def _become_ready(self, membership: Membership) -> None:
+        await membership.ready.wait()
+        self.ready.set()

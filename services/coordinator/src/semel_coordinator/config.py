@@ -1,0 +1,99 @@
+"""Settings of the coordinator."""
+
+from typing import Annotated, Self
+
+from pydantic import Field, model_validator
+
+from semel_common.ids import TRANSACTION_LOG_PARTITIONS_MAX
+from semel_coordinator.controller import CONTROLLER_ID
+from semel_coordinator.controller.machine import ControllerLimits
+from semel_runtime.cluster.image import Layout
+from semel_runtime.cluster.link import LinkOptions
+from semel_runtime.config import ServiceSettings
+
+_INT32_MAX = (1 << 31) - 1
+
+Count = Annotated[int, Field(ge=1, le=_INT32_MAX)]
+PartitionCount = Annotated[int, Field(ge=1, le=TRANSACTION_LOG_PARTITIONS_MAX)]
+InstanceCount = Annotated[int, Field(ge=1, le=10_000)]
+
+
+class CoordinatorSettings(ServiceSettings):
+    """What a coordinator needs to know.
+
+    Coordinator 0 is the controller: it reads the layout when it makes the cluster, after which the
+    layout is fixed, and the limits of topics at every start. The others take both from it.
+    """
+
+    coordinators: InstanceCount = 1
+    """Number of coordinator instances. Fixed when the cluster is made; read by coordinator 0."""
+    transaction_state_log_num_partitions: PartitionCount = 50
+    """Partitions over which transactional ids are spread. Fixed when the cluster is made; read by
+    coordinator 0."""
+    group_coordinators: InstanceCount = 1
+    """Number of group coordinator instances. Fixed when the cluster is made; read by coordinator
+    0."""
+    offsets_topic_num_partitions: PartitionCount = 50
+    """Partitions over which consumer groups are spread. Fixed when the cluster is made; read by
+    coordinator 0."""
+    num_partitions: Count = 1
+    """Partitions of a new topic whose creator names no number."""
+    topic_partitions_max: Count = 10_000
+    """Partitions of one topic, at most."""
+    partitions_max: Count = 100_000
+    """Partitions of all topics together, at most."""
+    topics_max: Count = 10_000
+    """Topics, at most."""
+    instance_live_ms: Annotated[int, Field(ge=0)] = 15_000
+    """How long an instance keeps its address to itself after it has registered, in milliseconds."""
+    transaction_max_timeout_ms: Count = 900_000
+    """The longest timeout that a producer may ask for its transactions, in milliseconds."""
+
+    @model_validator(mode="after")
+    def _check_controller(self) -> Self:
+        if self.instance_id != CONTROLLER_ID and not self.controller:
+            raise ValueError(
+                f"controller must be set: coordinator {self.instance_id} has to know where"
+                f" coordinator {CONTROLLER_ID} is"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _check_owners(self) -> Self:
+        """Every instance owns something, or it would never be asked."""
+        for instances, partitions in (
+            ("coordinators", "transaction_state_log_num_partitions"),
+            ("group_coordinators", "offsets_topic_num_partitions"),
+        ):
+            if getattr(self, instances) > getattr(self, partitions):
+                raise ValueError(
+                    f"{instances} is {getattr(self, instances)}, more than {partitions},"
+                    f" which is {getattr(self, partitions)}"
+                )
+        return self
+
+    def layout(self) -> Layout:
+        """Return the layout of a cluster that is made now."""
+        return Layout(
+            transaction_log_partitions=self.transaction_state_log_num_partitions,
+            coordinators=self.coordinators,
+            group_partitions=self.offsets_topic_num_partitions,
+            group_coordinators=self.group_coordinators,
+        )
+
+    def controller_limits(self) -> ControllerLimits:
+        """Return the limits of the metadata."""
+        return ControllerLimits(
+            num_partitions=self.num_partitions,
+            topic_partitions_max=self.topic_partitions_max,
+            partitions_max=self.partitions_max,
+            topics_max=self.topics_max,
+        )
+
+    def link_options(self) -> LinkOptions:
+        """Return how often the controller is called."""
+        return LinkOptions(
+            registration_interval_ms=self.registration_interval_ms,
+            metadata_max_wait_ms=self.metadata_max_wait_ms,
+            request_timeout_ms=self.request_timeout_ms,
+        )

@@ -1,0 +1,206 @@
+"""Changes of the metadata: made here by the controller, passed on to it by everybody else."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+from random import Random
+from typing import Protocol
+
+from semel.coordinator.v1 import cluster_pb2 as wire
+from semel_common.errors import InvalidRequestError, SemelError
+from semel_common.wire.connection import Connector
+from semel_common.wire.methods import (
+    CREATE_TOPICS,
+    DELETE_TOPICS,
+    REGISTER_INSTANCE,
+    Method,
+    Req,
+    Res,
+)
+from semel_common.wire.status import to_value
+from semel_coordinator.controller import CONTROLLER_ID
+from semel_coordinator.controller.checks import read_registration
+from semel_coordinator.controller.ids import new_id
+from semel_coordinator.controller.liveness import Liveness
+from semel_coordinator.controller.machine import ControllerMachine, NewTopic, Registration
+from semel_coordinator.controller.records import ClusterRecord, ControllerRecord
+from semel_coordinator.machine import CoordinatorRecord, widened
+from semel_runtime.clock import Clock
+from semel_runtime.cluster.copy import ClusterCopy
+from semel_runtime.cluster.image import ServiceRole, Topic
+from semel_runtime.cluster.serde import layout_to_wire
+from semel_runtime.machine import Result
+from semel_runtime.runner import Runner
+from semel_runtime.server.calls import Call
+
+Decide = Callable[[], Result[Topic, ControllerRecord]]
+
+
+class Changes(Protocol):
+    """What ClusterService asks for; the requests are checked already."""
+
+    async def create_topics(
+        self, request: wire.CreateTopicsRequest, call: Call
+    ) -> wire.CreateTopicsResponse:
+        """Create topics, each by itself."""
+        ...
+
+    async def delete_topics(
+        self, request: wire.DeleteTopicsRequest, call: Call
+    ) -> wire.DeleteTopicsResponse:
+        """Delete topics, each by itself."""
+        ...
+
+    async def register_instance(
+        self, request: wire.RegisterInstanceRequest, call: Call
+    ) -> wire.RegisterInstanceResponse:
+        """Note where an instance is."""
+        ...
+
+
+class ControllerChanges:
+    """Makes the changes: this instance is the controller. Implements ``Changes``."""
+
+    def __init__(
+        self,
+        runner: Runner[CoordinatorRecord],
+        machine: ControllerMachine,
+        *,
+        liveness: Liveness,
+        clock: Clock,
+        random: Random,
+    ) -> None:
+        """Work on a machine that has a cluster."""
+        self._runner = runner
+        self._machine = machine
+        self._liveness = liveness
+        self._clock = clock
+        self._random = random
+
+    async def create_topics(
+        self, request: wire.CreateTopicsRequest, _call: Call
+    ) -> wire.CreateTopicsResponse:
+        """Create topics; all of them are decided at once, so they share a commit."""
+        named = Counter(topic.name for topic in request.topics)
+        async with asyncio.TaskGroup() as group:
+            tasks = [
+                group.create_task(
+                    self._create_topic(
+                        topic, repeated=named[topic.name] > 1, validate_only=request.validate_only
+                    )
+                )
+                for topic in request.topics
+            ]
+        return wire.CreateTopicsResponse(topics=[task.result() for task in tasks])
+
+    async def delete_topics(
+        self, request: wire.DeleteTopicsRequest, _call: Call
+    ) -> wire.DeleteTopicsResponse:
+        """Delete topics; all of them are decided at once, so they share a commit."""
+        async with asyncio.TaskGroup() as group:
+            tasks = [
+                *(group.create_task(self._delete_by_name(name)) for name in request.topics),
+                *(group.create_task(self._delete_by_id(each)) for each in request.topic_ids),
+            ]
+        return wire.DeleteTopicsResponse(topics=[task.result() for task in tasks])
+
+    async def register_instance(
+        self, request: wire.RegisterInstanceRequest, _call: Call
+    ) -> wire.RegisterInstanceResponse:
+        """Note where an instance is, and that it lives."""
+        cluster = await self.register(read_registration(request))
+        return wire.RegisterInstanceResponse(
+            cluster_id=cluster.cluster_id, layout=layout_to_wire(cluster.layout)
+        )
+
+    async def register(self, registration: Registration) -> ClusterRecord:
+        """Note where an instance is, and that it lives."""
+        now_ms = self._clock.now_ms()
+        cluster = await self._runner.run(
+            lambda: widened(
+                self._machine.register_instance(
+                    registration, is_live=lambda key: self._liveness.is_live(key, now_ms=now_ms)
+                )
+            )
+        )
+        self._liveness.note(registration.key, now_ms=now_ms)
+        return cluster
+
+    async def _create_topic(
+        self, topic: wire.NewTopic, *, repeated: bool, validate_only: bool
+    ) -> wire.CreateTopicResult:
+        new = NewTopic(
+            name=topic.name, topic_id=new_id(self._random), partition_count=topic.partitions
+        )
+        try:
+            if repeated:
+                raise InvalidRequestError(f"topic {topic.name!r} is in this request more than once")
+            created = await self._runner.run(
+                lambda: widened(self._machine.create_topic(new, validate_only=validate_only))
+            )
+        except SemelError as error:
+            return wire.CreateTopicResult(name=topic.name, error=to_value(error))
+        return wire.CreateTopicResult(
+            name=created.name,
+            topic_id="" if validate_only else created.topic_id,
+            partitions=len(created.partitions),
+        )
+
+    async def _delete_by_name(self, name: str) -> wire.DeleteTopicResult:
+        try:
+            deleted = await self._delete(lambda: self._machine.delete_topic_by_name(name))
+        except SemelError as error:
+            return wire.DeleteTopicResult(name=name, error=to_value(error))
+        return wire.DeleteTopicResult(name=deleted.name, topic_id=deleted.topic_id)
+
+    async def _delete_by_id(self, topic_id: str) -> wire.DeleteTopicResult:
+        try:
+            deleted = await self._delete(lambda: self._machine.delete_topic_by_id(topic_id))
+        except SemelError as error:
+            return wire.DeleteTopicResult(topic_id=topic_id, error=to_value(error))
+        return wire.DeleteTopicResult(name=deleted.name, topic_id=deleted.topic_id)
+
+    async def _delete(self, decide: Decide) -> Topic:
+        # A full disk must not keep anybody from deleting.
+        return await self._runner.run(lambda: widened(decide()), privileged=True)
+
+
+class PassedOnChanges:
+    """Passes the changes on to the controller. Implements ``Changes``.
+
+    The controller is called where it has registered, not where the settings say: two instances
+    whose settings name one another would pass a call to and fro.
+    """
+
+    def __init__(
+        self, cluster: ClusterCopy, connector: Connector, *, listener: str, timeout_ms: int
+    ) -> None:
+        """Reach the controller on this listener; wait for it at most ``timeout_ms``."""
+        self._cluster = cluster
+        self._connector = connector
+        self._listener = listener
+        self._timeout_ms = timeout_ms
+
+    async def create_topics(
+        self, request: wire.CreateTopicsRequest, call: Call
+    ) -> wire.CreateTopicsResponse:
+        """Pass it on."""
+        return await self._pass_on(CREATE_TOPICS, request, call)
+
+    async def delete_topics(
+        self, request: wire.DeleteTopicsRequest, call: Call
+    ) -> wire.DeleteTopicsResponse:
+        """Pass it on."""
+        return await self._pass_on(DELETE_TOPICS, request, call)
+
+    async def register_instance(
+        self, request: wire.RegisterInstanceRequest, call: Call
+    ) -> wire.RegisterInstanceResponse:
+        """Pass it on."""
+        return await self._pass_on(REGISTER_INSTANCE, request, call)
+
+    async def _pass_on(self, method: Method[Req, Res], request: Req, call: Call) -> Res:
+        address = self._cluster.address(ServiceRole.COORDINATOR, CONTROLLER_ID, self._listener)
+        timeout_ms = min(self._timeout_ms, call.remaining_ms(self._timeout_ms))
+        connection = self._connector.connect(address)
+        return await connection.call(method, request, timeout_ms=timeout_ms)

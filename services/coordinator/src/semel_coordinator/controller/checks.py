@@ -1,0 +1,95 @@
+"""Checks of form for every request of ClusterService: nothing unchecked goes further."""
+
+from collections import Counter
+
+from semel.coordinator.v1 import cluster_pb2 as wire
+from semel_common.errors import InvalidRequestError
+from semel_coordinator.controller.machine import Registration
+from semel_runtime.cluster.image import Instance, Listener, ServiceRole
+from semel_runtime.server.checks import (
+    INT32_MAX,
+    INT64_MAX,
+    require_count,
+    require_int,
+    require_known,
+    require_name,
+)
+
+NAMES_MAX = 1_000
+"""Topics, topic ids or keys in one request."""
+MAX_WAIT_MS_MAX = 300_000
+LISTENERS_MAX = 8
+_ID_LENGTH_MAX = 64
+_HOST_LENGTH_MAX = 253
+_PORT_MAX = 65_535
+_COORDINATOR_TYPES = (wire.COORDINATOR_TYPE_GROUP, wire.COORDINATOR_TYPE_TRANSACTION)
+
+
+def check_metadata(request: wire.MetadataRequest) -> None:
+    """Check a Metadata request."""
+    require_count("topics", request.topics, maximum=NAMES_MAX)
+    require_count("topic_ids", request.topic_ids, maximum=NAMES_MAX)
+    _require_ids("topic_ids", list(request.topic_ids))
+    require_int("known_version", request.known_version, maximum=INT64_MAX)
+    require_int("max_wait_ms", request.max_wait_ms, maximum=MAX_WAIT_MS_MAX)
+
+
+def check_find_coordinator(request: wire.FindCoordinatorRequest) -> None:
+    """Check a FindCoordinator request, but for its keys: those are answered one by one."""
+    require_known("type", request.type, _COORDINATOR_TYPES)
+    require_count("keys", request.keys, minimum=1, maximum=NAMES_MAX)
+
+
+def check_create_topics(request: wire.CreateTopicsRequest) -> None:
+    """Check a CreateTopics request, but for its topics: those are answered one by one."""
+    require_count("topics", request.topics, minimum=1, maximum=NAMES_MAX)
+
+
+def check_delete_topics(request: wire.DeleteTopicsRequest) -> None:
+    """Check a DeleteTopics request."""
+    require_count("topics", request.topics, maximum=NAMES_MAX)
+    require_count("topic_ids", request.topic_ids, maximum=NAMES_MAX)
+    _require_ids("topic_ids", list(request.topic_ids))
+    if not request.topics and not request.topic_ids:
+        raise InvalidRequestError("topics and topic_ids are both empty", field="topics")
+
+
+def read_registration(request: wire.RegisterInstanceRequest) -> Registration:
+    """Check a RegisterInstance request, and return what it says."""
+    role = require_known("role", request.role, tuple(ServiceRole))
+    if request.cluster_id:
+        require_name("cluster_id", request.cluster_id, length_max=_ID_LENGTH_MAX)
+    return Registration(
+        instance=Instance(
+            role=ServiceRole(role),
+            instance_id=require_int("instance_id", request.instance_id, maximum=INT32_MAX),
+            listeners=_read_listeners(list(request.listeners)),
+        ),
+        cluster_id=request.cluster_id,
+        claim_epoch=require_int("claim_epoch", request.claim_epoch, minimum=1),
+        claim_token=require_name("claim_token", request.claim_token, length_max=_ID_LENGTH_MAX),
+    )
+
+
+def _read_listeners(listeners: list[wire.AdvertisedListener]) -> tuple[Listener, ...]:
+    require_count("listeners", listeners, minimum=1, maximum=LISTENERS_MAX)
+    name, count = Counter(each.name for each in listeners).most_common(1)[0]
+    if count > 1:
+        raise InvalidRequestError(f"listeners names {name!r} {count} times", field="listeners")
+    return tuple(_read_listener(each) for each in listeners)
+
+
+def _read_listener(listener: wire.AdvertisedListener) -> Listener:
+    host = require_name("listeners.host", listener.host, length_max=_HOST_LENGTH_MAX)
+    if not host.isprintable() or set(host) & set(" /,[]"):
+        raise InvalidRequestError(f"listeners.host {host!r} is not a host", field="listeners.host")
+    return Listener(
+        name=require_name("listeners.name", listener.name, length_max=_ID_LENGTH_MAX),
+        host=host,
+        port=require_int("listeners.port", listener.port, minimum=1, maximum=_PORT_MAX),
+    )
+
+
+def _require_ids(field: str, ids: list[str]) -> None:
+    for each in ids:
+        require_name(field, each, length_max=_ID_LENGTH_MAX)

@@ -1,0 +1,151 @@
+"""How a coordinator takes part in its cluster: as the controller, or linked to the controller."""
+
+import asyncio
+from typing import Protocol
+
+from semel_common.errors import InvalidConfigError
+from semel_coordinator.config import CoordinatorSettings
+from semel_coordinator.controller import CONTROLLER_ID
+from semel_coordinator.controller.changes import Changes, ControllerChanges, PassedOnChanges
+from semel_coordinator.controller.ids import new_id
+from semel_coordinator.controller.liveness import Liveness
+from semel_coordinator.controller.machine import Registration
+from semel_coordinator.machine import CoordinatorMachine, CoordinatorRecord, widened
+from semel_runtime.app import Environment
+from semel_runtime.cluster.image import ClusterImage, Instance
+from semel_runtime.cluster.link import ClusterLink, Identity
+from semel_runtime.runner import Runner
+
+
+class Membership(Protocol):
+    """One instance's part in the cluster."""
+
+    changes: Changes
+    """Where changes of the metadata are made."""
+    ready: asyncio.Event
+    """Set once the instance is registered and knows the metadata."""
+
+    async def start(self) -> None:
+        """Do what comes before the first request."""
+        ...
+
+    async def run(self) -> None:
+        """Stay in the cluster until cancelled."""
+        ...
+
+
+class ControllerMembership:
+    """Coordinator 0's part: it makes the cluster. Implements ``Membership``."""
+
+    def __init__(
+        self,
+        runner: Runner[CoordinatorRecord],
+        machine: CoordinatorMachine,
+        *,
+        identity: Identity,
+        liveness: Liveness,
+        settings: CoordinatorSettings,
+        environment: Environment,
+    ) -> None:
+        """Do nothing yet."""
+        self._runner = runner
+        self._machine = machine
+        self._identity = identity
+        self._settings = settings
+        self._random = environment.random
+        self._changes = ControllerChanges(
+            runner,
+            machine.controller,
+            liveness=liveness,
+            clock=environment.clock,
+            random=environment.random,
+        )
+        self.changes: Changes = self._changes
+        self.ready = asyncio.Event()
+
+    async def start(self) -> None:
+        """Make the cluster if there is none, and register with oneself.
+
+        Raises InvalidConfigError if the settings or the data folder do not fit.
+        """
+        if not self._machine.controller.has_cluster and self._machine.cluster.image is not None:
+            raise InvalidConfigError(
+                f"this data folder is not that of coordinator {CONTROLLER_ID}: set instance_id to"
+                " the number of the coordinator that it belongs to, or take an empty folder"
+            )
+        cluster_id, layout = new_id(self._random), self._settings.layout()
+        await self._runner.run(
+            lambda: widened(self._machine.controller.create_cluster(cluster_id, layout))
+        )
+        await self._register()
+        self.ready.set()
+
+    async def run(self) -> None:
+        """Register again from time to time, as everybody does."""
+        while True:
+            await asyncio.sleep(self._settings.registration_interval_ms / 1000)
+            await self._register()
+
+    async def _register(self) -> None:
+        identity = self._identity
+        instance = Instance(
+            role=identity.role, instance_id=identity.instance_id, listeners=identity.listeners
+        )
+        await self._changes.register(
+            Registration(
+                instance=instance,
+                cluster_id=self._machine.controller.image().cluster_id,
+                claim_epoch=identity.claim_epoch,
+                claim_token=identity.claim_token,
+            )
+        )
+
+
+class LinkedMembership:
+    """Every other coordinator's part: it copies the metadata. Implements ``Membership``."""
+
+    def __init__(
+        self,
+        runner: Runner[CoordinatorRecord],
+        machine: CoordinatorMachine,
+        *,
+        identity: Identity,
+        settings: CoordinatorSettings,
+        environment: Environment,
+    ) -> None:
+        """Do no I/O yet."""
+        self._runner = runner
+        self._machine = machine
+        self._identity = identity
+        self._link = ClusterLink(
+            identity,
+            controller=settings.controller,
+            connector=environment.connector,
+            random=environment.random,
+            options=settings.link_options(),
+            cluster_id=lambda: machine.cluster.cluster_id,
+            on_image=self._take,
+        )
+        self.changes: Changes = PassedOnChanges(
+            machine.cluster,
+            environment.connector,
+            listener=settings.inter_broker_listener_name,
+            timeout_ms=settings.request_timeout_ms,
+        )
+        self.ready = self._link.ready
+
+    async def start(self) -> None:
+        """Raise InvalidConfigError if this is the controller's data folder."""
+        if self._machine.controller.has_cluster:
+            raise InvalidConfigError(
+                f"this data folder is that of coordinator {CONTROLLER_ID}, not of coordinator"
+                f" {self._identity.instance_id}: set instance_id to {CONTROLLER_ID}, or take an"
+                " empty folder"
+            )
+
+    async def run(self) -> None:
+        """Register with the controller and follow its metadata."""
+        await self._link.run()
+
+    async def _take(self, image: ClusterImage) -> None:
+        await self._runner.run(lambda: widened(self._machine.cluster.update(image)))

@@ -1,0 +1,45 @@
+"""The metadata as ClusterService's messages."""
+
+from collections import Counter
+
+from semel.coordinator.v1 import cluster_pb2 as wire
+from semel_common.errors import SemelError
+from semel_common.wire.status import to_value
+from semel_runtime.cluster.image import ClusterImage, Instance, Topic
+from semel_runtime.cluster.serde import listeners_to_wire
+
+
+def instance_to_wire(
+    instance: Instance, *, listener: str, all_listeners: bool = False
+) -> wire.Instance:
+    """Write an instance with its address on one listener; without one it has no host."""
+    asked = instance.listener(listener)
+    return wire.Instance(
+        role=instance.role.value,  # type: ignore[arg-type]  # equal numbers
+        instance_id=instance.instance_id,
+        host="" if asked is None else asked.host,
+        port=0 if asked is None else asked.port,
+        listeners=listeners_to_wire(instance.listeners) if all_listeners else (),
+    )
+
+
+def topic_to_wire(topic: Topic) -> wire.Topic:
+    """Write a topic with its partitions."""
+    return wire.Topic(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        partitions=[
+            wire.Partition(index=i, leader_id=each.leader_id, leader_epoch=each.leader_epoch)
+            for i, each in enumerate(topic.partitions)
+        ],
+    )
+
+
+def missing_topic(error: SemelError, *, name: str = "", topic_id: str = "") -> wire.Topic:
+    """Write why a topic is not there."""
+    return wire.Topic(name=name, topic_id=topic_id, error=to_value(error))
+
+
+def led_partitions(image: ClusterImage) -> Counter[int]:
+    """Count the partitions that each broker leads."""
+    return Counter(leader.leader_id for topic in image.topics for leader in topic.partitions)

@@ -1,0 +1,132 @@
+"""The controller's records as protobuf, ``semel/coordinator/journal/v1/controller.proto``."""
+
+from typing import assert_never
+
+from semel.common.journal.v1.cluster_pb2 import InstanceImage, ListenerImage, TopicImage
+from semel.coordinator.journal.v1 import controller_pb2 as journal
+from semel.coordinator.journal.v1.journal_pb2 import JournalRecord
+from semel_coordinator.controller.records import (
+    ClusterRecord,
+    ControllerRecord,
+    InstanceRecord,
+    TopicDeletedRecord,
+    TopicRecord,
+)
+from semel_runtime.cluster.image import (
+    Instance,
+    Layout,
+    Listener,
+    PartitionLeader,
+    ServiceRole,
+    Topic,
+)
+
+
+def controller_to_journal(record: ControllerRecord) -> JournalRecord:
+    """Write one record."""
+    match record:
+        case ClusterRecord():
+            return JournalRecord(cluster=_cluster_to_journal(record))
+        case InstanceRecord():
+            return JournalRecord(instance=_instance_to_journal(record))
+        case TopicRecord():
+            return JournalRecord(topic=_topic_to_journal(record))
+        case TopicDeletedRecord():
+            deleted = journal.TopicDeletedRecord(version=record.version, topic_id=record.topic_id)
+            return JournalRecord(topic_deleted=deleted)
+        case _:
+            assert_never(record)
+
+
+def controller_from_journal(record: JournalRecord) -> ControllerRecord | None:
+    """Read one record; None if it is not one of the controller's."""
+    match record.WhichOneof("record"):
+        case "cluster":
+            return _cluster_from_journal(record.cluster)
+        case "instance":
+            return _instance_from_journal(record.instance)
+        case "topic":
+            return _topic_from_journal(record.topic)
+        case "topic_deleted":
+            deleted = record.topic_deleted
+            return TopicDeletedRecord(version=deleted.version, topic_id=deleted.topic_id)
+        case _:
+            return None
+
+
+def _cluster_to_journal(record: ClusterRecord) -> journal.ClusterRecord:
+    return journal.ClusterRecord(
+        cluster_id=record.cluster_id,
+        version=record.version,
+        transaction_log_partitions=record.layout.transaction_log_partitions,
+        coordinators=record.layout.coordinators,
+        group_partitions=record.layout.group_partitions,
+        group_coordinators=record.layout.group_coordinators,
+    )
+
+
+def _cluster_from_journal(record: journal.ClusterRecord) -> ClusterRecord:
+    return ClusterRecord(
+        version=record.version,
+        cluster_id=record.cluster_id,
+        layout=Layout(
+            transaction_log_partitions=record.transaction_log_partitions,
+            coordinators=record.coordinators,
+            group_partitions=record.group_partitions,
+            group_coordinators=record.group_coordinators,
+        ),
+    )
+
+
+def _instance_to_journal(record: InstanceRecord) -> journal.InstanceRecord:
+    listeners = (
+        ListenerImage(name=each.name, host=each.host, port=each.port)
+        for each in record.instance.listeners
+    )
+    return journal.InstanceRecord(
+        version=record.version,
+        instance=InstanceImage(
+            role=record.instance.role.value,
+            instance_id=record.instance.instance_id,
+            listeners=listeners,
+        ),
+        claim_epoch=record.claim_epoch,
+        claim_token=record.claim_token,
+    )
+
+
+def _instance_from_journal(record: journal.InstanceRecord) -> InstanceRecord:
+    listeners = (
+        Listener(name=each.name, host=each.host, port=each.port)
+        for each in record.instance.listeners
+    )
+    return InstanceRecord(
+        version=record.version,
+        instance=Instance(
+            role=ServiceRole(record.instance.role),
+            instance_id=record.instance.instance_id,
+            listeners=tuple(listeners),
+        ),
+        claim_epoch=record.claim_epoch,
+        claim_token=record.claim_token,
+    )
+
+
+def _topic_to_journal(record: TopicRecord) -> journal.TopicRecord:
+    topic = TopicImage(
+        topic_id=record.topic.topic_id,
+        name=record.topic.name,
+        leader_ids=[each.leader_id for each in record.topic.partitions],
+        leader_epochs=[each.leader_epoch for each in record.topic.partitions],
+    )
+    return journal.TopicRecord(version=record.version, topic=topic)
+
+
+def _topic_from_journal(record: journal.TopicRecord) -> TopicRecord:
+    leaders = zip(record.topic.leader_ids, record.topic.leader_epochs, strict=True)
+    topic = Topic(
+        topic_id=record.topic.topic_id,
+        name=record.topic.name,
+        partitions=tuple(PartitionLeader(leader_id, epoch) for leader_id, epoch in leaders),
+    )
+    return TopicRecord(version=record.version, topic=topic)

@@ -1,0 +1,229 @@
+"""ClusterService: checks the form of each request, answers questions, hands changes on.
+
+Questions are answered from this instance's copy of the metadata. The controller's own copy shows
+what it has decided, so there is one path for both.
+"""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from semel.coordinator.v1 import cluster_pb2 as wire
+from semel_common.errors import CoordinatorNotAvailableError, InvalidGroupIdError, SemelError
+from semel_common.wire import methods
+from semel_common.wire.status import to_value
+from semel_coordinator.controller import CONTROLLER_ID
+from semel_coordinator.controller.changes import Changes
+from semel_coordinator.controller.checks import (
+    check_create_topics,
+    check_delete_topics,
+    check_find_coordinator,
+    check_metadata,
+    read_registration,
+)
+from semel_coordinator.controller.liveness import Liveness
+from semel_coordinator.controller.machine import InstanceKey
+from semel_coordinator.controller.machine.names import check_topic_name
+from semel_coordinator.controller.messages import (
+    instance_to_wire,
+    led_partitions,
+    missing_topic,
+    topic_to_wire,
+)
+from semel_coordinator.controller.versions import VersionGate
+from semel_coordinator.machine import CoordinatorMachine, CoordinatorRecord
+from semel_runtime.cluster.image import ClusterImage, Instance, ServiceRole
+from semel_runtime.cluster.serde import layout_to_wire
+from semel_runtime.machine import Result
+from semel_runtime.runner import Runner
+from semel_runtime.server.calls import Call, Handlers
+from semel_runtime.server.checks import require_name
+
+T = TypeVar("T")
+
+
+class ClusterService:
+    """Answers ClusterService's calls."""
+
+    def __init__(
+        self,
+        runner: Runner[CoordinatorRecord],
+        machine: CoordinatorMachine,
+        *,
+        changes: Changes,
+        versions: VersionGate,
+        liveness: Liveness,
+    ) -> None:
+        """Answer from the machine's copy of the metadata."""
+        self._runner = runner
+        self._cluster = machine.cluster
+        self._controller = machine.controller
+        self._changes = changes
+        self._versions = versions
+        self._liveness = liveness
+
+    def register(self, handlers: Handlers) -> None:
+        """Register a handler for each call."""
+        handlers.add(methods.METADATA, self.metadata)
+        handlers.add(methods.FIND_COORDINATOR, self.find_coordinator)
+        handlers.add(methods.DESCRIBE_CLUSTER, self.describe_cluster)
+        handlers.add(methods.CREATE_TOPICS, self.create_topics)
+        handlers.add(methods.DELETE_TOPICS, self.delete_topics)
+        handlers.add(methods.REGISTER_INSTANCE, self.register_instance)
+
+    # -- questions -----------------------------------------------------------------------------
+
+    async def metadata(self, request: wire.MetadataRequest, call: Call) -> wire.MetadataResponse:
+        """Answer instances and topics, perhaps only once there is something new."""
+        check_metadata(request)
+        if request.known_version:
+            wait_ms = min(request.max_wait_ms, call.remaining_ms(request.max_wait_ms))
+            await self._versions.wait(known_version=request.known_version, max_wait_ms=wait_ms)
+        return await self._read(lambda: self._metadata(request, call.listener))
+
+    async def find_coordinator(
+        self, request: wire.FindCoordinatorRequest, call: Call
+    ) -> wire.FindCoordinatorResponse:
+        """Answer who is in charge of each key."""
+        check_find_coordinator(request)
+        is_group = request.type == wire.COORDINATOR_TYPE_GROUP
+        locate = self._locate_group if is_group else self._locate_transactional_id
+        return await self._read(
+            lambda: wire.FindCoordinatorResponse(
+                coordinators=[_location(key, locate, call.listener) for key in request.keys]
+            )
+        )
+
+    async def describe_cluster(
+        self, _request: wire.DescribeClusterRequest, call: Call
+    ) -> wire.DescribeClusterResponse:
+        """Describe the cluster for operators."""
+        return await self._read(lambda: self._describe_cluster(call.listener))
+
+    # -- changes -------------------------------------------------------------------------------
+
+    async def create_topics(
+        self, request: wire.CreateTopicsRequest, call: Call
+    ) -> wire.CreateTopicsResponse:
+        """Create topics, each by itself."""
+        check_create_topics(request)
+        return await self._changes.create_topics(request, call)
+
+    async def delete_topics(
+        self, request: wire.DeleteTopicsRequest, call: Call
+    ) -> wire.DeleteTopicsResponse:
+        """Delete topics, each by itself."""
+        check_delete_topics(request)
+        return await self._changes.delete_topics(request, call)
+
+    async def register_instance(
+        self, request: wire.RegisterInstanceRequest, call: Call
+    ) -> wire.RegisterInstanceResponse:
+        """Note where an instance is."""
+        read_registration(request)
+        return await self._changes.register_instance(request, call)
+
+    # -- answers -------------------------------------------------------------------------------
+
+    async def _read(self, question: Callable[[], T]) -> T:
+        return await self._runner.run(lambda: Result(question()))
+
+    def _image(self) -> ClusterImage:
+        image = self._cluster.image
+        if image is None:
+            raise CoordinatorNotAvailableError(
+                "this coordinator has not heard from the controller yet"
+            )
+        return image
+
+    def _metadata(self, request: wire.MetadataRequest, listener: str) -> wire.MetadataResponse:
+        image = self._image()
+        if request.all_topics:
+            topics = [topic_to_wire(topic) for topic in image.topics]
+        else:
+            topics = [
+                *(self._topic_named(name) for name in request.topics),
+                *(self._topic_identified(topic_id) for topic_id in request.topic_ids),
+            ]
+        return wire.MetadataResponse(
+            cluster_id=image.cluster_id,
+            version=image.version,
+            instances=[
+                instance_to_wire(each, listener=listener, all_listeners=request.all_listeners)
+                for each in image.instances
+            ],
+            topics=topics,
+            layout=layout_to_wire(image.layout),
+        )
+
+    def _topic_named(self, name: str) -> wire.Topic:
+        try:
+            check_topic_name(name)
+            return topic_to_wire(self._cluster.topic_by_name(name))
+        except SemelError as error:
+            return missing_topic(error, name=name)
+
+    def _topic_identified(self, topic_id: str) -> wire.Topic:
+        try:
+            return topic_to_wire(self._cluster.topic_by_id(topic_id))
+        except SemelError as error:
+            return missing_topic(error, topic_id=topic_id)
+
+    def _locate_group(self, group_id: str) -> Instance:
+        if not group_id:
+            raise InvalidGroupIdError("a group id is empty")
+        require_name("keys", group_id)
+        instance_id = self._cluster.group_coordinator_for(group_id)
+        return self._instance(ServiceRole.GROUP_COORDINATOR, instance_id)
+
+    def _locate_transactional_id(self, transactional_id: str) -> Instance:
+        require_name("keys", transactional_id)
+        instance_id = self._cluster.coordinator_for(transactional_id)
+        return self._instance(ServiceRole.COORDINATOR, instance_id)
+
+    def _instance(self, role: ServiceRole, instance_id: int) -> Instance:
+        for each in self._image().instances:
+            if each.role is role and each.instance_id == instance_id:
+                return each
+        raise CoordinatorNotAvailableError(
+            f"{InstanceKey(role, instance_id)} has not registered yet"
+        )
+
+    def _describe_cluster(self, listener: str) -> wire.DescribeClusterResponse:
+        image = self._image()
+        led = led_partitions(image)
+        return wire.DescribeClusterResponse(
+            cluster_id=image.cluster_id,
+            version=image.version,
+            layout=layout_to_wire(image.layout),
+            instances=[self._describe(each, listener, led) for each in image.instances],
+            topic_count=len(image.topics),
+            partition_count=led.total(),
+        )
+
+    def _describe(
+        self, instance: Instance, listener: str, led: dict[int, int]
+    ) -> wire.InstanceDescription:
+        key = InstanceKey(instance.role, instance.instance_id)
+        is_broker = instance.role is ServiceRole.BROKER
+        return wire.InstanceDescription(
+            instance=instance_to_wire(instance, listener=listener),
+            claim_epoch=self._controller.claim_epoch_of(key),
+            last_registered_ms=self._liveness.last_registered_ms(key),
+            leader_partitions=led.get(instance.instance_id, 0) if is_broker else 0,
+            controller=key == InstanceKey(ServiceRole.COORDINATOR, CONTROLLER_ID),
+        )
+
+
+def _location(
+    key: str, locate: Callable[[str], Instance], listener: str
+) -> wire.CoordinatorLocation:
+    try:
+        instance = locate(key)
+        if instance.listener(listener) is None:
+            raise CoordinatorNotAvailableError(
+                f"{InstanceKey(instance.role, instance.instance_id)} has not registered a listener"
+                f" {listener!r}"
+            )
+    except SemelError as error:
+        return wire.CoordinatorLocation(key=key, error=to_value(error))
+    return wire.CoordinatorLocation(key=key, instance=instance_to_wire(instance, listener=listener))

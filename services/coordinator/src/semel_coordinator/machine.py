@@ -1,0 +1,60 @@
+"""The coordinator's machine: everything that one instance keeps in its journal.
+
+Coordinator 0 is the controller and decides on the metadata; the others keep a copy of it. Both
+answer from ``cluster``: on the controller it is no state of its own, but shows what was decided.
+"""
+
+from collections.abc import Iterable
+from itertools import chain
+from typing import TypeAlias, TypeVar
+
+from semel_coordinator.controller.machine import ControllerMachine
+from semel_coordinator.controller.records import ControllerRecord
+from semel_runtime.cluster.copy import ClusterCopy
+from semel_runtime.cluster.image import ClusterImage
+from semel_runtime.machine import Result
+
+CoordinatorRecord: TypeAlias = ControllerRecord | ClusterImage
+
+T = TypeVar("T")
+
+
+class CoordinatorMachine:
+    """The controller's machine, and the copy of the metadata."""
+
+    def __init__(self, controller: ControllerMachine) -> None:
+        """Put the machines together; all of them are empty."""
+        self.controller = controller
+        """Without a cluster on every instance but the controller."""
+        self.cluster = ClusterCopy()
+
+    def replay(self, offset: int, record: CoordinatorRecord) -> None:
+        """Give a record to its machine."""
+        if isinstance(record, ClusterImage):
+            self.cluster.replay(offset, record)
+        else:
+            self.controller.replay(offset, record)
+
+    def snapshot(self) -> Iterable[tuple[int, CoordinatorRecord]]:
+        """Return the records of all machines."""
+        images = () if self.controller.has_cluster else self.cluster.snapshot()
+        return list(chain(self.controller.snapshot(), images))
+
+    def show_changes(self) -> int:
+        """Let ``cluster`` show what the controller has decided; return the newest version.
+
+        Making an image costs time in proportion to the cluster, so this is done once for each
+        commit, and not for each record.
+        """
+        if self.controller.has_cluster:
+            image = self.controller.image()
+            if image is not self.cluster.image:
+                self.cluster.replay(0, image)
+        return 0 if self.cluster.image is None else self.cluster.image.version
+
+
+def widened(
+    result: Result[T, ControllerRecord] | Result[T, ClusterImage],
+) -> Result[T, CoordinatorRecord]:
+    """Return one machine's decision as one of the whole."""
+    return Result(result.response, result.records)
