@@ -109,6 +109,18 @@ class Journal(Protocol):
         """The record batches that rode in this journal's appends."""
         ...
 
+    @property
+    def cluster_id(self) -> str | None:
+        """The cluster that the journal belongs to; None before it is known."""
+        ...
+
+    async def set_cluster_id(self, cluster_id: str) -> None:
+        """Let the journal belong to a cluster, for ever. After `claim`; a repeat does nothing.
+
+        Raises JournalOpenError if it belongs to another one already.
+        """
+        ...
+
     async def claim(self, token: str, *, epoch: int | None = None) -> Claim:
         """Become the owner, durably, before anything is read.
 
@@ -148,8 +160,8 @@ class Journal(Protocol):
         """
         ...
 
-    def read_snapshot(self, *, max_bytes: int) -> AsyncIterator[Piece]:
-        """Read the current snapshot's entries in the order in which they were given."""
+    def read_snapshot(self) -> AsyncIterator[Piece]:
+        """Read the current snapshot in the pieces in which it was given; none without one."""
         ...
 
     async def replace(self, upto: int, snapshot: AsyncIterable[Piece]) -> None:

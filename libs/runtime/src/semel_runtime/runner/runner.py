@@ -287,7 +287,7 @@ class Runner(Generic[R]):
     async def _load(self) -> None:
         """Replay the snapshot, then the records after it."""
         records = size_bytes = 0
-        async for piece in self._journal.read_snapshot(max_bytes=self._options.read_bytes):
+        async for piece in self._journal.read_snapshot():
             for offset, data in piece:
                 self._machine.replay(offset, self._serde.decode(data))
                 size_bytes += len(data)

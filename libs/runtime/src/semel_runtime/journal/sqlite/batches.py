@@ -1,0 +1,106 @@
+"""Record batches in SQLite: read by range, found by time, deleted in bounded steps."""
+
+from collections.abc import Sequence
+
+from semel_runtime.journal.base import BatchPosition, StoredBatch
+from semel_runtime.journal.sqlite.connections import Readers, Writer
+from semel_runtime.journal.sqlite.vacuum import give_back
+
+# Walks from batch to batch until it has enough bytes. (`length` reads no payload.)
+_READ = """
+WITH RECURSIVE
+bounds (first_offset) AS (SELECT coalesce((
+    SELECT base_offset FROM (
+        SELECT base_offset, record_count FROM batches
+        WHERE partition = ?1 AND base_offset <= ?2
+        ORDER BY base_offset DESC LIMIT 1
+    ) WHERE base_offset + record_count > ?2
+), ?2)),
+span (batch, base_offset, total_bytes, number) AS (
+    SELECT * FROM (
+        SELECT rowid, base_offset, length(header) + length(payload), 1 FROM batches
+        WHERE partition = ?1 AND base_offset < ?3
+            AND base_offset >= (SELECT first_offset FROM bounds)
+        ORDER BY base_offset LIMIT 1
+    )
+    UNION ALL
+    SELECT later.rowid, later.base_offset,
+        total_bytes + length(later.header) + length(later.payload), number + 1
+    FROM span CROSS JOIN batches AS later ON later.rowid = (
+        SELECT rowid FROM batches
+        WHERE partition = ?1 AND base_offset > span.base_offset AND base_offset < ?3
+        ORDER BY base_offset LIMIT 1
+    )
+    WHERE total_bytes < ?4
+)
+SELECT batches.base_offset, record_count, max_timestamp_ms, header, payload
+FROM span CROSS JOIN batches ON batches.rowid = span.batch
+WHERE total_bytes <= ?4 OR number = 1
+ORDER BY number
+"""
+
+# The first match in a bounded number of batches; then the last batch looked at, to go on from.
+_FIRST_AT = """
+WITH some AS (
+    SELECT base_offset, max_timestamp_ms FROM batches
+    WHERE partition = ?1 AND base_offset >= ?2 AND base_offset < ?3 ORDER BY base_offset LIMIT 4096
+)
+SELECT * FROM (SELECT * FROM some WHERE max_timestamp_ms >= ?4 ORDER BY base_offset LIMIT 1)
+UNION ALL
+SELECT max(base_offset), NULL FROM some
+"""
+
+_DELETE = """
+DELETE FROM batches WHERE rowid IN (
+    SELECT rowid FROM batches WHERE partition = ?1 AND base_offset < ?2
+    ORDER BY base_offset LIMIT ?3
+) AND base_offset + record_count <= ?2 AND (SELECT epoch FROM owner) = ?4 RETURNING 1
+"""
+
+
+class SqliteBatchStore:
+    """The table `batches`."""
+
+    def __init__(self, writer: Writer, readers: Readers) -> None:
+        self._writer = writer
+        self._readers = readers
+
+    async def read(
+        self, partition: int, offset: int, *, max_bytes: int, upto: int
+    ) -> Sequence[StoredBatch]:
+        """See `BatchStore.read`."""
+        rows = await self._readers.fetch(_READ, (partition, offset, upto, max_bytes))
+        return [
+            StoredBatch(
+                partition=partition,
+                base_offset=base_offset,
+                record_count=record_count,
+                max_timestamp_ms=max_timestamp_ms,
+                header=header,
+                payload=payload,
+            )
+            for base_offset, record_count, max_timestamp_ms, header, payload in rows
+        ]
+
+    async def first_at(
+        self, partition: int, timestamp_ms: int, *, upto: int
+    ) -> BatchPosition | None:
+        """See `BatchStore.first_at`. Walks an index, since time-stamps need not rise."""
+        start = 0
+        while True:
+            rows = await self._readers.fetch(_FIRST_AT, (partition, start, upto, timestamp_ms))
+            base_offset, max_timestamp_ms = rows[0]
+            if max_timestamp_ms is not None:
+                return BatchPosition(base_offset=base_offset, max_timestamp_ms=max_timestamp_ms)
+            if base_offset is None:
+                return None
+            start = base_offset + 1
+
+    async def delete(self, partition: int, *, before: int, rows_max: int) -> int:
+        """See `BatchStore.delete`."""
+        epoch = self._writer.epoch
+        deleted = await self._writer.execute(_DELETE, (partition, before, rows_max, epoch))
+        if not deleted:
+            await self._writer.check_epoch()
+        await give_back(self._writer)
+        return len(deleted)

@@ -1,0 +1,56 @@
+"""How records become the bytes of a row, and come back only if no bit has changed."""
+
+import struct
+from collections.abc import Sequence
+
+import google_crc32c
+from google.protobuf.message import DecodeError
+
+from semel.common.journal.v1.chunk_pb2 import Chunk, SnapshotChunk, SnapshotEntry
+from semel_runtime.journal.base import Entry, Piece
+from semel_runtime.journal.errors import JournalCorruptError
+
+_KEY = struct.Struct(">qq")
+
+
+def checksum(first: int, second: int, data: bytes) -> int:
+    """Return the CRC-32C of a row: its two key columns, then its data."""
+    crc: int = google_crc32c.extend(google_crc32c.value(_KEY.pack(first, second)), data)
+    return crc
+
+
+def pack_records(records: Sequence[bytes]) -> bytes:
+    """Serialize the records of one append."""
+    return Chunk(records=records).SerializeToString()
+
+
+def unpack_records(base_offset: int, record_count: int, crc32c: int, data: bytes) -> list[Entry]:
+    """Return the records of one append with their offsets; raise JournalCorruptError."""
+    where = f"records {base_offset} to {base_offset + record_count - 1}"
+    if checksum(base_offset, record_count, data) != crc32c:
+        raise JournalCorruptError(f"{where} are damaged: the CRC-32C differs")
+    try:
+        records = Chunk.FromString(data).records
+    except DecodeError as error:
+        raise JournalCorruptError(f"{where} are no chunk") from error
+    if len(records) != record_count:
+        raise JournalCorruptError(f"{where}: the chunk has {len(records)} records")
+    return list(enumerate(records, base_offset))
+
+
+def pack_piece(piece: Piece) -> bytes:
+    """Serialize one piece of a snapshot."""
+    entries = [SnapshotEntry(offset=offset, record=record) for offset, record in piece]
+    return SnapshotChunk(entries=entries).SerializeToString()
+
+
+def unpack_piece(snapshot: int, number: int, crc32c: int, data: bytes) -> list[Entry]:
+    """Return the entries of one piece of a snapshot; raise JournalCorruptError."""
+    where = f"piece {number} of snapshot {snapshot}"
+    if checksum(snapshot, number, data) != crc32c:
+        raise JournalCorruptError(f"{where} is damaged: the CRC-32C differs")
+    try:
+        entries = SnapshotChunk.FromString(data).entries
+    except DecodeError as error:
+        raise JournalCorruptError(f"{where} is no chunk") from error
+    return [(entry.offset, entry.record) for entry in entries]

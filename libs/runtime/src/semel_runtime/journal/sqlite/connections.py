@@ -1,0 +1,123 @@
+"""The connections to a journal file: one writer, a few readers.
+
+A writer that met any error it cannot explain is dead: what reached the disk is unknown.
+"""
+
+from collections.abc import Iterable, Sequence
+from itertools import cycle
+from pathlib import Path
+from sqlite3 import Row
+from typing import TypeAlias
+from urllib.parse import quote
+
+import aiosqlite
+
+from semel_runtime.journal.errors import (
+    JournalCorruptError,
+    JournalError,
+    JournalFencedError,
+    JournalUnknownError,
+)
+from semel_runtime.journal.sqlite.schema import FENCED
+
+Value: TypeAlias = int | str | bytes | None
+
+_CACHED_STATEMENTS = 256
+"""An append's statement differs by its number of batches."""
+
+
+class Writer:
+    """The connection that writes. Each call is one statement: one transaction, one hop."""
+
+    def __init__(self, connection: aiosqlite.Connection) -> None:
+        self._connection = connection
+        self._epoch: int | None = None
+        self._failure: BaseException | None = None
+
+    @property
+    def epoch(self) -> int:
+        """The epoch that this handle has claimed."""
+        assert self._epoch is not None, "claim comes before everything else"
+        return self._epoch
+
+    def own(self, epoch: int) -> None:
+        """Note a successful claim."""
+        self._epoch = epoch
+
+    async def execute(self, statement: str, parameters: Iterable[Value] = ()) -> Sequence[Row]:
+        """Run one statement durably and return its rows.
+
+        Cancelling the caller loses only the rows. Raises JournalFencedError if the statement's
+        check says so; JournalUnknownError for anything else, now and ever after.
+        """
+        if self._failure is not None:
+            raise JournalUnknownError(f"the handle is dead: {self._failure}") from self._failure
+        try:
+            return list(await self._connection.execute_fetchall(statement, parameters))
+        except aiosqlite.IntegrityError as error:
+            if str(error) != FENCED:
+                raise self._die(error) from error
+        except Exception as error:
+            raise self._die(error) from error
+        await self.check_epoch()
+        raise self.dead("a statement was fenced, but the epoch is ours")
+
+    async def check_epoch(self) -> None:
+        """Raise JournalFencedError if another owner has claimed the journal."""
+        rows = await self.execute("SELECT epoch FROM owner")
+        if rows[0][0] != self.epoch:
+            raise JournalFencedError(claim_epoch=self.epoch, stored_epoch=rows[0][0])
+
+    def dead(self, why: str) -> JournalUnknownError:
+        """Give up on this handle, and return the error to raise."""
+        return self._die(JournalUnknownError(why))
+
+    async def close(self) -> None:
+        """Close after all that is queued."""
+        await self._connection.close()
+
+    def _die(self, error: Exception) -> JournalUnknownError:
+        self._failure = error
+        if isinstance(error, JournalUnknownError):
+            return error
+        return JournalUnknownError(f"{type(error).__name__}: {error}")
+
+
+class Readers:
+    """Read-only connections, taken in turn."""
+
+    def __init__(self, connections: Sequence[aiosqlite.Connection]) -> None:
+        self._connections = connections
+        self._turn = cycle(connections)
+
+    @classmethod
+    async def open(cls, file: Path, count: int) -> "Readers":
+        """Open `count` connections to a journal file that exists."""
+        connections: list[aiosqlite.Connection] = []
+        try:
+            for _ in range(count):
+                uri = f"file:{quote(str(file))}?mode=ro"
+                connections.append(await aiosqlite.connect(uri, uri=True, isolation_level=None))
+        except BaseException:
+            await cls(connections).close()
+            raise
+        return cls(connections)
+
+    async def fetch(self, statement: str, parameters: Iterable[Value]) -> Sequence[Row]:
+        """Run one bounded query. Raises JournalCorruptError, JournalError."""
+        try:
+            return list(await next(self._turn).execute_fetchall(statement, parameters))
+        except aiosqlite.OperationalError as error:
+            raise JournalError(f"reading failed: {error}") from error
+        except aiosqlite.DatabaseError as error:
+            raise JournalCorruptError(f"the journal file is damaged: {error}") from error
+
+    async def close(self) -> None:
+        """Close all."""
+        for connection in self._connections:
+            await connection.close()
+
+
+async def open_writer(file: Path) -> aiosqlite.Connection:
+    """Connect for writing, in autocommit mode."""
+    return await aiosqlite.connect(file, isolation_level=None, cached_statements=_CACHED_STATEMENTS)

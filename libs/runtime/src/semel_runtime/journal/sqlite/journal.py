@@ -1,0 +1,229 @@
+"""The journal in SQLite."""
+
+import asyncio
+from collections.abc import AsyncIterable, AsyncIterator, Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from semel_runtime.journal.base import Claim, Entry, Piece, StoredBatch
+from semel_runtime.journal.errors import (
+    JournalCorruptError,
+    JournalFencedError,
+    JournalOpenError,
+    JournalTooLargeError,
+)
+from semel_runtime.journal.sqlite.batches import SqliteBatchStore
+from semel_runtime.journal.sqlite.chunks import checksum, pack_records, unpack_records
+from semel_runtime.journal.sqlite.connections import Readers, Value, Writer, open_writer
+from semel_runtime.journal.sqlite.folder import JOURNAL_FILE, hold_folder
+from semel_runtime.journal.sqlite.opening import (
+    STORE,
+    check_identity,
+    cluster_sentence,
+    prepare,
+)
+from semel_runtime.journal.sqlite.options import SqliteOptions
+from semel_runtime.journal.sqlite.snapshots import SqliteSnapshots
+from semel_runtime.journal.sqlite.space import DiskSpace
+
+_CLAIM = """
+UPDATE owner SET epoch = coalesce(?1, epoch + 1), token = ?2
+WHERE (?1 IS NULL AND token <> ?2) OR ?1 > epoch
+"""
+
+_APPEND = "INSERT INTO appends VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+_APPEND_BATCH = ", (?, ?, ?, ?, ?, ?, ?, ?)"
+
+# Walks from chunk to chunk, each beginning where the one before ends, until it has enough bytes.
+_READ = """
+WITH RECURSIVE span (base_offset, next_offset, total_bytes, number) AS (
+    SELECT * FROM (
+        SELECT base_offset, base_offset + record_count, length(data), 1 FROM chunks
+        WHERE base_offset <= ?1 ORDER BY base_offset DESC LIMIT 1
+    )
+    UNION ALL
+    SELECT later.base_offset, later.base_offset + record_count, total_bytes + length(data),
+        number + 1
+    FROM span CROSS JOIN chunks AS later ON later.base_offset = span.next_offset
+    WHERE total_bytes < ?2
+)
+SELECT chunks.base_offset, record_count, crc32c, data
+FROM span CROSS JOIN chunks ON chunks.base_offset = span.base_offset
+WHERE total_bytes <= ?2 OR number = 1 ORDER BY number
+"""
+
+
+class SqliteJournal:
+    """A `Journal` in a data folder. Made by `open`."""
+
+    def __init__(
+        self,
+        writer: Writer,
+        readers: Readers,
+        resources: AsyncExitStack,
+        *,
+        file: Path,
+        cluster_id: str | None,
+        options: SqliteOptions,
+    ) -> None:
+        self._writer = writer
+        self._readers = readers
+        self._resources = resources
+        self._file = file
+        self._cluster_id = cluster_id
+        self._options = options
+        self._space = DiskSpace(file.parent)
+        self._snapshots = SqliteSnapshots(writer, readers, piece_bytes_max=options.append_bytes_max)
+        self._batches = SqliteBatchStore(writer, readers)
+
+    @classmethod
+    async def open(
+        cls,
+        folder: Path,
+        *,
+        service: str,
+        cluster_id: str | None = None,
+        options: SqliteOptions | None = None,
+    ) -> Self:
+        """Open the journal in `folder`, which is made if need be.
+
+        Raises JournalOpenError (JournalInUseError) with a sentence that says what to do: for the
+        folder of another service or cluster, a newer schema, a folder in use, not writable or full,
+        and a damaged file.
+        """
+        options = options or SqliteOptions()
+        file = folder / JOURNAL_FILE
+        async with AsyncExitStack() as resources:
+            lock = await asyncio.to_thread(hold_folder, folder, exclusive=options.exclusive)
+            resources.callback(lock.release)
+            connection = await open_writer(file)
+            resources.push_async_callback(connection.close)
+            await prepare(connection, file, options)
+            stored = await check_identity(connection, file, service=service, cluster_id=cluster_id)
+            readers = await Readers.open(file, options.readers)
+            resources.push_async_callback(readers.close)
+            return cls(
+                Writer(connection),
+                readers,
+                resources.pop_all(),
+                file=file,
+                cluster_id=stored,
+                options=options,
+            )
+
+    @property
+    def batches(self) -> SqliteBatchStore:
+        """See `Journal.batches`."""
+        return self._batches
+
+    @property
+    def cluster_id(self) -> str | None:
+        """See `Journal.cluster_id`."""
+        return self._cluster_id
+
+    async def set_cluster_id(self, cluster_id: str) -> None:
+        """See `Journal.set_cluster_id`."""
+        if self._cluster_id is None:
+            await self._writer.check_epoch()
+            await self._writer.execute(STORE, ("cluster_id", cluster_id))
+            rows = await self._writer.execute("SELECT value FROM meta WHERE key = 'cluster_id'")
+            self._cluster_id = str(rows[0][0])
+        if self._cluster_id != cluster_id:
+            raise JournalOpenError(cluster_sentence(self._file, self._cluster_id, cluster_id))
+
+    async def claim(self, token: str, *, epoch: int | None = None) -> Claim:
+        """See `Journal.claim`."""
+        await self._writer.execute(_CLAIM, (epoch, token))
+        rows = await self._writer.execute(
+            "SELECT epoch, token, first_offset, next_offset FROM positions"
+        )
+        stored_epoch, stored_token, first_offset, next_offset = rows[0]
+        if stored_token != token or epoch not in (None, stored_epoch):
+            raise JournalFencedError(claim_epoch=epoch or 0, stored_epoch=stored_epoch)
+        self._writer.own(stored_epoch)
+        return Claim(epoch=stored_epoch, first_offset=first_offset, next_offset=next_offset)
+
+    async def append(
+        self, at: int, records: Sequence[bytes], batches: Sequence[StoredBatch] = ()
+    ) -> None:
+        """See `Journal.append`."""
+        assert records or not batches, "batches never ride without a record"
+        if not records:
+            await self._verify(at)
+            return
+        data = pack_records(records)
+        self._check_size(len(data), batches)
+        epoch = self._writer.epoch
+        crc32c = checksum(at, len(records), data)
+        row: list[Value] = [epoch, crc32c, None, at, len(records), None, None, data]
+        for batch in batches:
+            row += (None, None, batch.partition, batch.base_offset, batch.record_count)
+            row += (batch.max_timestamp_ms, batch.header, batch.payload)
+        await self._writer.execute(_APPEND + _APPEND_BATCH * len(batches), row)
+
+    async def _verify(self, at: int) -> None:
+        rows = await self._writer.execute("SELECT next_offset FROM positions")
+        await self._writer.check_epoch()
+        if rows[0][0] != at:
+            raise self._writer.dead(f"append at {at}, but the journal ends at {rows[0][0]}")
+
+    def _check_size(self, size_bytes: int, batches: Sequence[StoredBatch]) -> None:
+        size_bytes += sum(batch.size_bytes for batch in batches)
+        limit = self._options.append_bytes_max
+        if size_bytes > limit:
+            raise JournalTooLargeError(size_bytes=size_bytes, size_bytes_max=limit)
+        assert len(batches) <= self._options.append_batches_max, "too many batches in one append"
+
+    async def read(self, start: int, *, max_bytes: int) -> AsyncIterator[Piece]:
+        """See `Journal.read`."""
+        positions = await self._readers.fetch("SELECT next_offset FROM positions", ())
+        end = int(positions[0][0])
+        at = start
+        while at < end:
+            entries = await self._read_piece(at, max_bytes)
+            if not entries:
+                raise JournalCorruptError(f"records from {at} on are missing; the end is {end}")
+            yield entries
+            at = entries[-1][0] + 1
+
+    async def _read_piece(self, at: int, max_bytes: int) -> Sequence[Entry]:
+        """Read some records from `at` on; none if the one at `at` is missing."""
+        rows = await self._readers.fetch(_READ, (at, max_bytes))
+        entries = [entry for row in rows for entry in unpack_records(*row)]
+        skip = at - entries[0][0] if entries else 0
+        return entries[skip:]
+
+    def read_snapshot(self) -> AsyncIterator[Piece]:
+        """See `Journal.read_snapshot`."""
+        return self._snapshots.read()
+
+    async def replace(self, upto: int, snapshot: AsyncIterable[Piece]) -> None:
+        """See `Journal.replace`."""
+        await self._snapshots.replace(upto, snapshot)
+
+    def free_bytes(self) -> int:
+        """See `Journal.free_bytes`."""
+        return self._space.free_bytes()
+
+    def has_room(self) -> bool:
+        """See `Journal.has_room`."""
+        return self._space.free_bytes() > self._options.disk_reserve_bytes
+
+    async def close(self) -> None:
+        """See `Journal.close`."""
+        await self._resources.aclose()
+
+    async def __aenter__(self) -> Self:
+        """Return the journal itself."""
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Close."""
+        await self.close()

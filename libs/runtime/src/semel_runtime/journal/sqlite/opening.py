@@ -1,0 +1,126 @@
+"""Opening a journal file: pragmas, migrations, and whose it is.
+
+Whatever is wrong ends in a `JournalOpenError` whose sentence says what to do.
+"""
+
+from pathlib import Path
+
+import aiosqlite
+
+from semel_runtime.journal.errors import JournalOpenError
+from semel_runtime.journal.sqlite.options import SqliteOptions
+from semel_runtime.journal.sqlite.schema import APPLICATION_ID, MIGRATIONS, SCHEMA_VERSION
+
+STORE = "INSERT INTO meta VALUES (?, ?) ON CONFLICT DO NOTHING"
+"""Sets a value that is set once and never changes."""
+
+_SQLITE_MIN = (3, 37)  # STRICT tables
+
+
+async def prepare(connection: aiosqlite.Connection, file: Path, options: SqliteOptions) -> None:
+    """Bring the file to the current schema and set the connection up for durable writes."""
+    if aiosqlite.sqlite_version_info < _SQLITE_MIN:
+        raise JournalOpenError(
+            f"SQLite {aiosqlite.sqlite_version} is too old. Use a Python with SQLite 3.37 or newer."
+        )
+    try:
+        version = await _version(connection, file)
+        for pragma in _pragmas(options):
+            await connection.execute_fetchall(f"PRAGMA {pragma}")
+        await _migrate(connection, version)
+    except aiosqlite.Error as error:
+        raise JournalOpenError(file_sentence(file, error)) from error
+
+
+def _pragmas(options: SqliteOptions) -> tuple[str, ...]:
+    return (
+        "auto_vacuum = INCREMENTAL",  # Only for a new file, and before journal_mode.
+        "journal_mode = WAL",
+        "synchronous = FULL",
+        "foreign_keys = OFF",
+        "secure_delete = OFF",
+        "temp_store = MEMORY",
+        f"wal_autocheckpoint = {options.wal_pages}",
+        f"journal_size_limit = {options.wal_pages * 4096}",
+    )
+
+
+async def _version(connection: aiosqlite.Connection, file: Path) -> int:
+    """Return the file's schema version, 0 for a new one."""
+    application_id = await _pragma(connection, "application_id")
+    version = await _pragma(connection, "user_version")
+    empty = await _pragma(connection, "page_count") == 0
+    if application_id != APPLICATION_ID and not empty:
+        raise JournalOpenError(
+            f"{file} is not a journal of Semel. Choose another folder, or move that file away."
+        )
+    if version > SCHEMA_VERSION:
+        raise JournalOpenError(
+            f"{file} has schema version {version}, this program knows {SCHEMA_VERSION}: it was "
+            "written by a newer version of Semel. Start that version again, or a newer one."
+        )
+    return version
+
+
+async def _migrate(connection: aiosqlite.Connection, version: int) -> None:
+    for number, script in enumerate(MIGRATIONS[version:], version + 1):
+        await connection.executescript(
+            f"BEGIN IMMEDIATE; PRAGMA application_id = {APPLICATION_ID};"
+            f"{script} PRAGMA user_version = {number}; COMMIT;"
+        )
+
+
+async def check_identity(
+    connection: aiosqlite.Connection, file: Path, *, service: str, cluster_id: str | None
+) -> str | None:
+    """Refuse the file of another service or cluster; return the stored cluster id, if any."""
+    await connection.execute_fetchall(STORE, ("service", service))
+    stored = await _fetch_meta(connection)
+    if stored["service"] != service:
+        raise JournalOpenError(
+            f"{file} belongs to the service {stored['service']!r}, not {service!r}. "
+            "Give each service a data folder of its own."
+        )
+    if cluster_id is not None:
+        await connection.execute_fetchall(STORE, ("cluster_id", cluster_id))
+        stored = await _fetch_meta(connection)
+        if stored["cluster_id"] != cluster_id:
+            raise JournalOpenError(cluster_sentence(file, stored["cluster_id"], cluster_id))
+    return stored.get("cluster_id")
+
+
+async def _fetch_meta(connection: aiosqlite.Connection) -> dict[str, str]:
+    """Return all that is set."""
+    rows = await connection.execute_fetchall("SELECT * FROM meta")
+    return {str(row[0]): str(row[1]) for row in rows}
+
+
+async def _pragma(connection: aiosqlite.Connection, name: str) -> int:
+    rows = list(await connection.execute_fetchall(f"PRAGMA {name}"))
+    return int(rows[0][0])
+
+
+def cluster_sentence(file: Path, stored: str, given: str) -> str:
+    """Say what to do about a file of another cluster."""
+    return (
+        f"{file} belongs to the cluster {stored!r}, not {given!r}. "
+        "Start it with that cluster's addresses, or choose an empty folder."
+    )
+
+
+def file_sentence(file: Path, error: aiosqlite.Error) -> str:
+    """Say what to do about an error of SQLite's at start."""
+    match str(error):
+        case "database or disk is full":
+            return f"The disk of {file} is full. Free some space, then start again."
+        case "attempt to write a readonly database" | "unable to open database file":
+            return f"{file} cannot be written. Give this user the right to write it."
+        case "database is locked":
+            return f"{file} is in use by another process. Stop that process first."
+        case "file is not a database" | "database disk image is malformed":
+            return (
+                f"{file} is damaged, or not a database at all. "
+                "Restore it from a backup, or choose another folder."
+            )
+        case message:
+            return f"{file} cannot be opened: {message}."

@@ -1,0 +1,22 @@
+"""What can be set on the SQLite engine."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SqliteOptions:
+    """Limits of one journal file."""
+
+    disk_reserve_bytes: int = 64 * 1024 * 1024
+    """Free space that only claims, markers, deletions and snapshots may use."""
+    append_bytes_max: int = 64 * 1024 * 1024
+    """Bytes in one append, or in one piece of a snapshot."""
+    append_batches_max: int = 4_096
+    """Record batches in one append; SQLite takes 32,766 parameters in a statement, 8 for each."""
+    readers: int = 2
+    """Read-only connections, each with a thread of its own."""
+    wal_pages: int = 1_000
+    """Pages in the write-ahead log at which its content moves to the database: 4 MB."""
+    exclusive: bool = True
+    """Whether a second process on this machine is refused at once, by a lock on a file. Without it,
+    as on file systems without locks, only the claim epoch protects."""

@@ -1,0 +1,101 @@
+"""What every engine's store of record batches must do, run on each of them."""
+
+from journal_harness import PLENTY, Engine, batch, claimed, offsets_read
+
+from semel_runtime.journal import BatchPosition, Journal, StoredBatch
+
+
+async def store(engine: Engine, *batches: StoredBatch) -> Journal:
+    """Append each batch in an append of its own."""
+    journal = await claimed(engine)
+    for at, one in enumerate(batches):
+        await journal.append(at, [b"record"], [one])
+    return journal
+
+
+async def test_batches_of_one_append_come_back_as_they_were(engine: Engine) -> None:
+    journal = await claimed(engine)
+    batches = [batch(1, 0), batch(2, 0, payload=b""), batch(1, 10, 5, timestamp_ms=-1)]
+
+    await journal.append(0, [b"a", b"b"], batches)
+
+    read = journal.batches.read
+    assert await read(1, 0, max_bytes=PLENTY, upto=PLENTY) == [batches[0], batches[2]]
+    assert await read(2, 0, max_bytes=PLENTY, upto=PLENTY) == [batches[1]]
+    assert await read(3, 0, max_bytes=PLENTY, upto=PLENTY) == []
+
+
+async def test_reading_starts_with_the_batch_that_holds_the_offset(engine: Engine) -> None:
+    journal = await store(engine, batch(1, 0), batch(1, 10), batch(1, 20))
+
+    assert await offsets_read(journal, 0) == [0, 10, 20]
+    assert await offsets_read(journal, 9) == [0, 10, 20]
+    assert await offsets_read(journal, 10) == [10, 20]
+    assert await offsets_read(journal, 29) == [20]
+    assert await offsets_read(journal, 30) == []
+
+
+async def test_reading_in_a_gap_starts_with_the_next_batch(engine: Engine) -> None:
+    journal = await store(engine, batch(1, 5, 5), batch(1, 100))
+
+    assert await offsets_read(journal, 0) == [5, 100]
+    assert await offsets_read(journal, 10) == [100]
+
+
+async def test_reading_ends_below_upto(engine: Engine) -> None:
+    journal = await store(engine, batch(1, 0), batch(1, 10), batch(1, 20))
+
+    assert await offsets_read(journal, 0, upto=20) == [0, 10]
+    assert await offsets_read(journal, 0, upto=21) == [0, 10, 20]
+    assert await offsets_read(journal, 10, upto=10) == []
+
+
+async def test_reading_is_bounded_but_answers_at_least_one_batch(engine: Engine) -> None:
+    journal = await store(engine, *(batch(1, at, payload=bytes(94)) for at in range(0, 50, 10)))
+
+    assert await offsets_read(journal, 0, max_bytes=0) == [0]
+    assert await offsets_read(journal, 0, max_bytes=199) == [0]
+    assert await offsets_read(journal, 0, max_bytes=200) == [0, 10]
+    assert await offsets_read(journal, 15, max_bytes=300) == [10, 20, 30]
+
+
+async def test_search_by_time_finds_the_first_batch_with_a_record_that_late(
+    engine: Engine,
+) -> None:
+    journal = await store(
+        engine,
+        batch(1, 0, timestamp_ms=100),
+        batch(1, 10, timestamp_ms=300),
+        batch(1, 20, timestamp_ms=200),
+    )
+    first_at = journal.batches.first_at
+
+    found = await first_at(1, 150, upto=PLENTY)
+
+    assert found == BatchPosition(base_offset=10, max_timestamp_ms=300)
+    assert (await first_at(1, 100, upto=PLENTY)) == BatchPosition(
+        base_offset=0, max_timestamp_ms=100
+    )
+    assert await first_at(1, 301, upto=PLENTY) is None
+    assert await first_at(1, 150, upto=10) is None
+    assert await first_at(2, 0, upto=PLENTY) is None
+
+
+async def test_deletion_goes_from_the_oldest_on_in_bounded_steps(engine: Engine) -> None:
+    journal = await store(engine, *(batch(1, at) for at in range(0, 50, 10)), batch(2, 0))
+    delete = journal.batches.delete
+
+    assert await delete(1, before=35, rows_max=2) == 2
+    assert await offsets_read(journal, 0) == [20, 30, 40]
+    assert await delete(1, before=35, rows_max=2) == 1
+    assert await delete(1, before=35, rows_max=2) == 0
+    assert await offsets_read(journal, 0) == [30, 40]
+    assert len(await journal.batches.read(2, 0, max_bytes=PLENTY, upto=PLENTY)) == 1
+
+
+async def test_deleted_partition_is_empty(engine: Engine) -> None:
+    journal = await store(engine, batch(1, 0), batch(1, 10))
+
+    assert await journal.batches.delete(1, before=PLENTY, rows_max=100) == 2
+
+    assert await offsets_read(journal, 0) == []
