@@ -1,4 +1,4 @@
-"""Engines to run the journals' conformance tests on, and small things that all journal tests need."""
+"""Engines to run the journals' conformance tests on, and what all journal tests need."""
 
 from collections.abc import AsyncIterator, Iterable, Sequence
 from pathlib import Path
@@ -11,6 +11,7 @@ from semel_runtime.testing.volume import MemoryVolume
 
 APPEND_BYTES_MAX = 1024 * 1024
 PLENTY = 1 << 30
+TOKEN = "token"
 
 
 class Engine(Protocol):
@@ -79,7 +80,7 @@ def batch(
     )
 
 
-async def claimed(engine: Engine, token: str = "token") -> Journal:
+async def claimed(engine: Engine, token: str = TOKEN) -> Journal:
     """Open a journal and claim it."""
     journal = await engine.open()
     await journal.claim(token)

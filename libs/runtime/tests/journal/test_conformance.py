@@ -1,6 +1,7 @@
 """What every journal engine must do, run on each of them."""
 
 import asyncio
+from collections.abc import AsyncIterator
 
 import pytest
 from journal_harness import (
@@ -20,6 +21,7 @@ from semel_runtime.journal import (
     JournalOpenError,
     JournalTooLargeError,
     JournalUnknownError,
+    Piece,
 )
 
 # -- claims ----------------------------------------------------------------------------------------
@@ -284,7 +286,7 @@ async def test_snapshot_that_breaks_off_leaves_the_journal_as_it_was(engine: Eng
     records = await fill(journal, 9)
     await journal.replace(3, pieces_of([(0, b"first")]))
 
-    async def broken():  # type: ignore[no-untyped-def]  # noqa: ANN202
+    async def broken() -> AsyncIterator[Piece]:
         yield [(4, b"second")]
         raise LookupError
 
@@ -315,7 +317,7 @@ async def test_appends_go_on_while_a_snapshot_is_written(engine: Engine) -> None
     journal = await claimed(engine)
     await journal.append(0, [b"zero"])
 
-    async def appending():  # type: ignore[no-untyped-def]  # noqa: ANN202
+    async def appending() -> AsyncIterator[Piece]:
         for at in range(1, 6):
             await journal.append(at, [b"%d" % at])
             yield [(0, b"zero")]
@@ -345,8 +347,8 @@ async def test_journal_of_another_cluster_is_refused(engine: Engine) -> None:
 
 
 async def test_cluster_id_can_be_set_later_and_never_changed(engine: Engine) -> None:
+    assert (await engine.open()).cluster_id is None
     journal = await claimed(engine)
-    assert journal.cluster_id is None
 
     await journal.set_cluster_id("one")
     await journal.set_cluster_id("one")

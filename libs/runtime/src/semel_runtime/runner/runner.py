@@ -107,11 +107,11 @@ class Runner(Generic[R]):
         self._check_serving()
         try:
             result = handler()
-            if result.records or result.batches or result.verify:
-                self._append(result, privileged=privileged)
         except Exception:
             await self._durable()
             raise
+        if result.records or result.batches or result.verify:
+            self._append(result, privileged=privileged)
         if self._queue.last is not None:
             await self._durable()
         return result.response
