@@ -52,6 +52,7 @@ class ControllerMembership:
         self._machine = machine
         self._identity = identity
         self._settings = settings
+        self._journal = environment.journal
         self._random = environment.random
         self._changes = ControllerChanges(
             runner,
@@ -74,9 +75,10 @@ class ControllerMembership:
                 " the number of the coordinator that it belongs to, or take an empty folder"
             )
         cluster_id, layout = new_id(self._random), self._settings.layout()
-        await self._runner.run(
+        cluster = await self._runner.run(
             lambda: widened(self._machine.controller.create_cluster(cluster_id, layout))
         )
+        await self._journal.set_cluster_id(cluster.cluster_id)
         await self._register()
         self.ready.set()
 
@@ -117,6 +119,7 @@ class LinkedMembership:
         self._runner = runner
         self._machine = machine
         self._identity = identity
+        self._journal = environment.journal
         self._link = ClusterLink(
             identity,
             controller=settings.controller,
@@ -149,3 +152,4 @@ class LinkedMembership:
 
     async def _take(self, image: ClusterImage) -> None:
         await self._runner.run(lambda: widened(self._machine.cluster.update(image)))
+        await self._journal.set_cluster_id(image.cluster_id)

@@ -1,0 +1,121 @@
+"""Whatever was asked, in whatever order: the journal, or any snapshot of it, is the whole state."""
+
+from collections.abc import Callable
+
+from controller_harness import ControllerHarness, listener, replayed
+from hypothesis import given
+from hypothesis import strategies as st
+
+from semel_common.errors import SemelError
+from semel_coordinator.controller.machine import ControllerLimits, ControllerMachine, InstanceKey
+from semel_coordinator.controller.serde import controller_from_journal, controller_to_journal
+from semel_runtime.cluster.image import ServiceRole
+
+Step = Callable[[ControllerHarness], object]
+
+NAMES = st.sampled_from(["a", "b", "c.d", "c_d", "not legal"])
+KEYS = st.builds(InstanceKey, st.sampled_from(ServiceRole), st.integers(0, 3))
+LIMITS = ControllerLimits(topic_partitions_max=6, partitions_max=12, topics_max=3)
+
+
+def register(key: InstanceKey, ports: set[int], claim_epoch: int, token: str) -> Step:
+    listeners = [listener(port, name=f"on-{port}") for port in sorted(ports)]
+    return lambda controller: controller.register(
+        key.role,
+        key.instance_id,
+        claim_epoch=claim_epoch,
+        claim_token=token,
+        listeners=listeners,
+    )
+
+
+def create(name: str, partition_count: int) -> Step:
+    return lambda controller: controller.create(name, partition_count)
+
+
+def delete(name: str) -> Step:
+    return lambda controller: controller.delete(name)
+
+
+def live(keys: set[InstanceKey]) -> Step:
+    return lambda controller: setattr(controller, "live", keys)
+
+
+PORTS = st.sets(st.integers(1, 4), min_size=1, max_size=3)
+STEPS = st.one_of(
+    st.builds(register, KEYS, PORTS, st.integers(1, 3), st.sampled_from(["a", "b"])),
+    st.builds(create, NAMES, st.integers(0, 7)),
+    st.builds(delete, NAMES),
+    st.builds(live, st.sets(KEYS, max_size=2)),
+)
+
+
+def run(steps: list[Step]) -> ControllerHarness:
+    controller = ControllerHarness(LIMITS)
+    controller.brokers(1)
+    for step in steps:
+        try:
+            step(controller)
+        except SemelError:
+            continue
+    return controller
+
+
+def state(machine: ControllerMachine) -> object:
+    """Return everything that decisions depend on."""
+    known = machine._state
+    return (
+        known.version,
+        known.instances,
+        known.holders,
+        known.topics,
+        known.topic_ids,
+        known.names,
+        +known.led,
+        machine.image(),
+    )
+
+
+@given(st.lists(STEPS, max_size=30), st.data())
+def test_any_prefix_of_the_journal_is_the_state_of_that_time(
+    steps: list[Step], data: st.DataObject
+) -> None:
+    controller = run(steps)
+    end = data.draw(st.integers(1, len(controller.journal)))
+    entries = list(enumerate(controller.journal))
+    restarted = replayed(entries[:end])
+    for offset, record in entries[end:]:
+        restarted.replay(offset, record)
+    assert state(restarted) == state(controller.machine)
+    assert [record.version for record in controller.journal] == sorted(
+        record.version for record in controller.journal
+    )
+
+
+@given(st.lists(STEPS, max_size=30), st.data())
+def test_a_snapshot_takes_the_place_of_what_came_before_it(
+    steps: list[Step], data: st.DataObject
+) -> None:
+    controller = run(steps)
+    at = data.draw(st.integers(1, len(controller.journal)))
+    entries = list(enumerate(controller.journal))
+    snapshot = list(replayed(entries[:at]).snapshot())
+    restarted = replayed([*snapshot, *entries[at:]])
+    assert state(restarted) == state(controller.machine)
+    assert {offset for offset, _ in snapshot} <= set(range(at))
+    assert sorted(restarted.snapshot(), key=str) == sorted(controller.machine.snapshot(), key=str)
+
+
+@given(st.lists(STEPS, max_size=30))
+def test_each_address_belongs_to_one_instance_of_a_role(steps: list[Step]) -> None:
+    controller = run(steps)
+    addresses = [
+        (each.role, own.address) for each in controller.image.instances for own in each.listeners
+    ]
+    assert len(addresses) == len(set(addresses))
+
+
+@given(st.lists(STEPS, max_size=30))
+def test_records_come_back_from_the_disk_as_they_were(steps: list[Step]) -> None:
+    for record in run(steps).journal:
+        assert controller_from_journal(controller_to_journal(record)) == record
