@@ -27,15 +27,15 @@ from semel.common.v1 import frames_pb2 as semel_dot_common_dot_v1_dot_frames__pb
 from semel.common.v1 import participants_pb2 as semel_dot_common_dot_v1_dot_participants__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1asemel/group/v1/group.proto\x12\x0esemel.group.v1\x1a\x1csemel/common/v1/errors.proto\x1a\x1csemel/common/v1/frames.proto\x1a\"semel/common/v1/participants.proto\"\xf5\x01\n\x1d\x43onsumerGroupHeartbeatRequest\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12\x11\n\tmember_id\x18\x02 \x01(\t\x12\x14\n\x0cmember_epoch\x18\x03 \x01(\x03\x12\x1c\n\x14rebalance_timeout_ms\x18\x04 \x01(\x05\x12\x32\n\x0csubscription\x18\x05 \x01(\x0b\x32\x1c.semel.group.v1.Subscription\x12.\n\x05owned\x18\x06 \x01(\x0b\x32\x1f.semel.group.v1.OwnedPartitions\x12\x17\n\x0fserver_assignor\x18\x07 \x01(\t\"\x1e\n\x0cSubscription\x12\x0e\n\x06topics\x18\x01 \x03(\t\"C\n\x0fOwnedPartitions\x12\x30\n\x06topics\x18\x01 \x03(\x0b\x32 .semel.common.v1.TopicPartitions\"\xb2\x01\n\x1e\x43onsumerGroupHeartbeatResponse\x12\x18\n\x10throttle_time_ms\x18\x01 \x01(\x05\x12\x11\n\tmember_id\x18\x02 \x01(\t\x12\x14\n\x0cmember_epoch\x18\x03 \x01(\x03\x12\x1d\n\x15heartbeat_interval_ms\x18\x04 \x01(\x05\x12.\n\nassignment\x18\x05 \x01(\x0b\x32\x1a.semel.group.v1.Assignment\";\n\nAssignment\x12-\n\x06topics\x18\x01 \x03(\x0b\x32\x1d.semel.group.v1.AssignedTopic\"D\n\rAssignedTopic\x12\x10\n\x08topic_id\x18\x01 \x01(\t\x12\r\n\x05topic\x18\x02 \x01(\t\x12\x12\n\npartitions\x18\x03 \x03(\x05\"\x84\x01\n\x14\x43ommitOffsetsRequest\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12\x11\n\tmember_id\x18\x02 \x01(\t\x12\x14\n\x0cmember_epoch\x18\x03 \x01(\x03\x12\x31\n\x06topics\x18\x04 \x03(\x0b\x32!.semel.group.v1.OffsetCommitTopic\"o\n\x11OffsetCommitTopic\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x10\n\x08topic_id\x18\x02 \x01(\t\x12\x39\n\npartitions\x18\x03 \x03(\x0b\x32%.semel.group.v1.OffsetCommitPartition\"V\n\x15OffsetCommitPartition\x12\x11\n\tpartition\x18\x01 \x01(\x05\x12\x18\n\x10\x63ommitted_offset\x18\x02 \x01(\x03\x12\x10\n\x08metadata\x18\x03 \x01(\t\"g\n\x15\x43ommitOffsetsResponse\x12\x18\n\x10throttle_time_ms\x18\x01 \x01(\x05\x12\x34\n\x06\x65rrors\x18\x02 \x03(\x0b\x32$.semel.group.v1.OffsetPartitionError\"b\n\x14OffsetPartitionError\x12\x10\n\x08topic_id\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\x05\x12%\n\x05\x65rror\x18\x03 \x01(\x0b\x32\x16.semel.common.v1.Error\"\xb2\x01\n\x13\x46\x65tchOffsetsRequest\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12\x30\n\x06topics\x18\x02 \x03(\x0b\x32 .semel.group.v1.OffsetFetchTopic\x12\x16\n\x0e\x61ll_partitions\x18\x03 \x01(\x08\x12\x16\n\x0erequire_stable\x18\x04 \x01(\x08\x12\x11\n\tmember_id\x18\x05 \x01(\t\x12\x14\n\x0cmember_epoch\x18\x06 \x01(\x03\"G\n\x10OffsetFetchTopic\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x10\n\x08topic_id\x18\x02 \x01(\t\x12\x12\n\npartitions\x18\x03 \x03(\x05\"`\n\x14\x46\x65tchOffsetsResponse\x12\x18\n\x10throttle_time_ms\x18\x01 \x01(\x05\x12.\n\x07offsets\x18\x02 \x03(\x0b\x32\x1d.semel.group.v1.FetchedOffset\"\x96\x01\n\rFetchedOffset\x12\x10\n\x08topic_id\x18\x01 \x01(\t\x12\r\n\x05topic\x18\x02 \x01(\t\x12\x11\n\tpartition\x18\x03 \x01(\x05\x12%\n\x05\x65rror\x18\x04 \x01(\x0b\x32\x16.semel.common.v1.Error\x12\x18\n\x10\x63ommitted_offset\x18\x05 \x01(\x03\x12\x10\n\x08metadata\x18\x06 \x01(\t\"\xe4\x01\n\x16TxnOffsetCommitRequest\x12\x18\n\x10transactional_id\x18\x01 \x01(\t\x12\x13\n\x0bproducer_id\x18\x02 \x01(\x03\x12\x16\n\x0eproducer_epoch\x18\x03 \x01(\x03\x12\x15\n\rbase_sequence\x18\x04 \x01(\x05\x12\x10\n\x08group_id\x18\x05 \x01(\t\x12\x11\n\tmember_id\x18\x06 \x01(\t\x12\x14\n\x0cmember_epoch\x18\x07 \x01(\x03\x12\x31\n\x06topics\x18\x08 \x03(\x0b\x32!.semel.group.v1.OffsetCommitTopic\"3\n\x17TxnOffsetCommitResponse\x12\x18\n\x10throttle_time_ms\x18\x01 \x01(\x05\"?\n\x11ListGroupsRequest\x12*\n\x06states\x18\x01 \x03(\x0e\x32\x1a.semel.group.v1.GroupState\"\\\n\x12ListGroupsResponse\x12\x18\n\x10throttle_time_ms\x18\x01 \x01(\x05\x12,\n\x06groups\x18\x02 \x03(\x0b\x32\x1c.semel.group.v1.GroupListing\"a\n\x0cGroupListing\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12)\n\x05state\x18\x02 \x01(\x0e\x32\x1a.semel.group.v1.GroupState\x12\x14\n\x0cmember_count\x18\x03 \x01(\x05\"*\n\x15\x44\x65scribeGroupsRequest\x12\x11\n\tgroup_ids\x18\x01 \x03(\t\"d\n\x16\x44\x65scribeGroupsResponse\x12\x18\n\x10throttle_time_ms\x18\x01 \x01(\x05\x12\x30\n\x06groups\x18\x02 \x03(\x0b\x32 .semel.group.v1.GroupDescription\"\x86\x02\n\x10GroupDescription\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12%\n\x05\x65rror\x18\x02 \x01(\x0b\x32\x16.semel.common.v1.Error\x12)\n\x05state\x18\x03 \x01(\x0e\x32\x1a.semel.group.v1.GroupState\x12\x13\n\x0bgroup_epoch\x18\x04 \x01(\x03\x12\x10\n\x08\x61ssignor\x18\x05 \x01(\t\x12\x32\n\x07members\x18\x06 \x03(\x0b\x32!.semel.group.v1.MemberDescription\x12\x33\n\x07pending\x18\x07 \x03(\x0b\x32\".semel.group.v1.PendingTransaction\"\xb9\x01\n\x11MemberDescription\x12\x11\n\tmember_id\x18\x01 \x01(\t\x12\x14\n\x0cmember_epoch\x18\x02 \x01(\x03\x12\x19\n\x11subscribed_topics\x18\x03 \x03(\t\x12\x31\n\nassignment\x18\x04 \x03(\x0b\x32\x1d.semel.group.v1.AssignedTopic\x12-\n\x06target\x18\x05 \x03(\x0b\x32\x1d.semel.group.v1.AssignedTopic\"\x8b\x01\n\x12PendingTransaction\x12\x13\n\x0bproducer_id\x18\x01 \x01(\x03\x12\x16\n\x0eproducer_epoch\x18\x02 \x01(\x03\x12\x15\n\rstart_time_ms\x18\x03 \x01(\x03\x12\x31\n\x06topics\x18\x04 \x03(\x0b\x32!.semel.group.v1.OffsetCommitTopic\"=\n\rStreamRequest\x12,\n\x06\x66rames\x18\x01 \x03(\x0b\x32\x1c.semel.group.v1.RequestFrame\"\x90\x02\n\x0cRequestFrame\x12\x16\n\x0e\x63orrelation_id\x18\x01 \x01(\x04\x12\x12\n\ntimeout_ms\x18\x02 \x01(\r\x12\x13\n\x0btraceparent\x18\x03 \x01(\t\x12)\n\x06\x63\x61ncel\x18\x04 \x01(\x0b\x32\x17.semel.common.v1.CancelH\x00\x12\x43\n\x11txn_offset_commit\x18\x05 \x01(\x0b\x32&.semel.group.v1.TxnOffsetCommitRequestH\x00\x12\x44\n\x11write_txn_markers\x18\x06 \x01(\x0b\x32\'.semel.common.v1.WriteTxnMarkersRequestH\x00\x42\t\n\x07request\"?\n\x0eStreamResponse\x12-\n\x06\x66rames\x18\x01 \x03(\x0b\x32\x1d.semel.group.v1.ResponseFrame\"\xe9\x01\n\rResponseFrame\x12\x16\n\x0e\x63orrelation_id\x18\x01 \x01(\x04\x12\'\n\x05\x65rror\x18\x02 \x01(\x0b\x32\x16.semel.common.v1.ErrorH\x00\x12\x44\n\x11txn_offset_commit\x18\x03 \x01(\x0b\x32\'.semel.group.v1.TxnOffsetCommitResponseH\x00\x12\x45\n\x11write_txn_markers\x18\x04 \x01(\x0b\x32(.semel.common.v1.WriteTxnMarkersResponseH\x00\x42\n\n\x08response*u\n\nGroupState\x12\x1b\n\x17GROUP_STATE_UNSPECIFIED\x10\x00\x12\x15\n\x11GROUP_STATE_EMPTY\x10\x01\x12\x1b\n\x17GROUP_STATE_RECONCILING\x10\x02\x12\x16\n\x12GROUP_STATE_STABLE\x10\x03\x32\xa7\x05\n\x0cGroupService\x12w\n\x16\x43onsumerGroupHeartbeat\x12-.semel.group.v1.ConsumerGroupHeartbeatRequest\x1a..semel.group.v1.ConsumerGroupHeartbeatResponse\x12\\\n\rCommitOffsets\x12$.semel.group.v1.CommitOffsetsRequest\x1a%.semel.group.v1.CommitOffsetsResponse\x12Y\n\x0c\x46\x65tchOffsets\x12#.semel.group.v1.FetchOffsetsRequest\x1a$.semel.group.v1.FetchOffsetsResponse\x12\x62\n\x0fTxnOffsetCommit\x12&.semel.group.v1.TxnOffsetCommitRequest\x1a\'.semel.group.v1.TxnOffsetCommitResponse\x12S\n\nListGroups\x12!.semel.group.v1.ListGroupsRequest\x1a\".semel.group.v1.ListGroupsResponse\x12_\n\x0e\x44\x65scribeGroups\x12%.semel.group.v1.DescribeGroupsRequest\x1a&.semel.group.v1.DescribeGroupsResponse\x12K\n\x06Stream\x12\x1d.semel.group.v1.StreamRequest\x1a\x1e.semel.group.v1.StreamResponse(\x01\x30\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1asemel/group/v1/group.proto\x12\x0esemel.group.v1\x1a\x1csemel/common/v1/errors.proto\x1a\x1csemel/common/v1/frames.proto\x1a\"semel/common/v1/participants.proto\"\xf5\x01\n\x1d\x43onsumerGroupHeartbeatRequest\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12\x11\n\tmember_id\x18\x02 \x01(\t\x12\x14\n\x0cmember_epoch\x18\x03 \x01(\x03\x12\x1c\n\x14rebalance_timeout_ms\x18\x04 \x01(\x05\x12\x32\n\x0csubscription\x18\x05 \x01(\x0b\x32\x1c.semel.group.v1.Subscription\x12.\n\x05owned\x18\x06 \x01(\x0b\x32\x1f.semel.group.v1.OwnedPartitions\x12\x17\n\x0fserver_assignor\x18\x07 \x01(\t\"\x1e\n\x0cSubscription\x12\x0e\n\x06topics\x18\x01 \x03(\t\"C\n\x0fOwnedPartitions\x12\x30\n\x06topics\x18\x01 \x03(\x0b\x32 .semel.common.v1.TopicPartitions\"\xb2\x01\n\x1e\x43onsumerGroupHeartbeatResponse\x12\x18\n\x10throttle_time_ms\x18\x01 \x01(\x05\x12\x11\n\tmember_id\x18\x02 \x01(\t\x12\x14\n\x0cmember_epoch\x18\x03 \x01(\x03\x12\x1d\n\x15heartbeat_interval_ms\x18\x04 \x01(\x05\x12.\n\nassignment\x18\x05 \x01(\x0b\x32\x1a.semel.group.v1.Assignment\";\n\nAssignment\x12-\n\x06topics\x18\x01 \x03(\x0b\x32\x1d.semel.group.v1.AssignedTopic\"D\n\rAssignedTopic\x12\x10\n\x08topic_id\x18\x01 \x01(\t\x12\r\n\x05topic\x18\x02 \x01(\t\x12\x12\n\npartitions\x18\x03 \x03(\x05\"\x84\x01\n\x14\x43ommitOffsetsRequest\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12\x11\n\tmember_id\x18\x02 \x01(\t\x12\x14\n\x0cmember_epoch\x18\x03 \x01(\x03\x12\x31\n\x06topics\x18\x04 \x03(\x0b\x32!.semel.group.v1.OffsetCommitTopic\"o\n\x11OffsetCommitTopic\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x10\n\x08topic_id\x18\x02 \x01(\t\x12\x39\n\npartitions\x18\x03 \x03(\x0b\x32%.semel.group.v1.OffsetCommitPartition\"V\n\x15OffsetCommitPartition\x12\x11\n\tpartition\x18\x01 \x01(\x05\x12\x18\n\x10\x63ommitted_offset\x18\x02 \x01(\x03\x12\x10\n\x08metadata\x18\x03 \x01(\t\"g\n\x15\x43ommitOffsetsResponse\x12\x18\n\x10throttle_time_ms\x18\x01 \x01(\x05\x12\x34\n\x06\x65rrors\x18\x02 \x03(\x0b\x32$.semel.group.v1.OffsetPartitionError\"q\n\x14OffsetPartitionError\x12\x10\n\x08topic_id\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\x05\x12%\n\x05\x65rror\x18\x03 \x01(\x0b\x32\x16.semel.common.v1.Error\x12\r\n\x05topic\x18\x04 \x01(\t\"\xb2\x01\n\x13\x46\x65tchOffsetsRequest\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12\x30\n\x06topics\x18\x02 \x03(\x0b\x32 .semel.group.v1.OffsetFetchTopic\x12\x16\n\x0e\x61ll_partitions\x18\x03 \x01(\x08\x12\x16\n\x0erequire_stable\x18\x04 \x01(\x08\x12\x11\n\tmember_id\x18\x05 \x01(\t\x12\x14\n\x0cmember_epoch\x18\x06 \x01(\x03\"G\n\x10OffsetFetchTopic\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x10\n\x08topic_id\x18\x02 \x01(\t\x12\x12\n\npartitions\x18\x03 \x03(\x05\"`\n\x14\x46\x65tchOffsetsResponse\x12\x18\n\x10throttle_time_ms\x18\x01 \x01(\x05\x12.\n\x07offsets\x18\x02 \x03(\x0b\x32\x1d.semel.group.v1.FetchedOffset\"\x96\x01\n\rFetchedOffset\x12\x10\n\x08topic_id\x18\x01 \x01(\t\x12\r\n\x05topic\x18\x02 \x01(\t\x12\x11\n\tpartition\x18\x03 \x01(\x05\x12%\n\x05\x65rror\x18\x04 \x01(\x0b\x32\x16.semel.common.v1.Error\x12\x18\n\x10\x63ommitted_offset\x18\x05 \x01(\x03\x12\x10\n\x08metadata\x18\x06 \x01(\t\"\xe4\x01\n\x16TxnOffsetCommitRequest\x12\x18\n\x10transactional_id\x18\x01 \x01(\t\x12\x13\n\x0bproducer_id\x18\x02 \x01(\x03\x12\x16\n\x0eproducer_epoch\x18\x03 \x01(\x03\x12\x15\n\rbase_sequence\x18\x04 \x01(\x05\x12\x10\n\x08group_id\x18\x05 \x01(\t\x12\x11\n\tmember_id\x18\x06 \x01(\t\x12\x14\n\x0cmember_epoch\x18\x07 \x01(\x03\x12\x31\n\x06topics\x18\x08 \x03(\x0b\x32!.semel.group.v1.OffsetCommitTopic\"3\n\x17TxnOffsetCommitResponse\x12\x18\n\x10throttle_time_ms\x18\x01 \x01(\x05\"?\n\x11ListGroupsRequest\x12*\n\x06states\x18\x01 \x03(\x0e\x32\x1a.semel.group.v1.GroupState\"\\\n\x12ListGroupsResponse\x12\x18\n\x10throttle_time_ms\x18\x01 \x01(\x05\x12,\n\x06groups\x18\x02 \x03(\x0b\x32\x1c.semel.group.v1.GroupListing\"a\n\x0cGroupListing\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12)\n\x05state\x18\x02 \x01(\x0e\x32\x1a.semel.group.v1.GroupState\x12\x14\n\x0cmember_count\x18\x03 \x01(\x05\"*\n\x15\x44\x65scribeGroupsRequest\x12\x11\n\tgroup_ids\x18\x01 \x03(\t\"d\n\x16\x44\x65scribeGroupsResponse\x12\x18\n\x10throttle_time_ms\x18\x01 \x01(\x05\x12\x30\n\x06groups\x18\x02 \x03(\x0b\x32 .semel.group.v1.GroupDescription\"\x86\x02\n\x10GroupDescription\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12%\n\x05\x65rror\x18\x02 \x01(\x0b\x32\x16.semel.common.v1.Error\x12)\n\x05state\x18\x03 \x01(\x0e\x32\x1a.semel.group.v1.GroupState\x12\x13\n\x0bgroup_epoch\x18\x04 \x01(\x03\x12\x10\n\x08\x61ssignor\x18\x05 \x01(\t\x12\x32\n\x07members\x18\x06 \x03(\x0b\x32!.semel.group.v1.MemberDescription\x12\x33\n\x07pending\x18\x07 \x03(\x0b\x32\".semel.group.v1.PendingTransaction\"\xb9\x01\n\x11MemberDescription\x12\x11\n\tmember_id\x18\x01 \x01(\t\x12\x14\n\x0cmember_epoch\x18\x02 \x01(\x03\x12\x19\n\x11subscribed_topics\x18\x03 \x03(\t\x12\x31\n\nassignment\x18\x04 \x03(\x0b\x32\x1d.semel.group.v1.AssignedTopic\x12-\n\x06target\x18\x05 \x03(\x0b\x32\x1d.semel.group.v1.AssignedTopic\"\x8b\x01\n\x12PendingTransaction\x12\x13\n\x0bproducer_id\x18\x01 \x01(\x03\x12\x16\n\x0eproducer_epoch\x18\x02 \x01(\x03\x12\x15\n\rstart_time_ms\x18\x03 \x01(\x03\x12\x31\n\x06topics\x18\x04 \x03(\x0b\x32!.semel.group.v1.OffsetCommitTopic\"=\n\rStreamRequest\x12,\n\x06\x66rames\x18\x01 \x03(\x0b\x32\x1c.semel.group.v1.RequestFrame\"\x90\x02\n\x0cRequestFrame\x12\x16\n\x0e\x63orrelation_id\x18\x01 \x01(\x04\x12\x12\n\ntimeout_ms\x18\x02 \x01(\r\x12\x13\n\x0btraceparent\x18\x03 \x01(\t\x12)\n\x06\x63\x61ncel\x18\x04 \x01(\x0b\x32\x17.semel.common.v1.CancelH\x00\x12\x43\n\x11txn_offset_commit\x18\x05 \x01(\x0b\x32&.semel.group.v1.TxnOffsetCommitRequestH\x00\x12\x44\n\x11write_txn_markers\x18\x06 \x01(\x0b\x32\'.semel.common.v1.WriteTxnMarkersRequestH\x00\x42\t\n\x07request\"?\n\x0eStreamResponse\x12-\n\x06\x66rames\x18\x01 \x03(\x0b\x32\x1d.semel.group.v1.ResponseFrame\"\xe9\x01\n\rResponseFrame\x12\x16\n\x0e\x63orrelation_id\x18\x01 \x01(\x04\x12\'\n\x05\x65rror\x18\x02 \x01(\x0b\x32\x16.semel.common.v1.ErrorH\x00\x12\x44\n\x11txn_offset_commit\x18\x03 \x01(\x0b\x32\'.semel.group.v1.TxnOffsetCommitResponseH\x00\x12\x45\n\x11write_txn_markers\x18\x04 \x01(\x0b\x32(.semel.common.v1.WriteTxnMarkersResponseH\x00\x42\n\n\x08response*u\n\nGroupState\x12\x1b\n\x17GROUP_STATE_UNSPECIFIED\x10\x00\x12\x15\n\x11GROUP_STATE_EMPTY\x10\x01\x12\x1b\n\x17GROUP_STATE_RECONCILING\x10\x02\x12\x16\n\x12GROUP_STATE_STABLE\x10\x03\x32\xa7\x05\n\x0cGroupService\x12w\n\x16\x43onsumerGroupHeartbeat\x12-.semel.group.v1.ConsumerGroupHeartbeatRequest\x1a..semel.group.v1.ConsumerGroupHeartbeatResponse\x12\\\n\rCommitOffsets\x12$.semel.group.v1.CommitOffsetsRequest\x1a%.semel.group.v1.CommitOffsetsResponse\x12Y\n\x0c\x46\x65tchOffsets\x12#.semel.group.v1.FetchOffsetsRequest\x1a$.semel.group.v1.FetchOffsetsResponse\x12\x62\n\x0fTxnOffsetCommit\x12&.semel.group.v1.TxnOffsetCommitRequest\x1a\'.semel.group.v1.TxnOffsetCommitResponse\x12S\n\nListGroups\x12!.semel.group.v1.ListGroupsRequest\x1a\".semel.group.v1.ListGroupsResponse\x12_\n\x0e\x44\x65scribeGroups\x12%.semel.group.v1.DescribeGroupsRequest\x1a&.semel.group.v1.DescribeGroupsResponse\x12K\n\x06Stream\x12\x1d.semel.group.v1.StreamRequest\x1a\x1e.semel.group.v1.StreamResponse(\x01\x30\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'semel.group.v1.group_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_GROUPSTATE']._serialized_start=3771
-  _globals['_GROUPSTATE']._serialized_end=3888
+  _globals['_GROUPSTATE']._serialized_start=3786
+  _globals['_GROUPSTATE']._serialized_end=3903
   _globals['_CONSUMERGROUPHEARTBEATREQUEST']._serialized_start=143
   _globals['_CONSUMERGROUPHEARTBEATREQUEST']._serialized_end=388
   _globals['_SUBSCRIPTION']._serialized_start=390
@@ -57,43 +57,43 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_COMMITOFFSETSRESPONSE']._serialized_start=1139
   _globals['_COMMITOFFSETSRESPONSE']._serialized_end=1242
   _globals['_OFFSETPARTITIONERROR']._serialized_start=1244
-  _globals['_OFFSETPARTITIONERROR']._serialized_end=1342
-  _globals['_FETCHOFFSETSREQUEST']._serialized_start=1345
-  _globals['_FETCHOFFSETSREQUEST']._serialized_end=1523
-  _globals['_OFFSETFETCHTOPIC']._serialized_start=1525
-  _globals['_OFFSETFETCHTOPIC']._serialized_end=1596
-  _globals['_FETCHOFFSETSRESPONSE']._serialized_start=1598
-  _globals['_FETCHOFFSETSRESPONSE']._serialized_end=1694
-  _globals['_FETCHEDOFFSET']._serialized_start=1697
-  _globals['_FETCHEDOFFSET']._serialized_end=1847
-  _globals['_TXNOFFSETCOMMITREQUEST']._serialized_start=1850
-  _globals['_TXNOFFSETCOMMITREQUEST']._serialized_end=2078
-  _globals['_TXNOFFSETCOMMITRESPONSE']._serialized_start=2080
-  _globals['_TXNOFFSETCOMMITRESPONSE']._serialized_end=2131
-  _globals['_LISTGROUPSREQUEST']._serialized_start=2133
-  _globals['_LISTGROUPSREQUEST']._serialized_end=2196
-  _globals['_LISTGROUPSRESPONSE']._serialized_start=2198
-  _globals['_LISTGROUPSRESPONSE']._serialized_end=2290
-  _globals['_GROUPLISTING']._serialized_start=2292
-  _globals['_GROUPLISTING']._serialized_end=2389
-  _globals['_DESCRIBEGROUPSREQUEST']._serialized_start=2391
-  _globals['_DESCRIBEGROUPSREQUEST']._serialized_end=2433
-  _globals['_DESCRIBEGROUPSRESPONSE']._serialized_start=2435
-  _globals['_DESCRIBEGROUPSRESPONSE']._serialized_end=2535
-  _globals['_GROUPDESCRIPTION']._serialized_start=2538
-  _globals['_GROUPDESCRIPTION']._serialized_end=2800
-  _globals['_MEMBERDESCRIPTION']._serialized_start=2803
-  _globals['_MEMBERDESCRIPTION']._serialized_end=2988
-  _globals['_PENDINGTRANSACTION']._serialized_start=2991
-  _globals['_PENDINGTRANSACTION']._serialized_end=3130
-  _globals['_STREAMREQUEST']._serialized_start=3132
-  _globals['_STREAMREQUEST']._serialized_end=3193
-  _globals['_REQUESTFRAME']._serialized_start=3196
-  _globals['_REQUESTFRAME']._serialized_end=3468
-  _globals['_STREAMRESPONSE']._serialized_start=3470
-  _globals['_STREAMRESPONSE']._serialized_end=3533
-  _globals['_RESPONSEFRAME']._serialized_start=3536
-  _globals['_RESPONSEFRAME']._serialized_end=3769
-  _globals['_GROUPSERVICE']._serialized_start=3891
-  _globals['_GROUPSERVICE']._serialized_end=4570
+  _globals['_OFFSETPARTITIONERROR']._serialized_end=1357
+  _globals['_FETCHOFFSETSREQUEST']._serialized_start=1360
+  _globals['_FETCHOFFSETSREQUEST']._serialized_end=1538
+  _globals['_OFFSETFETCHTOPIC']._serialized_start=1540
+  _globals['_OFFSETFETCHTOPIC']._serialized_end=1611
+  _globals['_FETCHOFFSETSRESPONSE']._serialized_start=1613
+  _globals['_FETCHOFFSETSRESPONSE']._serialized_end=1709
+  _globals['_FETCHEDOFFSET']._serialized_start=1712
+  _globals['_FETCHEDOFFSET']._serialized_end=1862
+  _globals['_TXNOFFSETCOMMITREQUEST']._serialized_start=1865
+  _globals['_TXNOFFSETCOMMITREQUEST']._serialized_end=2093
+  _globals['_TXNOFFSETCOMMITRESPONSE']._serialized_start=2095
+  _globals['_TXNOFFSETCOMMITRESPONSE']._serialized_end=2146
+  _globals['_LISTGROUPSREQUEST']._serialized_start=2148
+  _globals['_LISTGROUPSREQUEST']._serialized_end=2211
+  _globals['_LISTGROUPSRESPONSE']._serialized_start=2213
+  _globals['_LISTGROUPSRESPONSE']._serialized_end=2305
+  _globals['_GROUPLISTING']._serialized_start=2307
+  _globals['_GROUPLISTING']._serialized_end=2404
+  _globals['_DESCRIBEGROUPSREQUEST']._serialized_start=2406
+  _globals['_DESCRIBEGROUPSREQUEST']._serialized_end=2448
+  _globals['_DESCRIBEGROUPSRESPONSE']._serialized_start=2450
+  _globals['_DESCRIBEGROUPSRESPONSE']._serialized_end=2550
+  _globals['_GROUPDESCRIPTION']._serialized_start=2553
+  _globals['_GROUPDESCRIPTION']._serialized_end=2815
+  _globals['_MEMBERDESCRIPTION']._serialized_start=2818
+  _globals['_MEMBERDESCRIPTION']._serialized_end=3003
+  _globals['_PENDINGTRANSACTION']._serialized_start=3006
+  _globals['_PENDINGTRANSACTION']._serialized_end=3145
+  _globals['_STREAMREQUEST']._serialized_start=3147
+  _globals['_STREAMREQUEST']._serialized_end=3208
+  _globals['_REQUESTFRAME']._serialized_start=3211
+  _globals['_REQUESTFRAME']._serialized_end=3483
+  _globals['_STREAMRESPONSE']._serialized_start=3485
+  _globals['_STREAMRESPONSE']._serialized_end=3548
+  _globals['_RESPONSEFRAME']._serialized_start=3551
+  _globals['_RESPONSEFRAME']._serialized_end=3784
+  _globals['_GROUPSERVICE']._serialized_start=3906
+  _globals['_GROUPSERVICE']._serialized_end=4585
 # @@protoc_insertion_point(module_scope)

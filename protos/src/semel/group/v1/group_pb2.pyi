@@ -351,8 +351,11 @@ class OffsetPartitionError(_message.Message):
     TOPIC_ID_FIELD_NUMBER: _builtins.int
     PARTITION_FIELD_NUMBER: _builtins.int
     ERROR_FIELD_NUMBER: _builtins.int
+    TOPIC_FIELD_NUMBER: _builtins.int
     topic_id: _builtins.str
+    """As the request named it, as far as it did."""
     partition: _builtins.int
+    topic: _builtins.str
     @_builtins.property
     def error(self) -> _errors_pb2.Error: ...
     def __init__(
@@ -361,10 +364,11 @@ class OffsetPartitionError(_message.Message):
         topic_id: _builtins.str = ...,
         partition: _builtins.int = ...,
         error: _errors_pb2.Error | None = ...,
+        topic: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["error", b"error"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["error", b"error", "partition", b"partition", "topic_id", b"topic_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["error", b"error", "partition", b"partition", "topic", b"topic", "topic_id", b"topic_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

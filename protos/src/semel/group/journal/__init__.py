@@ -1,0 +1,1 @@
+"""Generated from protos/semel/group/journal, where each message is explained."""

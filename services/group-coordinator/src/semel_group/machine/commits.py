@@ -1,0 +1,57 @@
+"""Whether one offset may be committed, whoever commits it and however."""
+
+from dataclasses import dataclass
+
+from semel_common.errors import InvalidRequestError, OffsetMetadataTooLargeError
+from semel_group.machine.membership.machine import stale_partition
+from semel_group.machine.records import Member, OffsetCommitted
+from semel_group.machine.topics import Topics
+from semel_group.machine.values import Committer, NewOffset
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Admission:
+    """What the offsets of one request are checked against."""
+
+    committer: Committer
+    member: Member | None
+    """Who commits; None: the group has no members."""
+    topics: Topics
+    metadata_max_bytes: int
+    commit_time_ms: int
+
+    def admit(self, offset: NewOffset) -> OffsetCommitted:
+        """Return an offset as it is to be committed.
+
+        Raises UnknownTopicOrPartitionError, UnknownTopicIdError, OffsetMetadataTooLargeError, and
+        StaleMemberEpochError for a partition that the member does not hold.
+        """
+        partition = self.topics.partition(offset.topic, offset.partition)
+        size_bytes = len(offset.metadata.encode())
+        if size_bytes > self.metadata_max_bytes:
+            raise OffsetMetadataTooLargeError(
+                f"metadata of partition {offset.partition} has {size_bytes} bytes: "
+                f"at most {self.metadata_max_bytes}"
+            )
+        if self.member is not None:
+            stale = stale_partition(self.member, self.committer, partition)
+            if stale is not None:
+                raise stale
+        return OffsetCommitted(
+            group_id=self.committer.group_id,
+            partition=partition,
+            committed_offset=offset.committed_offset,
+            metadata=offset.metadata,
+            commit_time_ms=self.commit_time_ms,
+        )
+
+
+def distinct(offsets: list[OffsetCommitted]) -> tuple[OffsetCommitted, ...]:
+    """Return the offsets if no partition has two. Raises InvalidRequestError."""
+    seen = {each.partition for each in offsets}
+    if len(seen) < len(offsets):
+        twice = next(p for p in sorted(seen) if sum(each.partition == p for each in offsets) > 1)
+        raise InvalidRequestError(
+            f"partition {twice.partition} of topic id {twice.topic_id} has two offsets"
+        )
+    return tuple(offsets)

@@ -1,0 +1,311 @@
+"""The group coordinator's machine: membership, offsets, and the copy of the cluster's metadata.
+
+Theory of operation. Three machines share one journal, and none of them knows another; this one
+passes each request to those that it concerns, once it is sure that this instance is in charge of
+the group. Handlers decide, ``replay`` changes; see ``semel_runtime.machine``.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import chain, islice
+
+from semel_common.errors import (
+    CoordinatorNotAvailableError,
+    GroupIdNotFoundError,
+    InconsistentClusterIdError,
+    NotCoordinatorError,
+    SemelError,
+    StaleMemberEpochError,
+)
+from semel_group.machine.commits import Admission, distinct
+from semel_group.machine.describe import described, listed
+from semel_group.machine.fetch import fetch_all, fetch_named, holders
+from semel_group.machine.limits import GroupLimits
+from semel_group.machine.membership.machine import MembershipMachine
+from semel_group.machine.offsets.machine import OffsetsMachine
+from semel_group.machine.records import (
+    ConsumerGroup,
+    Member,
+    MemberRemoved,
+    MembershipRecord,
+    OffsetCommitted,
+    OffsetRemoved,
+    OffsetsRecord,
+    Record,
+    TxnOffsetsCommitted,
+)
+from semel_group.machine.topics import Topics
+from semel_group.machine.values import (
+    Committer,
+    FetchedOffsets,
+    GroupDescription,
+    GroupListing,
+    Heartbeat,
+    HeartbeatAnswer,
+    InquiryAnswer,
+    MemberKey,
+    NamedPartition,
+    NewOffset,
+    OpenTransaction,
+    RefusedMarker,
+    RefusedOffset,
+    Transaction,
+    TxnMarker,
+)
+from semel_runtime.cluster.copy import ClusterCopy
+from semel_runtime.cluster.image import ClusterImage
+from semel_runtime.machine import Result
+
+
+class GroupMachine:
+    """Everything that one group coordinator knows."""
+
+    def __init__(self, instance_id: int, limits: GroupLimits) -> None:
+        """Start empty."""
+        self._instance_id = instance_id
+        self._limits = limits
+        self.cluster = ClusterCopy()
+        self.topics = Topics(self.cluster)
+        self.membership = MembershipMachine(limits, self.topics.named)
+        self.offsets = OffsetsMachine(limits)
+
+    # -- membership ------------------------------------------------------------------------------
+
+    def consumer_group_heartbeat(
+        self, heartbeat: Heartbeat
+    ) -> Result[HeartbeatAnswer, MembershipRecord]:
+        """See ``MembershipMachine.consumer_group_heartbeat``."""
+        self._check_in_charge(heartbeat.group_id)
+        return self.membership.consumer_group_heartbeat(heartbeat)
+
+    def expire_member(self, key: MemberKey) -> Result[bool, MembershipRecord]:
+        """Remove a member that was silent or slow for too long. Answers whether it was there."""
+        return self.membership.remove_member(key)
+
+    # -- offsets ---------------------------------------------------------------------------------
+
+    def commit_offsets(
+        self, committer: Committer, offsets: Sequence[NewOffset], *, now_ms: int
+    ) -> Result[tuple[RefusedOffset, ...], OffsetsRecord]:
+        """Commit offsets at once, each for itself. Answers those that were refused.
+
+        Raises, for all of them, GroupIdNotFoundError, UnknownMemberIdError, StaleMemberEpochError,
+        and InvalidRequestError for a partition named twice.
+        """
+        admission = self._admission(committer, now_ms)
+        admitted: list[OffsetCommitted] = []
+        refused: list[RefusedOffset] = []
+        for each in offsets:
+            try:
+                admitted.append(admission.admit(each))
+            except SemelError as error:
+                refused.append(
+                    RefusedOffset(topic=each.topic, partition=each.partition, error=error)
+                )
+        records = self.offsets.commit_offsets(committer.group_id, distinct(admitted)).records
+        return Result(tuple(refused), records)
+
+    def txn_offset_commit(
+        self,
+        committer: Committer,
+        transaction: Transaction,
+        base_sequence: int,
+        offsets: Sequence[NewOffset],
+        *,
+        now_ms: int,
+    ) -> Result[bool, OffsetsRecord]:
+        """Hold offsets for a transaction, all or none; a repeat holds nothing again.
+
+        Answers whether an older transaction of this producer ought to be inquired about. Raises
+        what ``commit_offsets`` raises or refuses with, InvalidProducerEpochError and
+        OutOfOrderSequenceNumberError.
+        """
+        self._check_in_charge(committer.group_id)
+        commit = TxnOffsetsCommitted(
+            group_id=committer.group_id,
+            producer_id=transaction.producer_id,
+            producer_epoch=transaction.producer_epoch,
+            base_sequence=base_sequence,
+            start_time_ms=now_ms,
+            offsets=(),
+        )
+        if self.offsets.is_repeat(commit):
+            return Result(False)
+        admission = self._admission(committer, now_ms)
+        admitted = distinct([admission.admit(each) for each in offsets])
+        return self.offsets.txn_offset_commit(replace(commit, offsets=admitted))
+
+    def fetch_offsets(
+        self,
+        reader: Committer,
+        asked: Iterable[NamedPartition] | None,
+        *,
+        require_stable: bool,
+    ) -> Result[FetchedOffsets, Record]:
+        """Answer committed offsets; all that there are, if none is asked for by name.
+
+        A reader with a member id must be that member at its current epoch, else
+        UnknownMemberIdError or StaleMemberEpochError.
+        """
+        self._check_in_charge(reader.group_id)
+        if reader.member_id:
+            self._check_reader(reader)
+        group = self.offsets.group(reader.group_id)
+        held = holders(reader.group_id, group) if require_stable else {}
+        if asked is None:
+            return Result(fetch_all(group, held, self.topics))
+        return Result(fetch_named(group, held, self.topics, asked))
+
+    def remove_deleted_topics(self, offsets_max: int) -> Result[int, OffsetsRecord]:
+        """Forget offsets of topics that are gone, so many at most. Answers how many it were."""
+        if self.cluster.image is None:
+            return Result(0)
+        gone = (
+            OffsetRemoved(group_id=group_id, partition=partition)
+            for group_id, partition in self.offsets.partitions()
+            if not self.topics.exists(partition.topic_id)
+        )
+        records = tuple(islice(gone, offsets_max))
+        return Result(len(records), records)
+
+    # -- outcomes --------------------------------------------------------------------------------
+
+    def write_txn_markers(
+        self, cluster_id: str, markers: Sequence[TxnMarker]
+    ) -> Result[tuple[tuple[RefusedMarker, ...], ...], OffsetsRecord]:
+        """End transactions; a repeat ends nothing again. Answers, marker by marker, who refused.
+
+        Raises InconsistentClusterIdError, and CoordinatorNotAvailableError before the first image.
+        """
+        self._check_cluster(cluster_id)
+        refused: list[tuple[RefusedMarker, ...]] = []
+        records: dict[OffsetsRecord, None] = {}
+        for marker in markers:
+            outcome = self._write_txn_marker(marker)
+            refused.append(outcome.response)
+            records |= dict.fromkeys(outcome.records)
+        return Result(tuple(refused), tuple(records))
+
+    def apply_inquiry_answer(self, answer: InquiryAnswer) -> Result[bool, OffsetsRecord]:
+        """See ``OffsetsMachine.apply_inquiry_answer``."""
+        return self.offsets.apply_inquiry_answer(answer)
+
+    def transactions_to_inquire(self, now_ms: int) -> Iterable[OpenTransaction]:
+        """Return the open transactions whose coordinators are to be asked."""
+        return self.offsets.transactions_to_inquire(now_ms)
+
+    # -- operators -------------------------------------------------------------------------------
+
+    def list_groups(self) -> Result[tuple[GroupListing, ...], Record]:
+        """List all groups of this instance, by id."""
+        group_ids = {*self.membership.groups, *self.offsets.group_ids()}
+        groups = self.membership.groups
+        return Result(tuple(listed(each, groups.get(each)) for each in sorted(group_ids)))
+
+    def describe_groups(
+        self, group_ids: Sequence[str]
+    ) -> Result[tuple[GroupDescription | SemelError, ...], Record]:
+        """Describe groups, in the order given; of each, why not."""
+        return Result(tuple(self._described(each) for each in group_ids))
+
+    # -- metadata --------------------------------------------------------------------------------
+
+    def update_cluster(self, image: ClusterImage) -> Result[bool, ClusterImage]:
+        """Take a newer image; see ``ClusterCopy.update``."""
+        return self.cluster.update(image)
+
+    # -- replay ----------------------------------------------------------------------------------
+
+    def replay(self, offset: int, record: Record) -> None:
+        """Apply one record."""
+        match record:
+            case ClusterImage():
+                self.cluster.replay(offset, record)
+            case ConsumerGroup() | Member() | MemberRemoved():
+                self.membership.replay(offset, record)
+            case _:
+                self.offsets.replay(offset, record)
+
+    def snapshot(self) -> Iterable[tuple[int, Record]]:
+        """Return records that make the same state."""
+        return chain(self.cluster.snapshot(), self.membership.snapshot(), self.offsets.snapshot())
+
+    # -- checks ----------------------------------------------------------------------------------
+
+    def _check_in_charge(self, group_id: str) -> None:
+        owner = self.cluster.group_coordinator_for(group_id)
+        if owner != self._instance_id:
+            raise NotCoordinatorError(
+                f"group coordinator {owner} is in charge of group {group_id!r}, "
+                f"not {self._instance_id}"
+            )
+
+    def _check_cluster(self, cluster_id: str) -> None:
+        known = self.cluster.cluster_id
+        if not known:
+            raise CoordinatorNotAvailableError("this instance does not know its cluster yet")
+        if cluster_id != known:
+            raise InconsistentClusterIdError(
+                f"this instance belongs to cluster {known}, not to {cluster_id!r}"
+            )
+
+    def _check_reader(self, reader: Committer) -> None:
+        member = self._committing_member(reader)
+        if member is not None and reader.member_epoch != member.member_epoch:
+            raise StaleMemberEpochError(
+                f"member {reader.member_id!r} has epoch {reader.member_epoch}: "
+                f"the group gave it {member.member_epoch}",
+                member_epoch=member.member_epoch,
+            )
+
+    def _admission(self, committer: Committer, now_ms: int) -> Admission:
+        self._check_in_charge(committer.group_id)
+        return Admission(
+            committer=committer,
+            member=self._committing_member(committer),
+            topics=self.topics,
+            metadata_max_bytes=self._limits.offset_metadata_max_bytes,
+            commit_time_ms=now_ms,
+        )
+
+    def _committing_member(self, committer: Committer) -> Member | None:
+        if committer.member_id and not self._exists(committer.group_id):
+            raise _no_such_group(committer.group_id)
+        return self.membership.committing_member(committer)
+
+    def _exists(self, group_id: str) -> bool:
+        return group_id in self.membership.groups or not self.offsets.group(group_id).is_empty
+
+    def _write_txn_marker(
+        self, marker: TxnMarker
+    ) -> Result[tuple[RefusedMarker, ...], OffsetsRecord]:
+        """End one transaction in each of its groups."""
+        producer_id = marker.transaction.producer_id
+        try:
+            records = [*self.offsets.see_coordinator_epoch(producer_id, marker.coordinator_epoch)]
+        except SemelError as error:
+            fenced = (RefusedMarker(group_id=each, error=error) for each in marker.group_ids)
+            return Result(tuple(fenced))
+        refused: list[RefusedMarker] = []
+        for group_id in marker.group_ids:
+            try:
+                self._check_in_charge(group_id)
+            except SemelError as error:
+                refused.append(RefusedMarker(group_id=group_id, error=error))
+                continue
+            records += self.offsets.end_transaction(group_id, marker.transaction, marker.result)
+        return Result(tuple(refused), records)
+
+    def _described(self, group_id: str) -> GroupDescription | SemelError:
+        try:
+            self._check_in_charge(group_id)
+        except SemelError as error:
+            return error
+        if not self._exists(group_id):
+            return _no_such_group(group_id)
+        group = self.membership.groups.get(group_id)
+        return described(group_id, group, self.offsets.group(group_id))
+
+
+def _no_such_group(group_id: str) -> GroupIdNotFoundError:
+    return GroupIdNotFoundError(f"there is no group {group_id!r}")

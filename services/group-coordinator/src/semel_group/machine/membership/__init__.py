@@ -1,0 +1,1 @@
+"""Who is in which group, and what each member holds. Pure."""

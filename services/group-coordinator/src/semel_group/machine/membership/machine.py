@@ -1,0 +1,309 @@
+"""Who is in which group, and what each member holds (KIP-848).
+
+Theory of operation. Members speak in heartbeats, and all that happens, happens there: a heartbeat
+may change the group (a new target, at a new group epoch), and then moves the member that sent it
+one step towards its target (see ``reconcile.py``). There are no timers in here: the shell knows
+when each member spoke last, and removes who was silent or slow for too long.
+
+An answer can be lost. So a heartbeat with the previous epoch, or a join by a member that is there
+already, is a repeat: it is answered with what holds now, and moves nothing. Any other epoch that is
+not the member's own is fenced.
+"""
+
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import replace
+
+from semel_common.errors import (
+    FencedMemberEpochError,
+    GroupMaxSizeReachedError,
+    StaleMemberEpochError,
+    ThrottlingQuotaExceededError,
+    UnknownMemberIdError,
+    UnsupportedAssignorError,
+)
+from semel_common.ids import TopicPartition
+from semel_group.machine.limits import GroupLimits
+from semel_group.machine.membership.assignor import ASSIGNORS
+from semel_group.machine.membership.rebalance import new_group, partition_counts, rebalanced
+from semel_group.machine.membership.reconcile import is_settled, reconcile
+from semel_group.machine.membership.state import GroupMembers
+from semel_group.machine.records import ConsumerGroup, Member, MemberRemoved, MembershipRecord
+from semel_group.machine.values import (
+    JOIN_EPOCH,
+    LEAVE_EPOCH,
+    Committer,
+    Heartbeat,
+    HeartbeatAnswer,
+    MemberKey,
+)
+from semel_runtime.cluster.image import Topic
+from semel_runtime.machine import Result
+
+FindTopics = Callable[[Iterable[str]], dict[str, Topic]]
+"""Finds topics by name; those that do not exist are left out."""
+
+
+class MembershipMachine:
+    """All groups with members, and those that had some."""
+
+    def __init__(self, limits: GroupLimits, find_topics: FindTopics) -> None:
+        """Start without groups."""
+        self._limits = limits
+        self._find_topics = find_topics
+        self.groups: dict[str, GroupMembers] = {}
+
+    # -- handlers --------------------------------------------------------------------------------
+
+    def consumer_group_heartbeat(
+        self, heartbeat: Heartbeat
+    ) -> Result[HeartbeatAnswer, MembershipRecord]:
+        """Join, keep up, acknowledge, or leave.
+
+        Raises UnknownMemberIdError, FencedMemberEpochError, UnsupportedAssignorError,
+        GroupMaxSizeReachedError and ThrottlingQuotaExceededError. Leaving twice is no error.
+        """
+        if heartbeat.member_epoch == LEAVE_EPOCH:
+            key = MemberKey(heartbeat.group_id, heartbeat.member_id)
+            return Result(_LEFT, self.remove_member(key).records)
+        if heartbeat.server_assignor and heartbeat.server_assignor not in ASSIGNORS:
+            raise UnsupportedAssignorError(
+                f"no assignor is called {heartbeat.server_assignor!r}: "
+                f"there is {', '.join(sorted(ASSIGNORS))}"
+            )
+        known = self._find(heartbeat.group_id, heartbeat.member_id)
+        if known is not None:
+            _check_epoch(known, heartbeat)
+            repeated = heartbeat.member_epoch != known.member_epoch
+            return self._next(known, heartbeat, repeated=repeated)
+        if heartbeat.member_epoch != JOIN_EPOCH:
+            raise _unknown_member(heartbeat.group_id, heartbeat.member_id)
+        self._check_room(heartbeat.group_id)
+        return self._next(_joining(heartbeat), heartbeat, repeated=False)
+
+    def remove_member(self, key: MemberKey) -> Result[bool, MembershipRecord]:
+        """Remove a member that left or is expired. Answers whether it was there."""
+        group = self.groups.get(key.group_id)
+        if group is None or key.member_id not in group.members:
+            return Result(False)
+        others = [each for each in group.members.values() if each.member_id != key.member_id]
+        removed = MemberRemoved(group_id=key.group_id, member_id=key.member_id)
+        return Result(True, (removed, self._rebalanced(group.group, others)))
+
+    # -- questions -------------------------------------------------------------------------------
+
+    def committing_member(self, committer: Committer) -> Member | None:
+        """Return the member that commits offsets; None for a committer outside of a group.
+
+        Raises UnknownMemberIdError (also for a committer outside of a group that has members), and
+        StaleMemberEpochError for an epoch that the member was not given yet.
+        """
+        group = self.groups.get(committer.group_id)
+        if not committer.member_id:
+            if group is not None and group.members:
+                raise UnknownMemberIdError(
+                    f"group {committer.group_id!r} has members: only they may commit its offsets"
+                )
+            return None
+        member = self._find(committer.group_id, committer.member_id)
+        if member is None:
+            raise _unknown_member(committer.group_id, committer.member_id)
+        if committer.member_epoch > member.member_epoch:
+            raise _stale(committer, f"is at epoch {member.member_epoch}")
+        return member
+
+    def members(self) -> Iterable[MemberKey]:
+        """Return all members of all groups."""
+        return (
+            MemberKey(name, each) for name, group in self.groups.items() for each in group.members
+        )
+
+    # -- replay ----------------------------------------------------------------------------------
+
+    def replay(self, offset: int, record: MembershipRecord) -> None:
+        """Apply one record."""
+        match record:
+            case ConsumerGroup():
+                group = self.groups.get(record.group_id)
+                if group is None:
+                    self.groups[record.group_id] = GroupMembers(record, offset)
+                else:
+                    group.group, group.position = record, offset
+            case Member():
+                self.groups[record.group_id].put(offset, record)
+            case MemberRemoved():
+                self.groups[record.group_id].remove(record.member_id)
+
+    def snapshot(self) -> Iterable[tuple[int, MembershipRecord]]:
+        """Return every group, each followed by its members."""
+        for group in self.groups.values():
+            yield from group.snapshot()
+
+    # -- one heartbeat ---------------------------------------------------------------------------
+
+    def _next(
+        self, known: Member, heartbeat: Heartbeat, *, repeated: bool
+    ) -> Result[HeartbeatAnswer, MembershipRecord]:
+        """Let a heartbeat change the group, then move the member one step."""
+        said = _with_what_was_said(known, heartbeat)
+        group = self._next_group(said)
+        target = group.target[said.member_id]
+        member = said
+        if not repeated:
+            member = reconcile(
+                said,
+                group_epoch=group.group_epoch,
+                target=target,
+                owned=heartbeat.owned,
+                is_free=lambda partition: self._is_free(said, partition),
+            )
+        state = self.groups.get(group.group_id)
+        records: list[MembershipRecord] = []
+        if state is None or group is not state.group:
+            records.append(group)
+        if member is not known:
+            records.append(member)
+        settled = is_settled(member, group_epoch=group.group_epoch, target=target)
+        return Result(_answer(member, heartbeat, settled=settled), records)
+
+    def _next_group(self, said: Member) -> ConsumerGroup:
+        """Return the group as it is once a member has spoken."""
+        state = self.groups.get(said.group_id)
+        if state is None:
+            return self._rebalanced(new_group(said.group_id), [said])
+        known = state.members.get(said.member_id)
+        if known is not None and _asks_for_the_same(known, said):
+            topics = self._find_topics(state.subscribers)
+            if partition_counts(topics) == state.group.topics:
+                return state.group
+        members = {**state.members, said.member_id: said}
+        return self._rebalanced(state.group, members.values())
+
+    def _rebalanced(self, group: ConsumerGroup, members: Collection[Member]) -> ConsumerGroup:
+        wanted = {name for member in members for name in member.subscribed_topics}
+        return rebalanced(group, members, self._find_topics(wanted))
+
+    def _is_free(self, member: Member, partition: TopicPartition) -> bool:
+        state = self.groups.get(member.group_id)
+        holder = None if state is None else state.holders.get(partition)
+        return holder is None or holder == member.member_id
+
+    def _find(self, group_id: str, member_id: str) -> Member | None:
+        group = self.groups.get(group_id)
+        return None if group is None else group.members.get(member_id)
+
+    def _check_room(self, group_id: str) -> None:
+        group = self.groups.get(group_id)
+        if group is None and len(self.groups) >= self._limits.groups_max:
+            raise ThrottlingQuotaExceededError(
+                f"there are {len(self.groups)} groups: at most {self._limits.groups_max}"
+            )
+        if group is not None and len(group.members) >= self._limits.group_size_max:
+            raise GroupMaxSizeReachedError(
+                f"group {group_id!r} has {len(group.members)} members: "
+                f"at most {self._limits.group_size_max}"
+            )
+
+
+def stale_partition(
+    member: Member, committer: Committer, partition: TopicPartition
+) -> StaleMemberEpochError | None:
+    """Return why a member may not commit for a partition; None if it may.
+
+    It may if it holds the partition, and held it already at the epoch that it gives: who lost it in
+    between does not know where others have moved the group to.
+    """
+    since = member.held.get(partition)
+    place = f"partition {partition.partition} of topic id {partition.topic_id}"
+    if since is None:
+        return _stale(committer, f"does not hold {place}")
+    if committer.member_epoch < since:
+        return _stale(committer, f"holds {place} since epoch {since} only")
+    return None
+
+
+_LEFT = HeartbeatAnswer(
+    member_epoch=LEAVE_EPOCH, assignment=None, settled=True, revoke_within_ms=None
+)
+
+
+def _joining(heartbeat: Heartbeat) -> Member:
+    """Return a member that holds nothing yet."""
+    return Member(
+        group_id=heartbeat.group_id,
+        member_id=heartbeat.member_id,
+        member_epoch=JOIN_EPOCH,
+        previous_member_epoch=JOIN_EPOCH,
+        rebalance_timeout_ms=heartbeat.rebalance_timeout_ms or 0,
+        subscribed_topics=frozenset(),
+        server_assignor="",
+        held={},
+        revoking=frozenset(),
+    )
+
+
+def _with_what_was_said(member: Member, heartbeat: Heartbeat) -> Member:
+    """Return a member with what its heartbeat changes; itself, if that is nothing."""
+    said = replace(
+        member,
+        rebalance_timeout_ms=heartbeat.rebalance_timeout_ms or member.rebalance_timeout_ms,
+        subscribed_topics=(
+            member.subscribed_topics
+            if heartbeat.subscribed_topics is None
+            else heartbeat.subscribed_topics
+        ),
+        server_assignor=heartbeat.server_assignor or member.server_assignor,
+    )
+    return member if said == member else said
+
+
+def _asks_for_the_same(known: Member, said: Member) -> bool:
+    """Whether nothing was said that the target depends on."""
+    return (
+        known.subscribed_topics == said.subscribed_topics
+        and known.server_assignor == said.server_assignor
+    )
+
+
+def _check_epoch(member: Member, heartbeat: Heartbeat) -> None:
+    """Refuse epochs that the member was not given last, and partitions that it was not given."""
+    if heartbeat.member_epoch == JOIN_EPOCH:
+        return
+    if heartbeat.member_epoch not in {member.member_epoch, member.previous_member_epoch}:
+        raise FencedMemberEpochError(
+            f"member {member.member_id!r} has epoch {heartbeat.member_epoch}: "
+            f"the group gave it {member.member_epoch}",
+            member_epoch=member.member_epoch,
+        )
+    foreign = (heartbeat.owned or frozenset()) - member.held.keys()
+    if foreign:
+        raise FencedMemberEpochError(
+            f"member {member.member_id!r} owns {len(foreign)} partitions "
+            "that the group did not give it",
+            member_epoch=member.member_epoch,
+        )
+
+
+def _answer(member: Member, heartbeat: Heartbeat, *, settled: bool) -> HeartbeatAnswer:
+    """Answer the assignment, unless the member has just said that it knows and holds it."""
+    known = (
+        heartbeat.member_epoch == member.member_epoch
+        and heartbeat.owned == member.assigned
+        and not member.revoking
+    )
+    return HeartbeatAnswer(
+        member_epoch=member.member_epoch,
+        assignment=None if known else tuple(sorted(member.assigned)),
+        settled=settled,
+        revoke_within_ms=member.rebalance_timeout_ms if member.revoking else None,
+    )
+
+
+def _unknown_member(group_id: str, member_id: str) -> UnknownMemberIdError:
+    return UnknownMemberIdError(f"group {group_id!r} has no member {member_id!r}")
+
+
+def _stale(committer: Committer, why: str) -> StaleMemberEpochError:
+    return StaleMemberEpochError(
+        f"member {committer.member_id!r} commits at epoch {committer.member_epoch}, but {why}",
+        member_epoch=committer.member_epoch,
+    )

@@ -1,0 +1,54 @@
+"""When a group needs a new target, and what it is.
+
+The group epoch rises whenever a member comes or goes, asks for other topics or for another
+assignor, and when a subscribed topic is created, deleted or gets partitions. With each epoch goes
+one target.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from semel_group.machine.membership.assignor import (
+    ASSIGNORS,
+    DEFAULT_ASSIGNOR,
+    preferred_assignor,
+)
+from semel_group.machine.records import ConsumerGroup, Member
+from semel_runtime.cluster.image import Topic
+
+
+def new_group(group_id: str) -> ConsumerGroup:
+    """Return a group that nobody has joined yet."""
+    return ConsumerGroup(
+        group_id=group_id, group_epoch=0, assignor=DEFAULT_ASSIGNOR, topics={}, target={}
+    )
+
+
+def rebalanced(
+    group: ConsumerGroup, members: Iterable[Member], topics: Mapping[str, Topic]
+) -> ConsumerGroup:
+    """Return the group at its next epoch, with the target for these members.
+
+    ``topics`` are those subscribed topics that exist, by name.
+    """
+    ordered = sorted(members, key=lambda member: member.member_id)
+    assignor = preferred_assignor(member.server_assignor for member in ordered)
+    subscriptions = {
+        member.member_id: frozenset(
+            topics[name].topic_id for name in member.subscribed_topics if name in topics
+        )
+        for member in ordered
+    }
+    partitions = partition_counts(topics)
+    return replace(
+        group,
+        group_epoch=group.group_epoch + 1,
+        assignor=assignor,
+        topics=partitions,
+        target=ASSIGNORS[assignor](subscriptions, partitions),
+    )
+
+
+def partition_counts(topics: Mapping[str, Topic]) -> dict[str, int]:
+    """Return the number of partitions of each topic, by its id."""
+    return {topic.topic_id: len(topic.partitions) for topic in topics.values()}

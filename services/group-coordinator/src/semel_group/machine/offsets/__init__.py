@@ -1,0 +1,1 @@
+"""Where groups stand: committed offsets, and those that open transactions hold. Pure."""

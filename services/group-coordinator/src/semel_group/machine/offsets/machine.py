@@ -1,0 +1,242 @@
+"""Where groups stand, and what transactions hold for them (protocol.md, sections 5 and 6).
+
+Theory of operation. A committed offset is current at once. An offset that a transaction commits is
+held back as pending under (producer id, producer epoch) until the outcome is known, by marker or by
+inquiry; then it becomes current, unless something later already is, or goes. Every outcome raises
+the producer's fence: nothing of that epoch is ever taken again. So whatever comes late, twice or
+out of order, a group moves exactly once for each transaction that committed.
+"""
+
+from collections.abc import Collection, Iterable
+from dataclasses import replace
+
+from semel_common.errors import ThrottlingQuotaExceededError, TransactionCoordinatorFencedError
+from semel_common.ids import TopicPartition, transaction_log_partition_of
+from semel_group.machine.limits import GroupLimits
+from semel_group.machine.offsets.producer import check_next, is_repeat
+from semel_group.machine.offsets.state import GroupOffsets
+from semel_group.machine.records import (
+    CoordinatorEpochSeen,
+    OffsetCommitted,
+    OffsetsRecord,
+    TransactionEnded,
+    TransactionNeverGiven,
+    TxnOffsetsCommitted,
+)
+from semel_group.machine.values import (
+    InquiryAnswer,
+    InquiryOutcome,
+    OpenTransaction,
+    Transaction,
+    TransactionResult,
+)
+from semel_runtime.machine import Result
+
+_NO_OFFSETS = GroupOffsets()
+"""A group that was never heard of."""
+
+
+class OffsetsMachine:
+    """The offsets of all groups."""
+
+    def __init__(self, limits: GroupLimits) -> None:
+        """Start without any."""
+        self._limits = limits
+        self._groups: dict[str, GroupOffsets] = {}
+        self._coordinator_epochs: dict[int, tuple[int, CoordinatorEpochSeen]] = {}
+
+    # -- handlers --------------------------------------------------------------------------------
+
+    def commit_offsets(
+        self, group_id: str, offsets: tuple[OffsetCommitted, ...]
+    ) -> Result[None, OffsetsRecord]:
+        """Let offsets be current. Raises ThrottlingQuotaExceededError."""
+        self._check_offsets(self.group(group_id).committed.keys(), offsets)
+        return Result(None, offsets)
+
+    def is_repeat(self, commit: TxnOffsetsCommitted) -> bool:
+        """Whether a commit was taken before, and is to be answered as it was then."""
+        transaction = Transaction(commit.producer_id, commit.producer_epoch)
+        state = self.group(commit.group_id).producer(commit.group_id, commit.producer_id)
+        return is_repeat(state, transaction, commit.base_sequence)
+
+    def txn_offset_commit(self, commit: TxnOffsetsCommitted) -> Result[bool, OffsetsRecord]:
+        """Hold offsets for a transaction, all or none; must not be a repeat.
+
+        ``commit.start_time_ms`` is now. Answers whether it begins while an older transaction of its
+        producer is pending here.
+
+        Raises InvalidProducerEpochError, OutOfOrderSequenceNumberError and
+        ThrottlingQuotaExceededError.
+        """
+        group = self.group(commit.group_id)
+        transaction = Transaction(commit.producer_id, commit.producer_epoch)
+        producer = group.producer(commit.group_id, commit.producer_id)
+        check_next(producer, transaction, commit.base_sequence)
+        has_older = Transaction(transaction.producer_id, producer.producer_epoch) in group.pending
+        pending = group.pending.get(transaction)
+        if pending is None:
+            self._check_room(commit.group_id, group, commit.producer_id)
+            self._check_offsets((), commit.offsets)
+            return Result(has_older, (commit,))
+        self._check_offsets(pending.partitions(), commit.offsets)
+        return Result(False, (replace(commit, start_time_ms=pending.start_time_ms),))
+
+    def end_transaction(
+        self,
+        group_id: str,
+        transaction: Transaction,
+        result: TransactionResult,
+    ) -> tuple[OffsetsRecord, ...]:
+        """Return the facts of an outcome; none for a repeat."""
+        group = self.group(group_id)
+        fence = group.producer(group_id, transaction.producer_id).fence
+        if transaction not in group.pending and fence > transaction.producer_epoch:
+            return ()
+        ended = TransactionEnded(
+            group_id=group_id,
+            producer_id=transaction.producer_id,
+            producer_epoch=transaction.producer_epoch,
+            committed=result is TransactionResult.COMMIT,
+        )
+        return (ended,)
+
+    def see_coordinator_epoch(
+        self, producer_id: int, coordinator_epoch: int
+    ) -> tuple[OffsetsRecord, ...]:
+        """Return the fact that a transaction-log partition has a newer owner, if it has.
+
+        Raises TransactionCoordinatorFencedError for an older one than the last.
+        """
+        partition = transaction_log_partition_of(producer_id)
+        known = self._coordinator_epochs.get(partition)
+        seen = CoordinatorEpochSeen(
+            transaction_log_partition=partition, coordinator_epoch=coordinator_epoch
+        )
+        if known is None or coordinator_epoch > known[1].coordinator_epoch:
+            return (seen,)
+        if coordinator_epoch < known[1].coordinator_epoch:
+            raise TransactionCoordinatorFencedError(
+                f"coordinator epoch {coordinator_epoch} of transaction-log partition {partition} "
+                f"is older than {known[1].coordinator_epoch}",
+                coordinator_epoch=coordinator_epoch,
+                current_epoch=known[1].coordinator_epoch,
+            )
+        return ()
+
+    def apply_inquiry_answer(self, answer: InquiryAnswer) -> Result[bool, OffsetsRecord]:
+        """Do as the coordinator answered. Answers whether the transaction was pending until now.
+
+        COMMITTED and ABORTED do what a marker does, fence included; what a marker has ended in
+        between stays as it is.
+        """
+        group_id, producer_id, producer_epoch = answer.transaction
+        transaction = Transaction(producer_id, producer_epoch)
+        if transaction not in self.group(group_id).pending:
+            return Result(False)
+        if answer.outcome is InquiryOutcome.NEVER_GIVEN and answer.current_epoch >= producer_epoch:
+            return Result(False)  # It was given in between.
+        seen = self.see_coordinator_epoch(producer_id, answer.coordinator_epoch)
+        return Result(True, (*seen, *self._outcome(answer, transaction)))
+
+    # -- questions -------------------------------------------------------------------------------
+
+    def group(self, group_id: str) -> GroupOffsets:
+        """Return the offsets of a group; of an unknown one, none."""
+        return self._groups.get(group_id, _NO_OFFSETS)
+
+    def group_ids(self) -> Iterable[str]:
+        """Return the groups that have a position, or may get one."""
+        return (group_id for group_id, group in self._groups.items() if not group.is_empty)
+
+    def partitions(self) -> Iterable[tuple[str, TopicPartition]]:
+        """Return every partition in which a group has a position, or may get one."""
+        for group_id, group in self._groups.items():
+            held = (each.partitions() for each in group.pending.values())
+            for partition in sorted(set(group.committed).union(*held)):
+                yield group_id, partition
+
+    def transactions_to_inquire(self, now_ms: int) -> Iterable[OpenTransaction]:
+        """Return the open transactions whose outcome is due: old ones, and superseded ones."""
+        for group_id, group in self._groups.items():
+            for producer_id, producer_epoch in self._due(group, now_ms):
+                yield OpenTransaction(group_id, producer_id, producer_epoch)
+
+    # -- replay ----------------------------------------------------------------------------------
+
+    def replay(self, offset: int, record: OffsetsRecord) -> None:
+        """Apply one record."""
+        if isinstance(record, CoordinatorEpochSeen):
+            self._coordinator_epochs[record.transaction_log_partition] = (offset, record)
+        else:
+            self._groups.setdefault(record.group_id, GroupOffsets()).replay(offset, record)
+
+    def snapshot(self) -> Iterable[tuple[int, OffsetsRecord]]:
+        """Return everything, group by group."""
+        yield from self._coordinator_epochs.values()
+        for group in self._groups.values():
+            yield from group.snapshot()
+
+    # -- limits ----------------------------------------------------------------------------------
+
+    def _check_offsets(
+        self, known: Collection[TopicPartition], offsets: Iterable[OffsetCommitted]
+    ) -> None:
+        count = len(known) + sum(each.partition not in known for each in offsets)
+        if count > self._limits.offsets_max:
+            raise ThrottlingQuotaExceededError(
+                f"{count} partitions have offsets: at most {self._limits.offsets_max}"
+            )
+
+    def _check_room(self, group_id: str, group: GroupOffsets, producer_id: int) -> None:
+        if len(group.pending) >= self._limits.pending_transactions_max:
+            raise ThrottlingQuotaExceededError(
+                f"group {group_id!r} has {len(group.pending)} open transactions: "
+                f"at most {self._limits.pending_transactions_max}"
+            )
+        producers = len(group.producers)
+        if producer_id not in group.producers and producers >= self._limits.producers_max:
+            raise ThrottlingQuotaExceededError(
+                f"group {group_id!r} knows {producers} producers: "
+                f"at most {self._limits.producers_max}"
+            )
+
+    # -- inquiry ---------------------------------------------------------------------------------
+
+    def _outcome(
+        self, answer: InquiryAnswer, transaction: Transaction
+    ) -> tuple[OffsetsRecord, ...]:
+        group_id = answer.transaction.group_id
+        match answer.outcome:
+            case InquiryOutcome.COMMITTED:
+                return self.end_transaction(group_id, transaction, TransactionResult.COMMIT)
+            case InquiryOutcome.ABORTED:
+                return self.end_transaction(group_id, transaction, TransactionResult.ABORT)
+            case InquiryOutcome.NEVER_GIVEN:
+                made_up = TransactionNeverGiven(
+                    group_id=group_id,
+                    producer_id=transaction.producer_id,
+                    producer_epoch=transaction.producer_epoch,
+                    current_epoch=answer.current_epoch,
+                )
+                return (made_up,)
+
+    def _due(self, group: GroupOffsets, now_ms: int) -> Iterable[Transaction]:
+        """Return the due transactions of one group, the newest of each producer first."""
+        newer_since: dict[int, int] = {}
+        for transaction in sorted(group.pending, reverse=True):
+            producer_id, epoch = transaction
+            started = group.pending[transaction].start_time_ms
+            _, producer = group.producers[producer_id]
+            newest = max(producer.producer_epoch, producer.fence - 1)
+            known_newer = 0 if newest > epoch else None
+            superseded = newer_since.get(producer_id, known_newer)
+            newer_since[producer_id] = started if superseded is None else min(started, superseded)
+            if self._is_due(now_ms, started=started, superseded=superseded):
+                yield transaction
+
+    def _is_due(self, now_ms: int, *, started: int, superseded: int | None) -> bool:
+        limits = self._limits
+        if not started <= now_ms < started + limits.transaction_inquiry_interval_ms:
+            return True  # Also if the clock was put back: an answer does no harm.
+        return superseded is not None and now_ms >= superseded + limits.superseded_inquiry_delay_ms

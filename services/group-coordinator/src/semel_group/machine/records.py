@@ -1,0 +1,158 @@
+"""The facts that a group coordinator's journal holds.
+
+Each but the three outcomes is the whole new state of one entity, named by its first fields. On disk
+they are the messages of ``semel/group/journal/v1``; the serde maps them.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from semel_common.ids import TopicPartition
+from semel_runtime.cluster.image import ClusterImage
+
+# -- membership ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerGroup:
+    """A group at one group epoch: what its members are to move to."""
+
+    group_id: str
+    group_epoch: int
+    """Rises with every change of members, subscriptions or topics; 0: nobody has joined yet."""
+    assignor: str
+    topics: Mapping[str, int]
+    """Partitions of each subscribed topic, by its id, as the target was made for them."""
+    target: Mapping[str, frozenset[TopicPartition]]
+    """What each member is to hold in the end, by member id; every member is named."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """A member of a group, and what it holds."""
+
+    group_id: str
+    member_id: str
+    member_epoch: int
+    """The group epoch to whose target the member moves."""
+    previous_member_epoch: int
+    """The one before: its heartbeats are repeats, sent because an answer was lost."""
+    rebalance_timeout_ms: int
+    subscribed_topics: frozenset[str]
+    """Names."""
+    server_assignor: str
+    """The assignor that the member asked for; empty: any."""
+    held: Mapping[TopicPartition, int]
+    """What the member may be using, each with the member epoch at which it was given."""
+    revoking: frozenset[TopicPartition]
+    """Those of ``held`` that it is to give up, and has not acknowledged yet."""
+
+    @property
+    def assigned(self) -> frozenset[TopicPartition]:
+        """What the member is told to hold."""
+        return frozenset(self.held.keys() - self.revoking)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberRemoved:
+    """A member left, or was silent or slow for too long."""
+
+    group_id: str
+    member_id: str
+
+
+# -- offsets -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffsetCommitted:
+    """A group's position in one partition. Its journal offset is what "later" means."""
+
+    group_id: str
+    partition: TopicPartition
+    committed_offset: int
+    metadata: str
+    commit_time_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffsetRemoved:
+    """A group has no position in a partition any more; what transactions hold for it goes too."""
+
+    group_id: str
+    partition: TopicPartition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TxnOffsetsCommitted:
+    """Positions that a group gets if a transaction commits: one TxnOffsetCommit request."""
+
+    group_id: str
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    start_time_ms: int
+    """When the transaction's first offsets for this group came."""
+    offsets: tuple[OffsetCommitted, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionEnded:
+    """A transaction's outcome reached a group, by marker or by inquiry; the fence is one higher."""
+
+    group_id: str
+    producer_id: int
+    producer_epoch: int
+    committed: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionNeverGiven:
+    """The epoch of a transaction was never given to anyone: it aborts, and fences nobody."""
+
+    group_id: str
+    producer_id: int
+    producer_epoch: int
+    current_epoch: int
+    """What the producer is really at."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProducerState:
+    """What a group knows of one producer. Written in snapshots only."""
+
+    group_id: str
+    producer_id: int
+    fence: int
+    """The lowest epoch that may still commit offsets here; only rises."""
+    producer_epoch: int
+    """The highest epoch that did; -1: none."""
+    last_sequence: int
+    """The base sequence of that epoch's last commit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoordinatorEpochSeen:
+    """A newer owner of a transaction-log partition has spoken."""
+
+    transaction_log_partition: int
+    coordinator_epoch: int
+
+
+MembershipRecord: TypeAlias = ConsumerGroup | Member | MemberRemoved
+"""What changes who is in a group."""
+
+OffsetsRecord: TypeAlias = (
+    OffsetCommitted
+    | OffsetRemoved
+    | TxnOffsetsCommitted
+    | TransactionEnded
+    | TransactionNeverGiven
+    | ProducerState
+    | CoordinatorEpochSeen
+)
+"""What changes where groups stand."""
+
+Record: TypeAlias = MembershipRecord | OffsetsRecord | ClusterImage
+"""Everything that a group coordinator's journal holds."""

@@ -1,0 +1,226 @@
+"""What the machine is asked with, and what it answers: plain values."""
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import NamedTuple
+
+from semel_common.errors import SemelError
+from semel_common.ids import TopicPartition
+
+JOIN_EPOCH = 0
+"""The member epoch of who wants to join."""
+LEAVE_EPOCH = -1
+"""The member epoch of who leaves; in commits, of who is no member."""
+
+
+# -- membership ----------------------------------------------------------------------------------
+
+
+class MemberKey(NamedTuple):
+    """Names a member."""
+
+    group_id: str
+    member_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heartbeat:
+    """What a member says of itself; None or empty: as before."""
+
+    group_id: str
+    member_id: str
+    member_epoch: int
+    rebalance_timeout_ms: int | None = None
+    subscribed_topics: frozenset[str] | None = None
+    owned: frozenset[TopicPartition] | None = None
+    server_assignor: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeartbeatAnswer:
+    """What the member must hold from now on, and what the shell must know of it."""
+
+    member_epoch: int
+    assignment: tuple[TopicPartition, ...] | None
+    """None: as the member itself said that it is."""
+    settled: bool
+    """Whether the member holds its target, and waits for nothing."""
+    revoke_within_ms: int | None
+    """How long it may take to give up what it is not to hold; None: there is nothing such."""
+
+
+class GroupState(IntEnum):
+    """Where a group stands; the numbers of ``semel.group.v1.GroupState``."""
+
+    EMPTY = 1
+    RECONCILING = 2
+    STABLE = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupListing:
+    """One group in a list."""
+
+    group_id: str
+    state: GroupState
+    member_count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberDescription:
+    """One member of a group."""
+
+    member_id: str
+    member_epoch: int
+    subscribed_topics: tuple[str, ...]
+    assignment: tuple[TopicPartition, ...]
+    target: tuple[TopicPartition, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupDescription:
+    """One group."""
+
+    group_id: str
+    state: GroupState
+    group_epoch: int
+    assignor: str
+    members: tuple[MemberDescription, ...]
+    pending: tuple["PendingDescription", ...]
+
+
+# -- offsets -------------------------------------------------------------------------------------
+
+
+class TopicName(NamedTuple):
+    """How a caller names a topic: by name, by id, or both, which must agree."""
+
+    topic: str
+    topic_id: str
+
+
+class NamedPartition(NamedTuple):
+    """A partition as a caller names it."""
+
+    topic: TopicName
+    partition: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewOffset:
+    """A position that a group is to have."""
+
+    topic: TopicName
+    partition: int
+    committed_offset: int
+    metadata: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Committer:
+    """Who commits offsets: a member, or nobody in particular (empty id, epoch -1)."""
+
+    group_id: str
+    member_id: str = ""
+    member_epoch: int = LEAVE_EPOCH
+
+
+class Transaction(NamedTuple):
+    """Names a transaction."""
+
+    producer_id: int
+    producer_epoch: int
+
+
+class OpenTransaction(NamedTuple):
+    """A transaction without an outcome, in one group."""
+
+    group_id: str
+    producer_id: int
+    producer_epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefusedOffset:
+    """Why one offset was not committed."""
+
+    topic: TopicName
+    partition: int
+    error: SemelError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchedOffset:
+    """A group's position in one partition, or why it is not answered."""
+
+    topic: TopicName
+    partition: int
+    committed_offset: int
+    """-1: none."""
+    metadata: str
+    error: SemelError | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchedOffsets:
+    """The answer to FetchOffsets, and which open transactions kept it from being whole."""
+
+    offsets: tuple[FetchedOffset, ...]
+    unstable: frozenset[OpenTransaction] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PendingDescription:
+    """An open transaction with offsets of a group."""
+
+    producer_id: int
+    producer_epoch: int
+    start_time_ms: int
+    offsets: tuple[tuple[TopicPartition, int], ...]
+
+
+# -- outcomes ------------------------------------------------------------------------------------
+
+
+class TransactionResult(IntEnum):
+    """What was decided; the numbers of ``semel.common.v1.TransactionResult``."""
+
+    COMMIT = 1
+    ABORT = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TxnMarker:
+    """The outcome of one transaction for some groups."""
+
+    transaction: Transaction
+    result: TransactionResult
+    coordinator_epoch: int
+    group_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefusedMarker:
+    """Why one group did not take a marker."""
+
+    group_id: str
+    error: SemelError
+
+
+class InquiryOutcome(IntEnum):
+    """Definite answers to an inquiry; the numbers of ``semel.coordinator.v1.InquiryOutcome``."""
+
+    COMMITTED = 3
+    ABORTED = 4
+    NEVER_GIVEN = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InquiryAnswer:
+    """What the coordinator knows of an open transaction."""
+
+    transaction: OpenTransaction
+    outcome: InquiryOutcome
+    coordinator_epoch: int
+    current_epoch: int = 0
+    """With NEVER_GIVEN: what the producer is really at."""
