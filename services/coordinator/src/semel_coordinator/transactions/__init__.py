@@ -1,0 +1,5 @@
+"""Transactions: who may write, what was decided, and telling every participant.
+
+The pure part is `machine`; `service` answers requests by it, `markers` tells the participants, and
+`sweep` lets time pass.
+"""

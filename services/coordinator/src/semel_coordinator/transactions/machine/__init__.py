@@ -1,0 +1,56 @@
+"""The pure half of the transaction coordinator: everything that decides, and nothing that waits."""
+
+from semel_coordinator.transactions.machine.entities import (
+    DecidedTransaction,
+    OngoingTransaction,
+    Producer,
+    TransactionalId,
+    TransactionKey,
+    in_order,
+)
+from semel_coordinator.transactions.machine.init_producer_id import InitProducerId
+from semel_coordinator.transactions.machine.inquiry import Inquiry, InquiryAnswer, InquiryOutcome
+from semel_coordinator.transactions.machine.limits import TransactionLimits
+from semel_coordinator.transactions.machine.machine import TimedOut, TransactionsMachine
+from semel_coordinator.transactions.machine.queries import (
+    ListFilter,
+    TransactionalIdDescription,
+    TransactionDescription,
+    TransactionListing,
+)
+from semel_coordinator.transactions.machine.records import (
+    CoordinatorEpoch,
+    ParticipantsAdded,
+    ProducerIdsGiven,
+    TransactionCompleted,
+    TransactionsRecord,
+)
+from semel_coordinator.transactions.machine.states import AbortReason, Outcome, TransactionState
+
+__all__ = [
+    "AbortReason",
+    "CoordinatorEpoch",
+    "DecidedTransaction",
+    "InitProducerId",
+    "Inquiry",
+    "InquiryAnswer",
+    "InquiryOutcome",
+    "ListFilter",
+    "OngoingTransaction",
+    "Outcome",
+    "ParticipantsAdded",
+    "Producer",
+    "ProducerIdsGiven",
+    "TimedOut",
+    "TransactionCompleted",
+    "TransactionDescription",
+    "TransactionKey",
+    "TransactionLimits",
+    "TransactionListing",
+    "TransactionState",
+    "TransactionalId",
+    "TransactionalIdDescription",
+    "TransactionsMachine",
+    "TransactionsRecord",
+    "in_order",
+]

@@ -1,0 +1,202 @@
+"""EndTxn: the retry table of protocol.md, section 3, as data, and what each of its answers is.
+
+Theory of operation. Epochs rise with every decision, so an epoch says by itself which request a
+repeat repeats. Where the current epoch was given to a successor, an answer never tells it: who
+holds an old epoch must not find a way to act as the new one.
+"""
+
+from enum import StrEnum
+from typing import NamedTuple, assert_never
+
+from semel_common.errors import (
+    ConcurrentTransactionsError,
+    InvalidTxnStateError,
+    ProducerFencedError,
+    SemelError,
+    TransactionAbortableError,
+)
+from semel_coordinator.transactions.machine.decisions import aborted, committed
+from semel_coordinator.transactions.machine.entities import (
+    NOBODY,
+    OngoingTransaction,
+    ParticipantSet,
+    Producer,
+    in_order,
+)
+from semel_coordinator.transactions.machine.limits import TransactionLimits
+from semel_coordinator.transactions.machine.records import TransactionsRecord
+from semel_coordinator.transactions.machine.state import TransactionsState
+from semel_coordinator.transactions.machine.states import AbortReason, Outcome
+
+
+class EpochRow(StrEnum):
+    """How an epoch e relates to its producer's current epoch c: the rows of the table."""
+
+    CURRENT = "e = c"
+    LAST_COMMITTED = "e = c-1, committed"
+    LAST_ABORTED_BY_CLIENT = "e = c-1, aborted by this client"
+    LAST_ABORTED_FOR_CLIENT = "e = c-1, aborted by time-out or operator"
+    LAST_FENCED = "e = c-1, aborted by fencing"
+    OLDER = "e < c-1"
+    NEVER_GIVEN = "e > c"
+
+
+class EndTxnAnswer(StrEnum):
+    """What EndTxn does: the cells of the table."""
+
+    DECIDE = "decides"
+    SUCCESS = "success, with the next epoch"
+    INVALID_TXN_STATE = "INVALID_TXN_STATE, with the outcome"
+    TRANSACTION_ABORTABLE = "TRANSACTION_ABORTABLE, with reason and next epoch"
+    PRODUCER_FENCED = "PRODUCER_FENCED, with the outcome where it is known"
+
+
+class EndTxnCell(NamedTuple):
+    """One row of the table."""
+
+    commit: EndTxnAnswer
+    abort: EndTxnAnswer
+
+
+END_TXN_TABLE: dict[EpochRow, EndTxnCell] = {
+    EpochRow.CURRENT: EndTxnCell(EndTxnAnswer.DECIDE, EndTxnAnswer.DECIDE),
+    EpochRow.LAST_COMMITTED: EndTxnCell(EndTxnAnswer.SUCCESS, EndTxnAnswer.INVALID_TXN_STATE),
+    EpochRow.LAST_ABORTED_BY_CLIENT: EndTxnCell(
+        EndTxnAnswer.INVALID_TXN_STATE, EndTxnAnswer.SUCCESS
+    ),
+    EpochRow.LAST_ABORTED_FOR_CLIENT: EndTxnCell(
+        EndTxnAnswer.TRANSACTION_ABORTABLE, EndTxnAnswer.SUCCESS
+    ),
+    EpochRow.LAST_FENCED: EndTxnCell(EndTxnAnswer.PRODUCER_FENCED, EndTxnAnswer.PRODUCER_FENCED),
+    EpochRow.OLDER: EndTxnCell(EndTxnAnswer.PRODUCER_FENCED, EndTxnAnswer.PRODUCER_FENCED),
+    EpochRow.NEVER_GIVEN: EndTxnCell(EndTxnAnswer.PRODUCER_FENCED, EndTxnAnswer.PRODUCER_FENCED),
+}
+"""What EndTxn answers for an epoch e of the producer that the transactional id has."""
+
+_ROW_OF_REASON = {
+    AbortReason.CLIENT: EpochRow.LAST_ABORTED_BY_CLIENT,
+    AbortReason.TIMED_OUT: EpochRow.LAST_ABORTED_FOR_CLIENT,
+    AbortReason.OPERATOR: EpochRow.LAST_ABORTED_FOR_CLIENT,
+    AbortReason.FENCED: EpochRow.LAST_FENCED,
+}
+
+
+def row_of(producer: Producer, producer_epoch: int) -> EpochRow:
+    """Return the row of an epoch."""
+    current = producer.producer_epoch
+    if producer_epoch == current:
+        return EpochRow.CURRENT
+    if producer_epoch > current:
+        return EpochRow.NEVER_GIVEN
+    if producer_epoch < current - 1:
+        return EpochRow.OLDER
+    if producer.outcome_of(producer_epoch) is Outcome.COMMITTED:
+        return EpochRow.LAST_COMMITTED
+    assert producer.abort_reason is not None, "the last epoch was aborted for a reason"
+    return _ROW_OF_REASON[producer.abort_reason]
+
+
+def refused(producer: Producer, producer_epoch: int, answer: EndTxnAnswer) -> SemelError:
+    """Make the error of an answer that is one."""
+    row = row_of(producer, producer_epoch)
+    details = _facts(producer, producer_epoch)
+    message = f"{producer.transactional_id!r}: {_MESSAGES[row]}".format(
+        epoch=producer_epoch, current=producer.producer_epoch, reason=producer.abort_reason
+    )
+    match answer:
+        case EndTxnAnswer.INVALID_TXN_STATE:
+            return InvalidTxnStateError(message, **details)
+        case EndTxnAnswer.TRANSACTION_ABORTABLE:
+            next_epoch = producer.producer_epoch
+            return TransactionAbortableError(message, next_epoch=next_epoch, **details)
+        case EndTxnAnswer.PRODUCER_FENCED:
+            return ProducerFencedError(message, **details)
+        case EndTxnAnswer.DECIDE | EndTxnAnswer.SUCCESS:
+            raise AssertionError(f"{answer} is no error")
+        case _:
+            assert_never(answer)
+
+
+_MESSAGES = {
+    EpochRow.CURRENT: "producer epoch {epoch} is the current one",
+    EpochRow.LAST_COMMITTED: "the transaction of producer epoch {epoch} is committed",
+    EpochRow.LAST_ABORTED_BY_CLIENT: "the transaction of producer epoch {epoch} is aborted",
+    EpochRow.LAST_ABORTED_FOR_CLIENT: (
+        "the transaction of producer epoch {epoch} is aborted ({reason}); {current} is the next"
+    ),
+    # A successor holds the current epoch: it is nobody else's business.
+    EpochRow.LAST_FENCED: "producer epoch {epoch} is fenced by a newer producer instance",
+    EpochRow.OLDER: "producer epoch {epoch} is too old: a newer producer instance has taken over",
+    EpochRow.NEVER_GIVEN: "producer epoch {epoch} was never given out",
+}
+
+
+def _facts(producer: Producer, producer_epoch: int) -> dict[str, str]:
+    """Return what makes an answer definite: the outcome, and of the last epoch also the reason."""
+    outcome = producer.outcome_of(producer_epoch)
+    if outcome is None:
+        return {}
+    facts = {"outcome": outcome.value}
+    if outcome is Outcome.ABORTED and producer_epoch == producer.producer_epoch - 1:
+        assert producer.abort_reason is not None, "the last epoch was aborted for a reason"
+        facts["reason"] = producer.abort_reason.value
+    return facts
+
+
+def check_room_for_commit(
+    state: TransactionsState, limits: TransactionLimits, producer: Producer
+) -> None:
+    """Raise ConcurrentTransactionsError if too many transactions of an id wait for markers."""
+    incomplete = state.incomplete_count(producer.producer_id)
+    if incomplete >= limits.incomplete_transactions_max:
+        raise ConcurrentTransactionsError(
+            f"{producer.transactional_id!r}: {incomplete} transactions wait for their markers,"
+            f" the limit is {limits.incomplete_transactions_max}"
+        )
+
+
+def commit_records(
+    producer: Producer,
+    ongoing: OngoingTransaction | None,
+    *,
+    named: ParticipantSet | None,
+    traceparent: str,
+    now_ms: int,
+) -> tuple[TransactionsRecord, ...]:
+    """Commit for those that are named; without names, for those that are registered.
+
+    A registered one that is not named gets an ABORT marker: nothing of it was acknowledged.
+    """
+    registered = NOBODY if ongoing is None else ongoing.participants.keys()
+    if named is None:
+        committing, aborting = in_order(registered), NOBODY
+    else:
+        committing = named
+        aborting = in_order(each for each in registered if each not in named)
+    return committed(
+        producer,
+        ongoing,
+        committing=committing,
+        aborting=aborting,
+        traceparent=traceparent,
+        now_ms=now_ms,
+    )
+
+
+def abort_records(
+    producer: Producer,
+    ongoing: OngoingTransaction | None,
+    *,
+    named: ParticipantSet | None,
+    traceparent: str,
+    now_ms: int,
+) -> tuple[TransactionsRecord, ...]:
+    """Abort for those that are registered or named."""
+    return aborted(
+        producer,
+        ongoing,
+        reason=AbortReason.CLIENT,
+        named=NOBODY if named is None else named,
+        traceparent=traceparent,
+        now_ms=now_ms,
+    )

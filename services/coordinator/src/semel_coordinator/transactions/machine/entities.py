@@ -1,0 +1,138 @@
+"""What the transaction coordinator keeps, as immutable values.
+
+A transactional id says who is in charge; its producer says at which epoch it stands and how the
+last ones ended; transactions are those of its epochs that are not complete. The three change at
+different times, so that a decision does not write what only InitProducerId changes.
+"""
+
+from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+from semel_common.ids import Participant
+from semel_coordinator.transactions.machine.states import AbortReason, Outcome, TransactionState
+
+OUTCOMES_KEPT = 256
+"""How many of a producer's last outcomes are kept; older ones are never guessed."""
+SUPERSEDED_KEPT = 16
+"""How many superseded producer instances of a transactional id are remembered."""
+
+_OUTCOMES_MASK = (1 << OUTCOMES_KEPT) - 1
+
+
+class TransactionKey(NamedTuple):
+    """Names a transaction, everywhere in the cluster."""
+
+    producer_id: int
+    producer_epoch: int
+
+
+ParticipantSet: TypeAlias = AbstractSet[Participant]
+"""Participants in a fixed order, each once; what `in_order` makes."""
+
+
+def in_order(participants: Iterable[Participant]) -> ParticipantSet:
+    """Make a set that iterates in the order given."""
+    return dict.fromkeys(participants).keys()
+
+
+NOBODY: ParticipantSet = in_order(())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionalId:
+    """Who may write under a transactional id."""
+
+    transactional_id: str
+    producer_id: int
+    timeout_ms: int
+    instance_id: str
+    """Of the producer object in charge."""
+    init_number: int
+    """Of its last InitProducerId."""
+    init_epoch: int
+    """The epoch that this InitProducerId was answered."""
+    superseded: tuple[str, ...] = ()
+    """Instances that were in charge before; the latest first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Producer:
+    """Where the producer of a transactional id stands."""
+
+    producer_id: int
+    transactional_id: str
+    producer_epoch: int
+    """The current one. Nothing is decided yet about it, and everything about all before it."""
+    outcomes: int = 0
+    """One bit for each epoch before the current one, the latest lowest: 1 is committed."""
+    outcomes_known: int = 0
+    abort_reason: AbortReason | None = None
+    """Of the last epoch that was aborted."""
+    last_update_ms: int
+
+    def outcome_of(self, producer_epoch: int) -> Outcome | None:
+        """Return how an epoch ended; None if it is undecided, or too old to know."""
+        age = self.producer_epoch - 1 - producer_epoch
+        if not 0 <= age < self.outcomes_known:
+            return None
+        return Outcome.COMMITTED if self.outcomes >> age & 1 else Outcome.ABORTED
+
+    def decided(self, reason: AbortReason | None, now_ms: int) -> "Producer":
+        """Return the producer after the current epoch was aborted for a reason, or committed."""
+        return Producer(
+            producer_id=self.producer_id,
+            transactional_id=self.transactional_id,
+            producer_epoch=self.producer_epoch + 1,
+            outcomes=(self.outcomes << 1 | (reason is None)) & _OUTCOMES_MASK,
+            outcomes_known=min(self.outcomes_known + 1, OUTCOMES_KEPT),
+            abort_reason=reason or self.abort_reason,
+            last_update_ms=now_ms,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OngoingTransaction:
+    """The transaction of a producer's current epoch, once a participant is known.
+
+    The one value here that grows: replay alone adds participants, so that registering one more
+    costs the same however many there are.
+    """
+
+    producer_id: int
+    producer_epoch: int
+    start_ms: int
+    """When the coordinator heard of the first participant."""
+    traceparent: str
+    participants: dict[Participant, None]
+    """In the order of their registration."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecidedTransaction:
+    """A transaction whose outcome is fixed, and whose markers are not all acknowledged."""
+
+    producer_id: int
+    producer_epoch: int
+    state: TransactionState
+    """PREPARE_COMMIT or PREPARE_ABORT."""
+    start_ms: int
+    """As of the ongoing one; of one that was never registered: when it was decided."""
+    committing: ParticipantSet
+    """Those that get a COMMIT marker."""
+    aborting: ParticipantSet
+    """Those that get an ABORT marker."""
+    reason: AbortReason | None
+    """Why it was aborted."""
+    traceparent: str
+
+    @property
+    def key(self) -> TransactionKey:
+        """Its name."""
+        return TransactionKey(self.producer_id, self.producer_epoch)
+
+    @property
+    def participants(self) -> ParticipantSet:
+        """All that get a marker."""
+        return in_order((*self.committing, *self.aborting))

@@ -1,0 +1,133 @@
+"""InitProducerId: who holds a transactional id, and how the one before is fenced.
+
+Theory of operation. A producer object is an instance with a random id, and its calls are numbered,
+so a delayed or repeated request is told from a new one: it never takes anything from a successor.
+Each call that is new raises the epoch, and the epoch before it ends aborted, whether or not
+anything was registered in it.
+"""
+
+from dataclasses import dataclass
+
+from semel_common.errors import (
+    InvalidTransactionTimeoutError,
+    ProducerFencedError,
+    ThrottlingQuotaExceededError,
+)
+from semel_common.ids import PRODUCER_IDS_PER_PARTITION, producer_id_of
+from semel_coordinator.transactions.machine.decisions import aborted
+from semel_coordinator.transactions.machine.entities import (
+    SUPERSEDED_KEPT,
+    Producer,
+    TransactionalId,
+    TransactionKey,
+)
+from semel_coordinator.transactions.machine.limits import TransactionLimits
+from semel_coordinator.transactions.machine.records import ProducerIdsGiven, TransactionsRecord
+from semel_coordinator.transactions.machine.state import TransactionsState
+from semel_coordinator.transactions.machine.states import AbortReason
+from semel_runtime.machine import Result
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InitProducerId:
+    """One call for a transactional id."""
+
+    transactional_id: str
+    instance_id: str
+    """Random, one for each producer object."""
+    init_number: int
+    """Counts the calls of this instance, from 1."""
+    timeout_ms: int
+
+
+def check_timeout(limits: TransactionLimits, timeout_ms: int) -> None:
+    """Raise InvalidTransactionTimeoutError if a time-out is not possible."""
+    if not 0 < timeout_ms <= limits.transaction_max_timeout_ms:
+        raise InvalidTransactionTimeoutError(
+            f"transaction_timeout_ms is {timeout_ms}: must be 1 to"
+            f" {limits.transaction_max_timeout_ms}",
+            field="transaction_timeout_ms",
+        )
+
+
+def give_producer_id(state: TransactionsState, partition: int) -> ProducerIdsGiven:
+    """Return the record that gives out the next producer id of a transaction-log partition."""
+    count = state.producer_ids_given.get(partition, 0) + 1
+    assert count <= PRODUCER_IDS_PER_PARTITION, "2^48 ids are more than anyone asks for"
+    return ProducerIdsGiven(partition=partition, count=count)
+
+
+def first_init(
+    state: TransactionsState,
+    limits: TransactionLimits,
+    call: InitProducerId,
+    *,
+    partition: int,
+    now_ms: int,
+) -> Result[TransactionKey, TransactionsRecord]:
+    """Begin a transactional id: a new producer id, epoch 0."""
+    if len(state.transactional_ids) >= limits.transactional_ids_max:
+        raise ThrottlingQuotaExceededError(
+            f"this coordinator keeps {limits.transactional_ids_max} transactional ids already,"
+            f" no room for {call.transactional_id!r}"
+        )
+    given = give_producer_id(state, partition)
+    producer = Producer(
+        producer_id=producer_id_of(partition, given.count),
+        transactional_id=call.transactional_id,
+        producer_epoch=0,
+        last_update_ms=now_ms,
+    )
+    key = TransactionKey(producer.producer_id, producer.producer_epoch)
+    return Result(key, (given, _in_charge(call, key, superseded=()), producer))
+
+
+def next_init(
+    state: TransactionsState, known: TransactionalId, call: InitProducerId, *, now_ms: int
+) -> Result[TransactionKey, TransactionsRecord]:
+    """Repeat an answer, or raise the epoch.
+
+    Raises ProducerFencedError for a call of an instance that is not in charge any more, or that
+    has called again since.
+    """
+    _check_not_superseded(known, call)
+    if call.instance_id == known.instance_id and call.init_number == known.init_number:
+        return Result(TransactionKey(known.producer_id, known.init_epoch))
+    producer = state.producers[known.producer_id]
+    same = call.instance_id == known.instance_id
+    decision = aborted(
+        producer,
+        state.ongoing.get(known.producer_id),
+        reason=AbortReason.CLIENT if same else AbortReason.FENCED,
+        now_ms=now_ms,
+    )
+    key = TransactionKey(known.producer_id, producer.producer_epoch + 1)
+    superseded = known.superseded if same else (known.instance_id, *known.superseded)
+    in_charge = _in_charge(call, key, superseded=superseded[:SUPERSEDED_KEPT])
+    return Result(key, (*decision, in_charge))
+
+
+def _check_not_superseded(known: TransactionalId, call: InitProducerId) -> None:
+    if call.instance_id in known.superseded:
+        raise ProducerFencedError(
+            f"{call.transactional_id!r}: a newer producer instance has taken over"
+        )
+    if call.instance_id == known.instance_id and call.init_number < known.init_number:
+        raise ProducerFencedError(
+            f"{call.transactional_id!r}: init number {call.init_number} is older than"
+            f" {known.init_number}"
+        )
+
+
+def _in_charge(
+    call: InitProducerId, key: TransactionKey, *, superseded: tuple[str, ...]
+) -> TransactionalId:
+    return TransactionalId(
+        transactional_id=call.transactional_id,
+        producer_id=key.producer_id,
+        timeout_ms=call.timeout_ms,
+        instance_id=call.instance_id,
+        init_number=call.init_number,
+        init_epoch=key.producer_epoch,
+        superseded=superseded,
+    )

@@ -1,0 +1,192 @@
+"""InquireTransactions: presumed abort with inquiry, as protocol.md, section 6, has it.
+
+Theory of operation. A participant that holds an open transaction asks what became of it. COMMITTED
+is answered only from a durable decision that names the participant. ABORTED is answered for an
+undecided epoch only by deciding it first. A list of participants is forgotten only after all of
+them have acknowledged, so "not known" always means "not committed". One request is one decision:
+all its answers are true together.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from semel_common.errors import (
+    CoordinatorNotAvailableError,
+    InvalidRequestError,
+    NotCoordinatorError,
+    SemelError,
+    ThrottlingQuotaExceededError,
+)
+from semel_common.ids import (
+    Participant,
+    producer_id_counter_of,
+    transaction_log_partition_of,
+)
+from semel_coordinator.transactions.machine.decisions import aborted
+from semel_coordinator.transactions.machine.entities import Producer, TransactionKey, in_order
+from semel_coordinator.transactions.machine.limits import TransactionLimits
+from semel_coordinator.transactions.machine.ownership import Ownership
+from semel_coordinator.transactions.machine.records import TransactionsRecord
+from semel_coordinator.transactions.machine.registration import added
+from semel_coordinator.transactions.machine.state import TransactionsState
+from semel_coordinator.transactions.machine.states import AbortReason
+from semel_runtime.machine import Result
+
+
+class InquiryOutcome(StrEnum):
+    """What a participant is told."""
+
+    LATER = "LATER"
+    ONGOING = "ONGOING"
+    COMMITTED = "COMMITTED"
+    ABORTED = "ABORTED"
+    NEVER_GIVEN = "NEVER_GIVEN"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inquiry:
+    """One transaction that is open at one participant."""
+
+    key: TransactionKey
+    participant: Participant
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InquiryAnswer:
+    """What became of the transaction there."""
+
+    outcome: InquiryOutcome
+    coordinator_epoch: int = 0
+    time_left_ms: int = 0
+    """With ONGOING."""
+    current_epoch: int = 0
+    """With NEVER_GIVEN."""
+    error: SemelError | None = None
+    """Why to ask again, with LATER."""
+
+
+class Inquirer:
+    """Answers one request."""
+
+    def __init__(
+        self,
+        state: TransactionsState,
+        limits: TransactionLimits,
+        ownership: Ownership,
+        *,
+        now_ms: int,
+    ) -> None:
+        """Answer by the state as it is."""
+        self._state = state
+        self._limits = limits
+        self._ownership = ownership
+        self._now_ms = now_ms
+        self._asking: dict[int, dict[Participant, None]] = {}
+        """Participants of current epochs, by producer id."""
+        self._knew_nothing = False
+
+    def inquire(
+        self, inquiries: Sequence[Inquiry]
+    ) -> Result[tuple[InquiryAnswer, ...], TransactionsRecord]:
+        """Answer each inquiry; abort what is timed out, and register who is not."""
+        for inquiry in inquiries:
+            if self._is_current(inquiry.key):
+                asking = self._asking.setdefault(inquiry.key.producer_id, {})
+                asking[inquiry.participant] = None
+        records: list[TransactionsRecord] = []
+        current = {
+            producer_id: self._ask_current(producer_id, records) for producer_id in self._asking
+        }
+        answers = tuple(
+            current[inquiry.key.producer_id]
+            if self._is_current(inquiry.key)
+            else self._answer(inquiry)
+            for inquiry in inquiries
+        )
+        # "Nothing is known" must not come from an owner that was deposed without knowing it.
+        return Result(answers, records, verify=self._knew_nothing)
+
+    def _is_current(self, key: TransactionKey) -> bool:
+        producer = self._state.producers.get(key.producer_id)
+        return producer is not None and producer.producer_epoch == key.producer_epoch
+
+    def _ask_current(self, producer_id: int, records: list[TransactionsRecord]) -> InquiryAnswer:
+        """Answer for the undecided epoch of a producer, and add what that decides to `records`."""
+        producer = self._state.producers[producer_id]
+        asking = self._asking[producer_id]
+        ongoing = self._state.ongoing.get(producer_id)
+        timeout_ms = self._state.transactional_ids[producer.transactional_id].timeout_ms
+        age_ms = 0 if ongoing is None else max(0, self._now_ms - ongoing.start_ms)
+        if age_ms >= timeout_ms:
+            records += aborted(
+                producer,
+                ongoing,
+                reason=AbortReason.TIMED_OUT,
+                named=in_order(asking),
+                now_ms=self._now_ms,
+            )
+            return self._known(InquiryOutcome.ABORTED, producer_id)
+        try:
+            record = self._registered(producer, tuple(asking))
+        except (ThrottlingQuotaExceededError, InvalidRequestError) as full:
+            return InquiryAnswer(outcome=InquiryOutcome.LATER, error=full)
+        records += record
+        return self._known(InquiryOutcome.ONGOING, producer_id, time_left_ms=timeout_ms - age_ms)
+
+    def _registered(
+        self, producer: Producer, asking: tuple[Participant, ...]
+    ) -> tuple[TransactionsRecord, ...]:
+        record = added(
+            self._state, self._limits, producer, asking, traceparent="", now_ms=self._now_ms
+        )
+        return () if record is None else (record,)
+
+    def _answer(self, inquiry: Inquiry) -> InquiryAnswer:
+        """Answer for an epoch that is not a current one."""
+        producer_id, producer_epoch = inquiry.key
+        later = self._not_in_charge(producer_id)
+        if later is not None:
+            return InquiryAnswer(outcome=InquiryOutcome.LATER, error=later)
+        producer = self._state.producers.get(producer_id)
+        if producer is not None and producer_epoch > producer.producer_epoch:
+            return self._known(
+                InquiryOutcome.NEVER_GIVEN, producer_id, current_epoch=producer.producer_epoch
+            )
+        decided = self._state.decided.get(inquiry.key)
+        if decided is None:
+            self._knew_nothing = True
+            return self._known(InquiryOutcome.ABORTED, producer_id)
+        commits = inquiry.participant in decided.committing
+        return self._known(
+            InquiryOutcome.COMMITTED if commits else InquiryOutcome.ABORTED, producer_id
+        )
+
+    def _not_in_charge(self, producer_id: int) -> SemelError | None:
+        try:
+            self._ownership.check_producer_id(producer_id)
+        except (NotCoordinatorError, CoordinatorNotAvailableError) as error:
+            return error
+        partition = transaction_log_partition_of(producer_id)
+        given = self._state.producer_ids_given.get(partition, 0)
+        if producer_id_counter_of(producer_id) > given:
+            return NotCoordinatorError(
+                f"producer id {producer_id} is above the highest that was given out here"
+            )
+        return None
+
+    def _known(
+        self,
+        outcome: InquiryOutcome,
+        producer_id: int,
+        *,
+        time_left_ms: int = 0,
+        current_epoch: int = 0,
+    ) -> InquiryAnswer:
+        partition = transaction_log_partition_of(producer_id)
+        return InquiryAnswer(
+            outcome=outcome,
+            coordinator_epoch=self._state.coordinator_epochs[partition],
+            time_left_ms=time_left_ms,
+            current_epoch=current_epoch,
+        )

@@ -1,0 +1,39 @@
+"""How much the transaction coordinator takes."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionLimits:
+    """Bounds of the state and of single requests; past one, the request is refused."""
+
+    transaction_max_timeout_ms: int = 900_000
+    """The longest time-out that a producer may ask for, in milliseconds."""
+    transactional_ids_max: int = 250_000
+    """Transactional ids that one coordinator instance keeps."""
+    transactions_max: int = 100_000
+    """Transactions that one instance keeps at once: ongoing ones, and decided ones until all their
+    markers are written."""
+    incomplete_transactions_max: int = 64
+    """Decided transactions of one transactional id that may wait for their markers; past it, a
+    commit is answered CONCURRENT_TRANSACTIONS."""
+    participants_max: int = 10_000
+    """Partitions and groups of one transaction."""
+    transactional_id_length_max: int = 255
+    """Characters of a transactional id."""
+    instance_id_length_max: int = 64
+    """Characters of a producer's instance id."""
+    topic_id_length_max: int = 64
+    """Characters of a topic id."""
+    group_id_length_max: int = 255
+    """Characters of a group id."""
+    inquiries_max: int = 10_000
+    """Inquiries in one request."""
+    describe_max: int = 1_000
+    """Transactional ids in one DescribeTransactions."""
+    list_max: int = 100_000
+    """Transactional ids in the answer to one ListTransactions."""
+    timeouts_per_tick_max: int = 1_000
+    """Transactions that one tick aborts; the next tick does the others."""
+    completion_wait_ms: int = 30_000
+    """How long a caller without a deadline waits for markers to be written, in milliseconds."""

@@ -1,0 +1,311 @@
+"""The transaction coordinator's machine.
+
+Theory of operation. Each epoch of a producer is a transaction of its own. The current epoch can be
+written to; the decision on it (by EndTxn, InitProducerId, a time-out or an inquiry) is one set of
+records that fixes its outcome with everybody who must be told, and begins the next epoch. So the
+producer goes on at once, while decided transactions wait for their markers, each by itself, until
+the last one is acknowledged and the transaction is forgotten but for its outcome:
+
+    EMPTY → ONGOING → PREPARE_COMMIT → COMPLETE_COMMIT
+                   └→ PREPARE_ABORT  → COMPLETE_ABORT
+
+Handlers bear the RPCs' names. They raise, or return a response with records; only replay changes
+the state. Markers are no effect of a handler but a query, `pending_markers`: after a restart they
+resume by themselves.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from semel_common.errors import InvalidProducerIdMappingError, NotCoordinatorError
+from semel_common.ids import GroupId, Participant, producer_id_of
+from semel_coordinator.transactions.machine.decisions import aborted
+from semel_coordinator.transactions.machine.end_txn import (
+    END_TXN_TABLE,
+    EndTxnAnswer,
+    abort_records,
+    check_room_for_commit,
+    commit_records,
+    refused,
+    row_of,
+)
+from semel_coordinator.transactions.machine.entities import (
+    DecidedTransaction,
+    ParticipantSet,
+    Producer,
+    TransactionKey,
+)
+from semel_coordinator.transactions.machine.init_producer_id import (
+    InitProducerId,
+    check_timeout,
+    first_init,
+    give_producer_id,
+    next_init,
+)
+from semel_coordinator.transactions.machine.inquiry import Inquirer, Inquiry, InquiryAnswer
+from semel_coordinator.transactions.machine.limits import TransactionLimits
+from semel_coordinator.transactions.machine.ownership import Ownership
+from semel_coordinator.transactions.machine.queries import (
+    ListFilter,
+    TransactionalIdDescription,
+    TransactionListing,
+    candidates,
+    described,
+    listed,
+)
+from semel_coordinator.transactions.machine.records import (
+    CoordinatorEpoch,
+    TransactionCompleted,
+    TransactionsRecord,
+)
+from semel_coordinator.transactions.machine.registration import added, check_current, check_room
+from semel_coordinator.transactions.machine.state import TransactionsState
+from semel_coordinator.transactions.machine.states import COMPLETED, AbortReason
+from semel_runtime.cluster.copy import ClusterCopy
+from semel_runtime.machine import Result
+
+
+class TimedOut(NamedTuple):
+    """A transaction that a tick has aborted."""
+
+    transactional_id: str
+    key: TransactionKey
+
+
+class TransactionsMachine:
+    """Decides on the transactions of the transaction-log partitions that one instance owns."""
+
+    def __init__(
+        self, *, instance_id: int, cluster: ClusterCopy, limits: TransactionLimits
+    ) -> None:
+        """Start with nothing. The copy says how many partitions and coordinators there are."""
+        self._limits = limits
+        self._ownership = Ownership(instance_id=instance_id, cluster=cluster)
+        self._state = TransactionsState()
+
+    def replay(self, offset: int, record: TransactionsRecord) -> None:
+        """Apply one record."""
+        self._state.replay(offset, record)
+
+    def snapshot(self) -> Iterable[tuple[int, TransactionsRecord]]:
+        """Return records that make the same state."""
+        return self._state.snapshot()
+
+    # -- at start ------------------------------------------------------------------------------
+
+    def claim(self) -> Result[int, TransactionsRecord]:
+        """Raise the coordinator epoch of every owned partition; answer how many there are.
+
+        Raises CoordinatorNotAvailableError as long as the cluster's layout is not known.
+        """
+        epochs = self._state.coordinator_epochs
+        records = [
+            CoordinatorEpoch(partition=each, coordinator_epoch=epochs.get(each, 0) + 1)
+            for each in self._ownership.partitions()
+        ]
+        return Result(len(records), records)
+
+    # -- producers -----------------------------------------------------------------------------
+
+    def init_producer_id(
+        self, call: InitProducerId, *, now_ms: int
+    ) -> Result[TransactionKey, TransactionsRecord]:
+        """Give a producer its id and epoch, and fence the instance before.
+
+        Idempotent for one (instance, number). Raises NotCoordinatorError, ProducerFencedError,
+        InvalidTransactionTimeoutError, ThrottlingQuotaExceededError.
+        """
+        check_timeout(self._limits, call.timeout_ms)
+        known = self._state.transactional_ids.get(call.transactional_id)
+        if known is not None:
+            return next_init(self._state, known, call, now_ms=now_ms)
+        partition = self._ownership.partition_for(call.transactional_id)
+        return first_init(self._state, self._limits, call, partition=partition, now_ms=now_ms)
+
+    def give_producer_id(self) -> Result[TransactionKey, TransactionsRecord]:
+        """Give out a fresh producer id, with epoch 0, for idempotent sends."""
+        owned = self._ownership.partitions()
+        if not owned:
+            raise NotCoordinatorError("this instance owns no transaction-log partition")
+        given = give_producer_id(self._state, owned[0])
+        return Result(TransactionKey(producer_id_of(given.partition, given.count), 0), (given,))
+
+    # -- transactions --------------------------------------------------------------------------
+
+    def add_partitions_to_txn(
+        self,
+        transactional_id: str,
+        key: TransactionKey,
+        participants: Sequence[Participant],
+        *,
+        traceparent: str = "",
+        now_ms: int,
+    ) -> Result[None, TransactionsRecord]:
+        """Register participants with the current transaction; what is known writes nothing.
+
+        Raises InvalidProducerIdMappingError, NotCoordinatorError, the errors of
+        `REGISTRATION_TABLE`, and InvalidRequestError and ThrottlingQuotaExceededError past limits.
+        """
+        producer = self._producer(transactional_id, key.producer_id)
+        check_current(producer, key.producer_epoch)
+        record = added(
+            self._state,
+            self._limits,
+            producer,
+            participants,
+            traceparent=traceparent,
+            now_ms=now_ms,
+        )
+        return Result(None) if record is None else Result(None, (record,))
+
+    def add_offsets_to_txn(
+        self,
+        transactional_id: str,
+        key: TransactionKey,
+        group_id: str,
+        *,
+        traceparent: str = "",
+        now_ms: int,
+    ) -> Result[None, TransactionsRecord]:
+        """Register a consumer group, which is a participant like any other."""
+        return self.add_partitions_to_txn(
+            transactional_id, key, (GroupId(group_id),), traceparent=traceparent, now_ms=now_ms
+        )
+
+    def end_txn(
+        self,
+        transactional_id: str,
+        key: TransactionKey,
+        *,
+        commit: bool,
+        participants: ParticipantSet | None,
+        traceparent: str = "",
+        now_ms: int,
+    ) -> Result[TransactionKey, TransactionsRecord]:
+        """Decide a transaction, and answer the producer's next one.
+
+        `participants`: exactly these commit; for an abort, all that was sent to. None: those that
+        are registered. Idempotent. Raises InvalidProducerIdMappingError, NotCoordinatorError, the
+        errors of `END_TXN_TABLE`, ConcurrentTransactionsError (of commits), and
+        ThrottlingQuotaExceededError past the limits.
+        """
+        producer = self._producer(transactional_id, key.producer_id)
+        cell = END_TXN_TABLE[row_of(producer, key.producer_epoch)]
+        answer = cell.commit if commit else cell.abort
+        next_key = TransactionKey(key.producer_id, key.producer_epoch + 1)
+        if answer is EndTxnAnswer.SUCCESS:
+            return Result(next_key)
+        if answer is not EndTxnAnswer.DECIDE:
+            raise refused(producer, key.producer_epoch, answer)
+        ongoing = self._state.ongoing.get(key.producer_id)
+        if ongoing is None and participants:
+            check_room(self._state, self._limits)
+        if commit and (ongoing is not None or participants):
+            check_room_for_commit(self._state, self._limits, producer)
+        decide = commit_records if commit else abort_records
+        records = decide(
+            producer, ongoing, named=participants, traceparent=traceparent, now_ms=now_ms
+        )
+        return Result(next_key, records)
+
+    def inquire_transactions(
+        self, inquiries: Sequence[Inquiry], *, now_ms: int
+    ) -> Result[tuple[InquiryAnswer, ...], TransactionsRecord]:
+        """Tell participants what became of transactions; see inquiry.py."""
+        inquirer = Inquirer(self._state, self._limits, self._ownership, now_ms=now_ms)
+        return inquirer.inquire(inquiries)
+
+    def complete_txn(self, keys: Sequence[TransactionKey]) -> Result[None, TransactionsRecord]:
+        """Note that all markers of these transactions are acknowledged. Idempotent."""
+        decided = self._state.decided
+        records = [
+            TransactionCompleted(
+                producer_id=key.producer_id,
+                producer_epoch=key.producer_epoch,
+                state=COMPLETED[decided[key].state],
+            )
+            for key in dict.fromkeys(keys)
+            if key in decided
+        ]
+        return Result(None, records)
+
+    def tick(self, now_ms: int) -> Result[tuple[TimedOut, ...], TransactionsRecord]:
+        """Abort what is timed out, up to a limit; answer what it was.
+
+        Kafka: ``transaction.timeout.ms`` counts from the first participant. State and epoch are
+        those of this very step, so no other transaction can be hit.
+        """
+        timed_out: list[TimedOut] = []
+        records: list[TransactionsRecord] = []
+        for producer_id, ongoing in self._state.ongoing.items():
+            producer = self._state.producers[producer_id]
+            timeout_ms = self._state.transactional_ids[producer.transactional_id].timeout_ms
+            if now_ms - ongoing.start_ms < timeout_ms:
+                continue
+            records += aborted(producer, ongoing, reason=AbortReason.TIMED_OUT, now_ms=now_ms)
+            key = TransactionKey(producer_id, ongoing.producer_epoch)
+            timed_out.append(TimedOut(producer.transactional_id, key))
+            if len(timed_out) == self._limits.timeouts_per_tick_max:
+                break
+        return Result(tuple(timed_out), records)
+
+    # -- questions -----------------------------------------------------------------------------
+
+    def pending_markers(self) -> list[DecidedTransaction]:
+        """Return the transactions whose markers are not all written, as they were decided."""
+        return list(self._state.decided.values())
+
+    def coordinator_epoch(self, partition: int) -> int:
+        """Return the coordinator epoch of an owned transaction-log partition."""
+        return self._state.coordinator_epochs[partition]
+
+    def current_epoch(self, producer_id: int) -> int | None:
+        """Return a producer's current epoch; None if it is unknown or has no transactions."""
+        producer = self._state.producers.get(producer_id)
+        return None if producer is None else producer.producer_epoch
+
+    def is_complete(self, key: TransactionKey) -> bool:
+        """Whether a transaction waits for no marker."""
+        return key not in self._state.decided
+
+    def is_complete_below(self, producer_id: int, producer_epoch: int) -> bool:
+        """Whether no transaction of a producer before an epoch waits for a marker."""
+        return self._state.is_complete_below(producer_id, producer_epoch)
+
+    def describe_transactions(
+        self, transactional_ids: Iterable[str]
+    ) -> Result[tuple[TransactionalIdDescription, ...], TransactionsRecord]:
+        """Describe transactional ids; of each that cannot be described, say why."""
+        return Result(tuple(self._describe(each) for each in transactional_ids))
+
+    def list_candidates(self, wanted: ListFilter) -> Result[Sequence[int], TransactionsRecord]:
+        """Return the producer ids to be given to `list_transactions`, in pieces."""
+        return Result(candidates(self._state, wanted))
+
+    def list_transactions(
+        self, producer_ids: Iterable[int], wanted: ListFilter, *, now_ms: int
+    ) -> Result[list[TransactionListing], TransactionsRecord]:
+        """List those of the producers that the filter wants."""
+        return Result(listed(self._state, producer_ids, wanted, now_ms=now_ms))
+
+    # -- helpers -------------------------------------------------------------------------------
+
+    def _producer(self, transactional_id: str, producer_id: int) -> Producer:
+        """Find the producer of a transactional id. What is known here is owned here."""
+        known = self._state.transactional_ids.get(transactional_id)
+        if known is None:
+            self._ownership.partition_for(transactional_id)
+            raise InvalidProducerIdMappingError(f"transactional id {transactional_id!r} is unknown")
+        if known.producer_id != producer_id:
+            raise InvalidProducerIdMappingError(
+                f"{transactional_id!r} has the producer id {known.producer_id}, not {producer_id}"
+            )
+        return self._state.producers[producer_id]
+
+    def _describe(self, transactional_id: str) -> TransactionalIdDescription:
+        if transactional_id not in self._state.transactional_ids:
+            try:
+                self._ownership.partition_for(transactional_id)
+            except NotCoordinatorError as error:
+                return TransactionalIdDescription(transactional_id=transactional_id, error=error)
+        return described(self._state, transactional_id)

@@ -1,0 +1,63 @@
+"""What the transaction coordinator writes: facts, each keyed by what it is about.
+
+Three of them are the entities themselves, whole. Participants are written as they come, so that
+a registration writes only what is new.
+"""
+
+from dataclasses import dataclass
+
+from semel_common.ids import Participant
+from semel_coordinator.transactions.machine.entities import (
+    DecidedTransaction,
+    Producer,
+    TransactionalId,
+)
+from semel_coordinator.transactions.machine.states import TransactionState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoordinatorEpoch:
+    """The coordinator epoch of a transaction-log partition, from this record on."""
+
+    partition: int
+    coordinator_epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProducerIdsGiven:
+    """How many producer ids a transaction-log partition has given out."""
+
+    partition: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParticipantsAdded:
+    """A transaction is ongoing, and these participants are known now, besides those before."""
+
+    producer_id: int
+    producer_epoch: int
+    start_ms: int
+    traceparent: str
+    participants: tuple[Participant, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionCompleted:
+    """All markers of a transaction are acknowledged: it is forgotten but for its outcome."""
+
+    producer_id: int
+    producer_epoch: int
+    state: TransactionState
+    """COMPLETE_COMMIT or COMPLETE_ABORT."""
+
+
+TransactionsRecord = (
+    ParticipantsAdded
+    | DecidedTransaction
+    | Producer
+    | TransactionCompleted
+    | TransactionalId
+    | ProducerIdsGiven
+    | CoordinatorEpoch
+)

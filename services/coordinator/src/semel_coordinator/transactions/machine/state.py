@@ -1,0 +1,177 @@
+"""What the transaction coordinator knows: records in, indexes out. Nothing else changes it.
+
+Every look-up that a request needs is one or two dictionary accesses, however many transactional
+ids and transactions there are.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import assert_never
+
+from semel_coordinator.transactions.machine.entities import (
+    DecidedTransaction,
+    OngoingTransaction,
+    Producer,
+    TransactionalId,
+    TransactionKey,
+)
+from semel_coordinator.transactions.machine.records import (
+    CoordinatorEpoch,
+    ParticipantsAdded,
+    ProducerIdsGiven,
+    TransactionCompleted,
+    TransactionsRecord,
+)
+from semel_coordinator.transactions.machine.states import (
+    LEGAL_PREDECESSORS,
+    Outcome,
+    TransactionState,
+)
+
+
+class TransactionsState:
+    """Transactional ids, their producers, and the transactions that are not complete."""
+
+    def __init__(self) -> None:
+        """Start with nothing."""
+        self.coordinator_epochs: dict[int, int] = {}
+        """By transaction-log partition."""
+        self.producer_ids_given: dict[int, int] = {}
+        """By transaction-log partition."""
+        self.transactional_ids: dict[str, TransactionalId] = {}
+        self.producers: dict[int, Producer] = {}
+        """By producer id; idempotent producers have none."""
+        self.ongoing: dict[int, OngoingTransaction] = {}
+        """By producer id: only its current epoch can be ongoing."""
+        self.decided: dict[TransactionKey, DecidedTransaction] = {}
+        """In the order of their decisions."""
+        self._incomplete: dict[int, dict[int, None]] = {}
+        """Epochs of each producer that are in `decided`, rising."""
+        self._last_offset = -1
+
+    # -- questions -----------------------------------------------------------------------------
+
+    @property
+    def transaction_count(self) -> int:
+        """Transactions that are not complete."""
+        return len(self.ongoing) + len(self.decided)
+
+    def incomplete_count(self, producer_id: int) -> int:
+        """Return how many transactions of a producer wait for their markers."""
+        return len(self._incomplete.get(producer_id, ()))
+
+    def incomplete_of(self, producer_id: int) -> Iterator[DecidedTransaction]:
+        """Yield a producer's decided transactions, the oldest first."""
+        for producer_epoch in self._incomplete.get(producer_id, ()):
+            yield self.decided[TransactionKey(producer_id, producer_epoch)]
+
+    def is_complete_below(self, producer_id: int, producer_epoch: int) -> bool:
+        """Whether all markers of a producer's transactions before an epoch are acknowledged.
+
+        Those that are not decided count as complete: nobody waits for what may never end.
+        """
+        oldest = next(iter(self._incomplete.get(producer_id, ())), None)
+        return oldest is None or oldest >= producer_epoch
+
+    def state_of(self, key: TransactionKey) -> TransactionState:
+        """Return where a transaction stands."""
+        decided = self.decided.get(key)
+        if decided is not None:
+            return decided.state
+        ongoing = self.ongoing.get(key.producer_id)
+        if ongoing is not None and ongoing.producer_epoch == key.producer_epoch:
+            return TransactionState.ONGOING
+        producer = self.producers.get(key.producer_id)
+        if producer is None or key.producer_epoch >= producer.producer_epoch:
+            return TransactionState.EMPTY
+        if producer.outcome_of(key.producer_epoch) is Outcome.COMMITTED:
+            return TransactionState.COMPLETE_COMMIT
+        return TransactionState.COMPLETE_ABORT
+
+    # -- changes -------------------------------------------------------------------------------
+
+    def replay(self, offset: int, record: TransactionsRecord) -> None:
+        """Apply one record."""
+        self._last_offset = offset
+        match record:
+            case ParticipantsAdded():
+                self._add_participants(record)
+            case DecidedTransaction():
+                self._decide(record)
+            case Producer():
+                self.producers[record.producer_id] = record
+            case TransactionCompleted():
+                self._complete(record)
+            case TransactionalId():
+                self.transactional_ids[record.transactional_id] = record
+            case ProducerIdsGiven():
+                self.producer_ids_given[record.partition] = record.count
+            case CoordinatorEpoch():
+                self.coordinator_epochs[record.partition] = record.coordinator_epoch
+            case _:
+                assert_never(record)
+
+    def snapshot(self) -> Iterable[tuple[int, TransactionsRecord]]:
+        """Return records that make the same state, transactions in the order of their decisions.
+
+        Their order is what counts; the offset of each is that of the newest record replayed.
+        """
+        records: list[TransactionsRecord] = [
+            CoordinatorEpoch(partition=partition, coordinator_epoch=coordinator_epoch)
+            for partition, coordinator_epoch in self.coordinator_epochs.items()
+        ]
+        records += [
+            ProducerIdsGiven(partition=partition, count=count)
+            for partition, count in self.producer_ids_given.items()
+        ]
+        records += self.transactional_ids.values()
+        # Before the producers, whose epochs say that these are decided.
+        records += self.decided.values()
+        records += self.producers.values()
+        records += [_participants_of(ongoing) for ongoing in self.ongoing.values()]
+        return [(self._last_offset, record) for record in records]
+
+    def _add_participants(self, record: ParticipantsAdded) -> None:
+        self._enter(
+            TransactionKey(record.producer_id, record.producer_epoch), TransactionState.ONGOING
+        )
+        ongoing = self.ongoing.get(record.producer_id)
+        if ongoing is None:
+            ongoing = OngoingTransaction(
+                producer_id=record.producer_id,
+                producer_epoch=record.producer_epoch,
+                start_ms=record.start_ms,
+                traceparent=record.traceparent,
+                participants={},
+            )
+            self.ongoing[record.producer_id] = ongoing
+        ongoing.participants.update(dict.fromkeys(record.participants))
+
+    def _decide(self, record: DecidedTransaction) -> None:
+        key = record.key
+        self._enter(key, record.state)
+        self.ongoing.pop(record.producer_id, None)
+        self.decided[key] = record
+        self._incomplete.setdefault(record.producer_id, {})[record.producer_epoch] = None
+
+    def _complete(self, record: TransactionCompleted) -> None:
+        key = TransactionKey(record.producer_id, record.producer_epoch)
+        self._enter(key, record.state)
+        del self.decided[key]
+        incomplete = self._incomplete[record.producer_id]
+        del incomplete[record.producer_epoch]
+        if not incomplete:
+            del self._incomplete[record.producer_id]
+
+    def _enter(self, key: TransactionKey, after: TransactionState) -> None:
+        before = self.state_of(key)
+        assert before in LEGAL_PREDECESSORS[after], f"{key} goes from {before} to {after}"
+
+
+def _participants_of(ongoing: OngoingTransaction) -> ParticipantsAdded:
+    return ParticipantsAdded(
+        producer_id=ongoing.producer_id,
+        producer_epoch=ongoing.producer_epoch,
+        start_ms=ongoing.start_ms,
+        traceparent=ongoing.traceparent,
+        participants=tuple(ongoing.participants),
+    )

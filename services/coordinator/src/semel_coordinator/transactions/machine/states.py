@@ -1,0 +1,56 @@
+"""Where a transaction stands, and the ways between: the tables that replay asserts.
+
+Every epoch of a producer is a transaction of its own (protocol.md, section 3). It begins EMPTY,
+which is not stored: the current epoch of a producer is EMPTY until something is known of it. A
+decision ends it for the producer and begins the next one. COMPLETE is not stored either: a complete
+transaction is forgotten but for its outcome.
+"""
+
+from enum import StrEnum
+
+
+class TransactionState(StrEnum):
+    """Kafka's states, by Kafka's names."""
+
+    EMPTY = "Empty"
+    ONGOING = "Ongoing"
+    PREPARE_COMMIT = "PrepareCommit"
+    PREPARE_ABORT = "PrepareAbort"
+    COMPLETE_COMMIT = "CompleteCommit"
+    COMPLETE_ABORT = "CompleteAbort"
+
+
+class Outcome(StrEnum):
+    """How a transaction ended, once and for all."""
+
+    COMMITTED = "COMMITTED"
+    ABORTED = "ABORTED"
+
+
+class AbortReason(StrEnum):
+    """Who aborted a transaction, or what."""
+
+    CLIENT = "client"
+    """Its own producer instance: by EndTxn, or by another InitProducerId."""
+    TIMED_OUT = "timed out"
+    FENCED = "fenced"
+    """A new producer instance took over its transactional id."""
+    OPERATOR = "operator"
+
+
+LEGAL_PREDECESSORS: dict[TransactionState, frozenset[TransactionState]] = {
+    TransactionState.EMPTY: frozenset(),
+    TransactionState.ONGOING: frozenset({TransactionState.EMPTY, TransactionState.ONGOING}),
+    # From EMPTY: participants may be heard of first when the transaction is ended.
+    TransactionState.PREPARE_COMMIT: frozenset({TransactionState.EMPTY, TransactionState.ONGOING}),
+    TransactionState.PREPARE_ABORT: frozenset({TransactionState.EMPTY, TransactionState.ONGOING}),
+    TransactionState.COMPLETE_COMMIT: frozenset({TransactionState.PREPARE_COMMIT}),
+    TransactionState.COMPLETE_ABORT: frozenset({TransactionState.PREPARE_ABORT}),
+}
+"""From which states each state may be entered. Kafka: ``TransactionState.java``."""
+
+COMPLETED: dict[TransactionState, TransactionState] = {
+    TransactionState.PREPARE_COMMIT: TransactionState.COMPLETE_COMMIT,
+    TransactionState.PREPARE_ABORT: TransactionState.COMPLETE_ABORT,
+}
+"""What a decided transaction becomes when its last marker is acknowledged."""

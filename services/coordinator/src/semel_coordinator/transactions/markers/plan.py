@@ -1,0 +1,266 @@
+"""Which markers are still to be delivered, to whom, in which order. Pure: time is given.
+
+Theory of operation. A decided transaction becomes one marker for each instance that has
+participants of it. Each instance has a lane: a queue, from which one batch at a time is in flight.
+
+    queue ──next_batch──► in flight ──delivered──► acknowledged (the transaction's last: finished)
+      ▲                        ├──undelivered────► all back to the queue's head; the lane pauses
+      └────── when due ── held ◄── refused, one participant of a marker
+
+Markers of a participant never overtake one another: while it is held, whatever comes for it waits
+behind. What is put back into a queue is routed anew, so it follows a partition to another leader.
+A partition that has no leader here goes to the lane NOWHERE, where "deliver" means to find out
+whether it was deleted. Nothing is ever given up but by `stop`: to forget a marker would be to
+forget an outcome.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from typing import NamedTuple
+
+from semel_common.ids import Participant, participant_sort_key, transaction_log_partition_of
+from semel_coordinator.transactions.machine import DecidedTransaction, TransactionKey
+from semel_coordinator.transactions.machine.entities import ParticipantSet, in_order
+from semel_coordinator.transactions.markers.options import MarkerOptions
+from semel_runtime.cluster.image import ServiceRole
+
+
+class Target(NamedTuple):
+    """An instance that has participants."""
+
+    role: ServiceRole
+    instance_id: int
+
+
+NOWHERE = Target(ServiceRole.BROKER, -1)
+"""Where partitions belong that have no leader in this instance's copy of the metadata."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Marker:
+    """The outcome of a transaction for participants at one instance."""
+
+    key: TransactionKey
+    commit: bool
+    participants: tuple[Participant, ...]
+    traceparent: str
+
+
+class Due(NamedTuple):
+    """When a held participant is tried again; ordered by that."""
+
+    at: float
+    participant_key: tuple[int, str, int]
+    participant: Participant
+
+
+@dataclass(slots=True)
+class Lane:
+    """What one instance is still to be told."""
+
+    queue: deque[Marker] = field(default_factory=deque)
+    in_flight: list[Marker] = field(default_factory=list)
+    held: dict[Participant, list[Marker]] = field(default_factory=dict)
+    """Markers, each for this one participant, that wait for their time."""
+    due: list[Due] = field(default_factory=list)
+    """A heap with one entry for each participant that is held."""
+    failures: int = 0
+    """How often in a row the instance could not be reached."""
+    not_before: float = 0.0
+
+
+class MarkerPlan:
+    """All lanes."""
+
+    def __init__(
+        self,
+        options: MarkerOptions,
+        *,
+        route: Callable[[Participant], Target],
+        wake: Callable[[Target], None],
+        jitter: Callable[[], float],
+    ) -> None:
+        """Call `wake` when there is something new for a target; `jitter` gives 0 to 1."""
+        self._options = options
+        self._route = route
+        self._wake = wake
+        self._jitter = jitter
+        self._lanes: dict[Target, Lane] = {}
+        self._missing: dict[TransactionKey, dict[Participant, None]] = {}
+        self._refusals: dict[Participant, int] = {}
+        """How often in a row a participant has refused."""
+        self._stopped: set[int] = set()
+
+    # -- questions -----------------------------------------------------------------------------
+
+    def missing(self, key: TransactionKey) -> ParticipantSet | None:
+        """Return who has not acknowledged; None of a transaction that is not in the plan."""
+        missing = self._missing.get(key)
+        return None if missing is None else in_order(missing)
+
+    def due_at(self, target: Target) -> float | None:
+        """Return when `next_batch` may have something; None: not before `wake` is called."""
+        lane = self._lanes[target]
+        if lane.queue:
+            return lane.not_before
+        return max(lane.not_before, lane.due[0].at) if lane.due else None
+
+    def failures_of(self, target: Target) -> int:
+        """Return how often in a row a target could not be reached."""
+        return self._lanes[target].failures
+
+    # -- what happens --------------------------------------------------------------------------
+
+    def add(self, decided: DecidedTransaction) -> None:
+        """Plan the markers of a transaction. A repeat changes nothing."""
+        key = decided.key
+        if key in self._missing:
+            return
+        self._missing[key] = dict.fromkeys((*decided.committing, *decided.aborting))
+        self._plan(decided, decided.committing, commit=True)
+        self._plan(decided, decided.aborting, commit=False)
+
+    def next_batch(self, target: Target, now: float) -> Sequence[Marker]:
+        """Take what a target should be told now; the answer is due before the next call."""
+        lane = self._lanes[target]
+        assert not lane.in_flight, f"{target} has a batch in flight"
+        if now < lane.not_before:
+            return ()
+        self._release(lane, now)
+        room = self._options.batch_participants_max
+        while lane.queue and room > 0 and len(lane.in_flight) < self._options.batch_markers_max:
+            marker = self._sendable(lane, lane.queue.popleft())
+            if marker is not None:
+                lane.in_flight.append(marker)
+                room -= len(marker.participants)
+        return lane.in_flight
+
+    def delivered(
+        self, target: Target, refused: Mapping[int, ParticipantSet], now: float
+    ) -> list[TransactionKey]:
+        """Note an answer; `refused` has those who did not take a marker, by its index in the batch.
+
+        Returns the transactions whose last participant has acknowledged.
+        """
+        lane = self._lanes[target]
+        batch, lane.in_flight, lane.failures = lane.in_flight, [], 0
+        finished: list[TransactionKey] = []
+        for index, marker in enumerate(batch):
+            refusing = refused.get(index)
+            for participant in marker.participants:
+                if refusing and participant in refusing:
+                    self._hold(lane, participant, marker, now)
+                else:
+                    self._acknowledge(participant, marker.key, finished)
+        return finished
+
+    def undelivered(self, target: Target, now: float) -> None:
+        """Note that the batch in flight got no answer: all of it is sent again, after a pause."""
+        lane = self._lanes[target]
+        batch, lane.in_flight = lane.in_flight, []
+        lane.failures += 1
+        lane.not_before = now + self._pause(lane.failures)
+        for marker in reversed(batch):
+            self._put_back(marker)
+
+    def stop(self, transaction_log_partition: int) -> None:
+        """Send no more markers of a transaction-log partition: somebody else owns it."""
+        self._stopped.add(transaction_log_partition)
+
+    # -- helpers -------------------------------------------------------------------------------
+
+    def _plan(self, decided: DecidedTransaction, those: ParticipantSet, *, commit: bool) -> None:
+        marker = Marker(
+            key=decided.key,
+            commit=commit,
+            participants=tuple(those),
+            traceparent=decided.traceparent,
+        )
+        for target, part in self._parts(marker):
+            self._lane(target).queue.append(part)
+            self._wake(target)
+
+    def _put_back(self, marker: Marker) -> None:
+        """Put a marker at the head of the queues where its participants belong now."""
+        for target, part in self._parts(marker):
+            self._lane(target).queue.appendleft(part)
+            self._wake(target)
+
+    def _parts(self, marker: Marker) -> Iterator[tuple[Target, Marker]]:
+        by_target: dict[Target, list[Participant]] = {}
+        for participant in marker.participants:
+            by_target.setdefault(self._route(participant), []).append(participant)
+        for target, those in by_target.items():
+            yield target, _with(marker, those)
+
+    def _lane(self, target: Target) -> Lane:
+        lane = self._lanes.get(target)
+        if lane is None:
+            lane = self._lanes[target] = Lane()
+        return lane
+
+    def _sendable(self, lane: Lane, marker: Marker) -> Marker | None:
+        """Return the part of a marker that may go now; the rest waits behind what is held."""
+        if self._stopped and transaction_log_partition_of(marker.key.producer_id) in self._stopped:
+            return None
+        if not lane.held:
+            return marker
+        free: list[Participant] = []
+        for participant in marker.participants:
+            held = lane.held.get(participant)
+            if held is None:
+                free.append(participant)
+            else:
+                held.append(_only(marker, participant))
+        return _with(marker, free) if free else None
+
+    def _hold(self, lane: Lane, participant: Participant, marker: Marker, now: float) -> None:
+        held = lane.held.get(participant)
+        if held is not None:
+            held.append(_only(marker, participant))
+            return
+        refusals = self._refusals.get(participant, 0) + 1
+        self._refusals[participant] = refusals
+        lane.held[participant] = [_only(marker, participant)]
+        due = Due(now + self._pause(refusals), participant_sort_key(participant), participant)
+        heappush(lane.due, due)
+
+    def _release(self, lane: Lane, now: float) -> None:
+        while lane.due and lane.due[0].at <= now:
+            participant = heappop(lane.due).participant
+            for marker in reversed(lane.held.pop(participant)):
+                self._put_back(marker)
+
+    def _acknowledge(
+        self, participant: Participant, key: TransactionKey, finished: list[TransactionKey]
+    ) -> None:
+        if self._refusals:
+            self._refusals.pop(participant, None)
+        missing = self._missing[key]
+        del missing[participant]
+        if not missing:
+            del self._missing[key]
+            finished.append(key)
+
+    def _pause(self, attempt: int) -> float:
+        """Return seconds: doubling, bounded, and shortened by chance to half at most."""
+        options = self._options
+        longest_ms = min(options.backoff_max_ms, options.backoff_ms << min(attempt - 1, 30))
+        return longest_ms * (1.0 - self._jitter() / 2) / 1000
+
+
+def _only(marker: Marker, participant: Participant) -> Marker:
+    return _with(marker, (participant,))
+
+
+def _with(marker: Marker, participants: Sequence[Participant]) -> Marker:
+    if len(participants) == len(marker.participants):
+        return marker
+    return Marker(
+        key=marker.key,
+        commit=marker.commit,
+        participants=tuple(participants),
+        traceparent=marker.traceparent,
+    )

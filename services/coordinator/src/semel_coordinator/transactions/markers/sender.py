@@ -1,0 +1,316 @@
+"""Sends the markers that the plan has: one task for each instance with participants.
+
+A marker leaves as soon as its decision is durable: the journal tells, nobody polls. Everything that
+can fail is tried again, for ever, with growing pauses. After a restart, all markers of decided
+transactions are sent again; participants take repeats.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from random import Random
+
+import structlog
+
+from semel.common.v1 import errors_pb2, participants_pb2
+from semel.coordinator.v1 import cluster_pb2
+from semel_common.errors import (
+    RetriableError,
+    SemelError,
+    TransactionCoordinatorFencedError,
+    UnknownServerError,
+    UnknownTopicIdError,
+    UnknownTopicOrPartitionError,
+)
+from semel_common.ids import (
+    GroupId,
+    Participant,
+    TopicPartition,
+    owner_of,
+    transaction_log_partition_of,
+)
+from semel_common.wire.connection import Connector
+from semel_common.wire.methods import (
+    BROKER_WRITE_TXN_MARKERS,
+    GROUP_WRITE_TXN_MARKERS,
+    METADATA,
+)
+from semel_common.wire.status import from_value
+from semel_coordinator.transactions.machine import (
+    DecidedTransaction,
+    TransactionCompleted,
+    TransactionKey,
+    TransactionsMachine,
+)
+from semel_coordinator.transactions.machine.entities import NOBODY, ParticipantSet, in_order
+from semel_coordinator.transactions.markers.options import MarkerOptions
+from semel_coordinator.transactions.markers.plan import NOWHERE, Marker, MarkerPlan, Target
+from semel_coordinator.transactions.runs import Runs
+from semel_coordinator.transactions.wire import write_participants
+from semel_runtime.cluster.copy import ClusterCopy
+from semel_runtime.cluster.image import ServiceRole
+from semel_runtime.machine import Result
+
+log = structlog.get_logger(__name__)
+
+_ROUTES_KEPT = 10_000
+"""Groups whose coordinator is remembered rather than computed again."""
+
+
+class MarkerSender:
+    """Tells participants what was decided, and the machine when all of them know."""
+
+    def __init__(
+        self,
+        *,
+        runner: Runs,
+        machine: TransactionsMachine,
+        cluster: ClusterCopy,
+        connector: Connector,
+        random: Random,
+        options: MarkerOptions,
+    ) -> None:
+        """Listen to the journal from now on; send nothing before `run`."""
+        self._runner = runner
+        self._machine = machine
+        self._cluster = cluster
+        self._connector = connector
+        self._options = options
+        self._plan = MarkerPlan(options, route=self._route, wake=self._wake, jitter=random.random)
+        self._route_group = lru_cache(_ROUTES_KEPT)(self._compute_route_of_group)
+        self._events: dict[Target, asyncio.Event] = {}
+        self._group: asyncio.TaskGroup | None = None
+        self._finished: list[TransactionKey] = []
+        self._any_finished = asyncio.Event()
+        self._completions: dict[int, asyncio.Event] = {}
+        runner.on_durable(self._on_durable)
+
+    # -- for the service -----------------------------------------------------------------------
+
+    def completion_of(self, producer_id: int) -> asyncio.Event:
+        """Return what is set when the next transaction of a producer is complete."""
+        return self._completions.setdefault(producer_id, asyncio.Event())
+
+    def missing(self, decided: TransactionKey) -> ParticipantSet | None:
+        """Return who has not acknowledged a decided transaction; None: not known before `run`."""
+        missing = self._plan.missing(decided)
+        return NOBODY if missing is None and self._group is not None else missing
+
+    # -- the work ------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Send what the journal has, then what comes, until cancelled. To be run after `claim`."""
+        pending = await self._runner.run(lambda: Result(self._machine.pending_markers()))
+        for decided in pending:
+            self._plan.add(decided)
+        async with asyncio.TaskGroup() as group:
+            self._group = group
+            group.create_task(self._complete(), name="transaction completer")
+            for target in self._events:
+                self._start(target)
+
+    def _on_durable(self, records: Sequence[object]) -> None:
+        for record in records:
+            if isinstance(record, DecidedTransaction):
+                self._plan.add(record)
+            elif isinstance(record, TransactionCompleted):
+                completion = self._completions.pop(record.producer_id, None)
+                if completion is not None:
+                    completion.set()
+
+    def _wake(self, target: Target) -> None:
+        event = self._events.get(target)
+        if event is None:
+            event = self._events[target] = asyncio.Event()
+            self._start(target)
+        event.set()
+
+    def _start(self, target: Target) -> None:
+        if self._group is not None:
+            name = f"markers for {target.role.name.lower()} {target.instance_id}"
+            self._group.create_task(self._deliver_all(target), name=name)
+
+    async def _deliver_all(self, target: Target) -> None:
+        event = self._events[target]
+        while True:
+            event.clear()
+            batch = self._plan.next_batch(target, _now())
+            if batch:
+                await self._deliver(target, batch)
+            else:
+                await _wait(event, until=self._plan.due_at(target))
+
+    async def _deliver(self, target: Target, batch: Sequence[Marker]) -> None:
+        ask = self._ask_controller if target is NOWHERE else self._write_txn_markers
+        try:
+            refused = await ask(target, batch)
+        except SemelError as error:
+            self._plan.undelivered(target, _now())
+            if self._plan.failures_of(target) == 1:
+                log.warning(
+                    "markers not delivered, will be sent again",
+                    role=target.role.name.lower(),
+                    instance_id=target.instance_id,
+                    error=error.message,
+                )
+            return
+        finished = self._plan.delivered(target, refused, _now())
+        if finished:
+            self._finished += finished
+            self._any_finished.set()
+
+    async def _complete(self) -> None:
+        while True:
+            await self._any_finished.wait()
+            self._any_finished.clear()
+            keys, self._finished = self._finished, []
+            await self._runner.run(lambda: self._machine.complete_txn(keys), privileged=True)  # noqa: B023 - the handler runs before the next turn
+
+    # -- asking participants -------------------------------------------------------------------
+
+    async def _write_txn_markers(
+        self, target: Target, batch: Sequence[Marker]
+    ) -> Mapping[int, ParticipantSet]:
+        """Deliver a batch; return who has not taken it, by the marker's index.
+
+        Raises SemelError when nothing is known about the whole batch.
+        """
+        method = (
+            BROKER_WRITE_TXN_MARKERS
+            if target.role is ServiceRole.BROKER
+            else GROUP_WRITE_TXN_MARKERS
+        )
+        address = self._cluster.address(target.role, target.instance_id, self._options.listener)
+        response = await self._connector.connect(address).call(
+            method, self._request(batch), timeout_ms=self._options.request_timeout_ms
+        )
+        if len(response.results) != len(batch):
+            raise UnknownServerError(
+                f"{address} answered {len(response.results)} of {len(batch)} markers"
+            )
+        refused: dict[int, ParticipantSet] = {}
+        for index, result in enumerate(response.results):
+            if result.errors:
+                refused[index] = self._refusing(batch[index], result.errors)
+        return refused
+
+    def _request(self, batch: Sequence[Marker]) -> participants_pb2.WriteTxnMarkersRequest:
+        request = participants_pb2.WriteTxnMarkersRequest(cluster_id=self._cluster.cluster_id)
+        for marker in batch:
+            producer_id, producer_epoch = marker.key
+            partition = transaction_log_partition_of(producer_id)
+            out = request.markers.add()
+            out.producer_id = producer_id
+            out.producer_epoch = producer_epoch
+            out.result = (
+                participants_pb2.TRANSACTION_RESULT_COMMIT
+                if marker.commit
+                else participants_pb2.TRANSACTION_RESULT_ABORT
+            )
+            out.coordinator_epoch = self._machine.coordinator_epoch(partition)
+            out.traceparent = marker.traceparent
+            write_participants(marker.participants, out.participants)
+        return request
+
+    def _refusing(
+        self, marker: Marker, errors: Sequence[participants_pb2.ParticipantError]
+    ) -> ParticipantSet:
+        for each in errors:
+            error = from_value(each.error)
+            if isinstance(error, TransactionCoordinatorFencedError):
+                partition = transaction_log_partition_of(marker.key.producer_id)
+                self._plan.stop(partition)
+                log.error(
+                    "another coordinator owns this transaction-log partition, its markers stop",
+                    partition=partition,
+                    error=error.message,
+                )
+            else:
+                level = log.debug if isinstance(error, RetriableError) else log.error
+                level(
+                    "marker refused, will be sent again",
+                    producer_id=marker.key.producer_id,
+                    producer_epoch=marker.key.producer_epoch,
+                    error=error.message,
+                )
+        return in_order(_participant(each.participant) for each in errors)
+
+    # -- asking the controller -----------------------------------------------------------------
+
+    async def _ask_controller(
+        self, _: Target, batch: Sequence[Marker]
+    ) -> Mapping[int, ParticipantSet]:
+        """Find out which partitions are gone; return those that are not, by the marker's index.
+
+        An older copy of the metadata may not know a topic yet. The controller, asked after the
+        decision, knows it if it was ever written to; so what it does not know is deleted.
+        """
+        topic_ids = list(dict.fromkeys(_topic_of(each) for m in batch for each in m.participants))
+        asked = topic_ids[: self._options.topics_per_question_max]
+        layout = self._cluster.layout
+        address = self._cluster.address(
+            ServiceRole.COORDINATOR, owner_of(0, layout.coordinators), self._options.listener
+        )
+        response = await self._connector.connect(address).call(
+            METADATA,
+            cluster_pb2.MetadataRequest(topic_ids=asked),
+            timeout_ms=self._options.request_timeout_ms,
+        )
+        topics = {topic.topic_id: topic for topic in response.topics}
+        return {
+            index: in_order(p for p in marker.participants if not _is_gone(p, topics))
+            for index, marker in enumerate(batch)
+        }
+
+    # -- routing -------------------------------------------------------------------------------
+
+    def _route(self, participant: Participant) -> Target:
+        match participant:
+            case TopicPartition():
+                try:
+                    leader = self._cluster.leader_of(participant)
+                except (UnknownTopicIdError, UnknownTopicOrPartitionError):
+                    return NOWHERE
+                return Target(ServiceRole.BROKER, leader.leader_id)
+            case GroupId(group_id):
+                return self._route_group(group_id)
+
+    def _compute_route_of_group(self, group_id: str) -> Target:
+        instance_id = self._cluster.group_coordinator_for(group_id)
+        return Target(ServiceRole.GROUP_COORDINATOR, instance_id)
+
+
+def _topic_of(participant: Participant) -> str:
+    assert isinstance(participant, TopicPartition), "groups always have a coordinator"
+    return participant.topic_id
+
+
+def _is_gone(participant: Participant, topics: Mapping[str, cluster_pb2.Topic]) -> bool:
+    """Whether the controller's answer says that a partition was deleted, with its topic."""
+    assert isinstance(participant, TopicPartition), "groups always have a coordinator"
+    topic = topics.get(participant.topic_id)
+    if topic is None:
+        return False
+    if topic.HasField("error"):
+        return topic.error.code == errors_pb2.ERROR_CODE_UNKNOWN_TOPIC_ID
+    return all(each.index != participant.partition for each in topic.partitions)
+
+
+def _participant(message: participants_pb2.Participant) -> Participant:
+    if message.HasField("topic_partition"):
+        place = message.topic_partition
+        return TopicPartition(place.topic_id, place.partition)
+    return GroupId(message.group_id)
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+async def _wait(event: asyncio.Event, *, until: float | None) -> None:
+    """Wait for an event, or for a moment of the event loop's clock."""
+    try:
+        async with asyncio.timeout_at(until):
+            await event.wait()
+    except TimeoutError:
+        pass

@@ -1,0 +1,117 @@
+"""Makes responses of what the machine answers."""
+
+from collections.abc import Callable, Iterable
+
+from semel.coordinator.v1 import transactions_pb2 as wire
+from semel_common.wire.status import to_value
+from semel_coordinator.transactions.machine import (
+    InquiryAnswer,
+    InquiryOutcome,
+    TransactionalIdDescription,
+    TransactionDescription,
+    TransactionKey,
+    TransactionListing,
+    TransactionState,
+)
+from semel_coordinator.transactions.machine.entities import ParticipantSet
+from semel_coordinator.transactions.wire import write_participants
+
+_STATES = {
+    TransactionState.EMPTY: wire.TRANSACTION_STATE_EMPTY,
+    TransactionState.ONGOING: wire.TRANSACTION_STATE_ONGOING,
+    TransactionState.PREPARE_COMMIT: wire.TRANSACTION_STATE_PREPARE_COMMIT,
+    TransactionState.PREPARE_ABORT: wire.TRANSACTION_STATE_PREPARE_ABORT,
+    TransactionState.COMPLETE_COMMIT: wire.TRANSACTION_STATE_COMPLETE_COMMIT,
+    TransactionState.COMPLETE_ABORT: wire.TRANSACTION_STATE_COMPLETE_ABORT,
+}
+_OUTCOMES = {
+    InquiryOutcome.LATER: wire.INQUIRY_OUTCOME_LATER,
+    InquiryOutcome.ONGOING: wire.INQUIRY_OUTCOME_ONGOING,
+    InquiryOutcome.COMMITTED: wire.INQUIRY_OUTCOME_COMMITTED,
+    InquiryOutcome.ABORTED: wire.INQUIRY_OUTCOME_ABORTED,
+    InquiryOutcome.NEVER_GIVEN: wire.INQUIRY_OUTCOME_NEVER_GIVEN,
+}
+
+Missing = Callable[[TransactionKey], ParticipantSet | None]
+"""Who has not acknowledged a transaction's marker; None if that is not known."""
+
+
+def init_producer_id(key: TransactionKey) -> wire.InitProducerIdResponse:
+    """Tell a producer who it is."""
+    return wire.InitProducerIdResponse(
+        producer_id=key.producer_id, producer_epoch=key.producer_epoch
+    )
+
+
+def end_txn(next_key: TransactionKey) -> wire.EndTxnResponse:
+    """Tell a producer its next transaction."""
+    return wire.EndTxnResponse(
+        producer_id=next_key.producer_id, producer_epoch=next_key.producer_epoch
+    )
+
+
+def inquire_transactions(answers: Iterable[InquiryAnswer]) -> wire.InquireTransactionsResponse:
+    """Tell a participant what it asked for."""
+    return wire.InquireTransactionsResponse(answers=[_inquiry_answer(each) for each in answers])
+
+
+def describe_transactions(
+    found: Iterable[TransactionalIdDescription], *, missing: Missing
+) -> wire.DescribeTransactionsResponse:
+    """Describe transactional ids."""
+    response = wire.DescribeTransactionsResponse()
+    for each in found:
+        out = response.descriptions.add(transactional_id=each.transactional_id)
+        if each.error is not None:
+            out.error.CopyFrom(to_value(each.error))
+            continue
+        out.producer_id = each.producer_id
+        out.producer_epoch = each.producer_epoch
+        out.transaction_timeout_ms = each.timeout_ms
+        for transaction in each.transactions:
+            _write_transaction(transaction, missing, out.transactions.add())
+    return response
+
+
+def list_transactions(found: Iterable[TransactionListing]) -> wire.ListTransactionsResponse:
+    """List transactional ids, by their names."""
+    return wire.ListTransactionsResponse(
+        transactions=[
+            wire.TransactionListing(
+                transactional_id=each.transactional_id,
+                producer_id=each.producer_id,
+                producer_epoch=each.producer_epoch,
+                state=_STATES[each.state],
+                start_time_ms=each.start_ms,
+                incomplete_transactions=each.incomplete_transactions,
+            )
+            for each in sorted(found, key=lambda each: each.transactional_id)
+        ]
+    )
+
+
+def _inquiry_answer(answer: InquiryAnswer) -> wire.InquiryAnswer:
+    return wire.InquiryAnswer(
+        outcome=_OUTCOMES[answer.outcome],
+        coordinator_epoch=answer.coordinator_epoch,
+        time_left_ms=answer.time_left_ms,
+        current_epoch=answer.current_epoch,
+        error=None if answer.error is None else to_value(answer.error),
+    )
+
+
+def _write_transaction(
+    transaction: TransactionDescription, missing: Missing, out: wire.TransactionDescription
+) -> None:
+    out.producer_epoch = transaction.producer_epoch
+    out.state = _STATES[transaction.state]
+    out.start_time_ms = transaction.start_ms
+    write_participants(transaction.participants, out.participants)
+    if transaction.state in (TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT):
+        unacknowledged = missing(transaction.key)
+        write_participants(
+            transaction.participants if unacknowledged is None else unacknowledged,
+            out.missing_markers,
+        )
+    out.abort_reason = "" if transaction.reason is None else transaction.reason.value
+    out.traceparent = transaction.traceparent

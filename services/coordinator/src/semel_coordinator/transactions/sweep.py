@@ -1,0 +1,43 @@
+"""Lets time pass for the machine: aborts transactions that are open for too long."""
+
+import asyncio
+
+import structlog
+
+from semel_coordinator.transactions.machine import TransactionLimits, TransactionsMachine
+from semel_coordinator.transactions.runs import Runs
+from semel_runtime.clock import Clock
+
+log = structlog.get_logger(__name__)
+
+
+async def sweep(
+    runner: Runs,
+    machine: TransactionsMachine,
+    clock: Clock,
+    limits: TransactionLimits,
+    *,
+    interval_ms: int,
+) -> None:
+    """Tick every `interval_ms`, until cancelled. To be run after `claim`."""
+    while True:
+        await asyncio.sleep(interval_ms / 1000)
+        await abort_timed_out(runner, machine, clock, limits)
+
+
+async def abort_timed_out(
+    runner: Runs, machine: TransactionsMachine, clock: Clock, limits: TransactionLimits
+) -> None:
+    """Abort everything that is timed out now, in bounded steps."""
+    now_ms = clock.now_ms()
+    while True:
+        timed_out = await runner.run(lambda: machine.tick(now_ms), privileged=True)
+        for transactional_id, key in timed_out:
+            log.info(
+                "transaction timed out",
+                transactional_id=transactional_id,
+                producer_id=key.producer_id,
+                producer_epoch=key.producer_epoch,
+            )
+        if len(timed_out) < limits.timeouts_per_tick_max:
+            return
