@@ -12,7 +12,7 @@ from semel_broker.machine import inquiries
 from semel_broker.machine.directory import LogDirectory
 from semel_broker.machine.limits import LogLimits
 from semel_broker.machine.log import PartitionLog
-from semel_broker.machine.markers import MarkerRecord, OutcomeDecisions
+from semel_broker.machine.markers import OutcomeDecisions
 from semel_broker.machine.produce import decide_append
 from semel_broker.machine.records import (
     AbortedTransaction,
@@ -67,7 +67,7 @@ class BrokerMachine:
 
     def produce(
         self, partitions: Sequence[ProducePartition], *, now_ms: int
-    ) -> Result[list[Appended | SemelError], BatchAppended]:
+    ) -> Result[list[Appended | SemelError], Record]:
         """Append batches to partitions, each named at most once."""
         records: list[BatchAppended] = []
         taken: set[int] = set()
@@ -111,7 +111,7 @@ class BrokerMachine:
 
     def write_txn_markers(
         self, outcomes: Sequence[Outcome], *, now_ms: int
-    ) -> Result[list[SemelError | None], MarkerRecord]:
+    ) -> Result[list[SemelError | None], Record]:
         """Close transactions, each at one partition; answers why an outcome was refused, or None.
 
         Idempotent. The answers to inquiries are applied in the same way.
@@ -187,11 +187,11 @@ class BrokerMachine:
         """Return the logs whose batches are to be deleted."""
         return Result(self._logs.dropped)
 
-    def purged(self, log_id: int) -> Result[None, LogPurged]:
+    def purged(self, log_id: int) -> Result[None, Record]:
         """Note that no batch of a dropped log is left."""
         return Result(None, (LogPurged(log_id=log_id),))
 
-    def advance_log_start(self, log_id: int, before: int) -> Result[int, LogStartMoved]:
+    def advance_log_start(self, log_id: int, before: int) -> Result[int, Record]:
         """Serve nothing below an offset any more, but never pass the last stable offset."""
         log = self._logs.log(log_id)
         offset = min(before, log.last_stable_offset)

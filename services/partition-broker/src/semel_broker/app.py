@@ -1,0 +1,139 @@
+"""A partition broker instance: its journal, its machine, its handlers and its background work."""
+
+import asyncio
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from functools import partial
+from types import TracebackType
+from typing import Self
+
+import structlog
+
+from semel_broker.config import BrokerSettings
+from semel_broker.fetching import Fetcher
+from semel_broker.inquiry import InquiryLoop
+from semel_broker.machine import BrokerMachine
+from semel_broker.machine.records import Record
+from semel_broker.offsets import OffsetLister
+from semel_broker.purge import Purger
+from semel_broker.serde import BrokerSerde
+from semel_broker.service import bind
+from semel_broker.waiters import Waiters
+from semel_broker.writer import BrokerWriter
+from semel_runtime.app import Environment
+from semel_runtime.cluster.image import ClusterImage, ServiceRole
+from semel_runtime.cluster.link import ClusterLink, Identity
+from semel_runtime.runner import Runner
+from semel_runtime.server.calls import Handlers
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Background:
+    """What goes on beside the answering of requests."""
+
+    link: ClusterLink
+    inquiries: InquiryLoop
+    purger: Purger
+
+
+class BrokerApp:
+    """One partition broker. Implements ``App``: `async with`, then ``run``."""
+
+    def __init__(self, settings: BrokerSettings, environment: Environment) -> None:
+        """Do no I/O yet."""
+        self._settings = settings
+        self._environment = environment
+        self._machine = BrokerMachine(settings.instance_id, settings.log_limits())
+        self._waiters = Waiters(self._machine.readable_beyond)
+        self._stack = AsyncExitStack()
+        self._background: _Background | None = None
+        self.handlers = Handlers()
+        self.ready = asyncio.Event()
+        self.failed = asyncio.Event()
+
+    async def __aenter__(self) -> Self:
+        """Claim and load the journal. Raises what ``Runner.open`` raises."""
+        claim_token = f"{self._environment.random.getrandbits(128):032x}"
+        runner = await Runner.open(
+            self._environment.journal, self._machine, BrokerSerde(), token=claim_token
+        )
+        async with AsyncExitStack() as stack:
+            await stack.enter_async_context(runner)
+            self._background = self._put_together(runner, claim_token)
+            self._stack = stack.pop_all()
+        self.failed = runner.failed
+        self.ready = self._background.link.ready
+        log.info("journal loaded", claim_epoch=runner.claim_epoch)
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Finish what was decided."""
+        self.drain()
+        await self._stack.aclose()
+
+    async def run(self) -> None:
+        """Do all background work until cancelled.
+
+        Raises what the controller refuses this instance for: see ``ClusterLink.run``.
+        """
+        assert self._background is not None, "the app is opened first"
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._background.link.run(), name="cluster link")
+            group.create_task(self._background.inquiries.run(), name="inquiries")
+            group.create_task(self._background.purger.run(), name="purger")
+
+    def drain(self) -> None:
+        """Let waiting fetches answer now: the process is about to stop."""
+        self._waiters.close()
+
+    def _put_together(self, runner: Runner[Record], claim_token: str) -> _Background:
+        settings, environment, machine = self._settings, self._environment, self._machine
+        store = environment.journal.batches
+        writer = BrokerWriter(runner, machine, environment.clock, settings.produce_limits())
+        fetcher = Fetcher(runner, machine, store, self._waiters, settings.fetch_limits())
+        bind(self.handlers, writer, fetcher, OffsetLister(runner, machine, store))
+        inquiries = InquiryLoop(
+            runner,
+            machine,
+            writer,
+            connector=environment.connector,
+            clock=environment.clock,
+            random=environment.random,
+            options=settings.inquiry_options(),
+        )
+        purger = Purger(runner, machine, store)
+        for listener in (self._waiters.on_durable, inquiries.on_durable, purger.on_durable):
+            runner.on_durable(listener)
+        return _Background(link=self._link(runner, claim_token), inquiries=inquiries, purger=purger)
+
+    def _link(self, runner: Runner[Record], claim_token: str) -> ClusterLink:
+        identity = Identity(
+            role=ServiceRole.BROKER,
+            instance_id=self._settings.instance_id,
+            claim_epoch=runner.claim_epoch,
+            claim_token=claim_token,
+            listeners=self._environment.listeners,
+        )
+        return ClusterLink(
+            identity,
+            controller=self._settings.controller,
+            connector=self._environment.connector,
+            random=self._environment.random,
+            options=self._settings.link_options(),
+            cluster_id=lambda: self._machine.cluster.cluster_id,
+            on_image=partial(self._take_image, runner),
+        )
+
+    async def _take_image(self, runner: Runner[Record], image: ClusterImage) -> None:
+        apply = partial(self._machine.apply_metadata, image)
+        newer = await runner.run(apply, privileged=True)
+        await self._environment.journal.set_cluster_id(image.cluster_id)
+        if newer:
+            log.info("metadata applied", version=image.version, topics=len(image.topics))

@@ -1,0 +1,131 @@
+"""What arrives in a Produce request: checked batches, ready for the machine.
+
+This is step 1 of protocol.md, section 4, and all else that needs no state. The CRC is computed
+here, once in a batch's life.
+"""
+
+from dataclasses import dataclass
+
+from semel.broker.v1.broker_pb2 import PlainRecords
+from semel.broker.v1.broker_pb2 import ProducePartition as WirePartition
+from semel.common.v1.records_pb2 import Codec, Record, RecordBatch
+from semel_broker.machine.values import ProducePartition
+from semel_broker.names import partition_name
+from semel_broker.stored import SealedBatch, seal_batch
+from semel_common.batches import Columns, check_crc, seal
+from semel_common.errors import InvalidRecordError, InvalidRequestError, MessageTooLargeError
+from semel_common.ids import NO_PRODUCER_ID
+from semel_runtime.server.checks import INT64_MAX
+
+_CODECS = frozenset(Codec.values())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProduceLimits:
+    """What one request may hold."""
+
+    message_max_bytes: int = 1_048_588
+    """The largest payload of a batch."""
+    batch_records_max: int = 1 << 20
+    """The most records of a batch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """What a request has for one partition."""
+
+    request: ProducePartition
+    batches: tuple[SealedBatch, ...]
+
+
+def receive(partition: WirePartition, *, now_ms: int, limits: ProduceLimits) -> Arrival:
+    """Check the batches for one partition, or make one of plain records.
+
+    Raises InvalidRequestError, CorruptMessageError, InvalidRecordError or MessageTooLargeError.
+    """
+    name = partition_name(partition)
+    batches = tuple([_receive_batch(each, limits) for each in partition.batches])
+    if partition.HasField("records"):
+        if batches:
+            raise InvalidRequestError("batches and records are both given: send one of them")
+        batches = (_receive_plain(partition.records, now_ms, limits),)
+    if not batches:
+        raise InvalidRecordError("there is no batch for the partition")
+    headers = tuple([each.header for each in batches])
+    return Arrival(ProducePartition(name=name, batches=headers), batches)
+
+
+def _receive_batch(batch: RecordBatch, limits: ProduceLimits) -> SealedBatch:
+    if batch.codec not in _CODECS:
+        raise InvalidRecordError(f"codec {batch.codec} of a batch is unknown")
+    check_crc(batch)
+    sealed = seal_batch(batch)
+    _check(sealed, limits)
+    if batch.control:
+        raise InvalidRecordError("a client sent a marker")
+    return sealed
+
+
+def _receive_plain(plain: PlainRecords, now_ms: int, limits: ProduceLimits) -> SealedBatch:
+    records = plain.records
+    _check_count(len(records), limits)
+    for position, record in enumerate(records):
+        if record.timestamp_ms < 0:
+            raise InvalidRecordError(
+                f"timestamp {record.timestamp_ms} of record {position} is negative"
+            )
+    sealed = seal_batch(
+        seal(
+            _columns(list(records), now_ms),
+            producer_id=plain.producer_id,
+            producer_epoch=plain.producer_epoch,
+            base_sequence=plain.base_sequence,
+            transactional=plain.transactional,
+        )
+    )
+    _check(sealed, limits)
+    return sealed
+
+
+def _columns(records: list[Record], now_ms: int) -> Columns:
+    keys = [record.key if record.HasField("key") else None for record in records]
+    return Columns(
+        values=[record.value if record.HasField("value") else None for record in records],
+        keys=None if keys.count(None) == len(keys) else keys,
+        timestamps_ms=[record.timestamp_ms or now_ms for record in records],
+        headers={
+            position: tuple(
+                (header.key, header.value if header.HasField("value") else None)
+                for header in record.headers
+            )
+            for position, record in enumerate(records)
+            if record.headers
+        },
+    )
+
+
+def _check(batch: SealedBatch, limits: ProduceLimits) -> None:
+    header = batch.header
+    _check_count(header.record_count, limits)
+    if len(batch.payload) > limits.message_max_bytes:
+        raise MessageTooLargeError(
+            f"payload of {len(batch.payload)} bytes is over {limits.message_max_bytes}",
+            message_max_bytes=limits.message_max_bytes,
+        )
+    if batch.max_timestamp_ms < 0:
+        raise InvalidRecordError(f"timestamp {batch.max_timestamp_ms} of a batch is negative")
+    if header.producer_id < 0 or header.base_sequence < 0:
+        raise InvalidRecordError(
+            f"producer id {header.producer_id} or base sequence {header.base_sequence} is negative"
+        )
+    if not 0 <= header.producer_epoch < INT64_MAX:
+        raise InvalidRecordError(f"producer epoch {header.producer_epoch} is out of range")
+    if header.transactional and header.producer_id == NO_PRODUCER_ID:
+        raise InvalidRecordError("a transactional batch has no producer id")
+
+
+def _check_count(count: int, limits: ProduceLimits) -> None:
+    if not 1 <= count <= limits.batch_records_max:
+        raise InvalidRecordError(
+            f"a batch says {count} records: must be 1 to {limits.batch_records_max}"
+        )

@@ -1,0 +1,189 @@
+"""Fetch: plan, read, and wait for more until there is enough.
+
+Theory of operation. A plan is decided behind the runner's barrier, so all that it allows to be read
+is durable. If what was read is less than ``min_bytes``, and nothing more fits or failed, the call
+waits for the commit that moves one of its partitions, and goes on from where it stopped.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from semel.broker.v1.broker_pb2 import FetchPartitionResult, FetchRequest, FetchResponse
+from semel_broker.machine import BrokerMachine
+from semel_broker.machine.records import Record
+from semel_broker.machine.values import FetchPosition, IsolationLevel, PartitionName, ReadPlan
+from semel_broker.names import isolation_level, partition_name
+from semel_broker.reader import AsBatches, AsRecords, Cursor
+from semel_broker.waiters import Waiters
+from semel_common.errors import SemelError
+from semel_common.wire.status import to_value
+from semel_runtime.journal.base import BatchStore
+from semel_runtime.runner import Runner
+from semel_runtime.server.calls import Call
+from semel_runtime.server.checks import INT32_MAX, require_count, require_int
+
+_DEFAULT_MAX_BYTES = 1 << 20
+_ANSWER_MS = 20
+"""How long before its caller's deadline a fetch stops waiting, so that the answer gets there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchLimits:
+    """How much one call may read."""
+
+    fetch_max_bytes: int = 16 << 20
+    """The most that one call answers, whatever it asks for; one batch may go over it."""
+    partitions_max: int = 10_000
+    """The most partitions of one call."""
+
+
+@dataclass(slots=True, kw_only=True)
+class _Partition:
+    """One partition of a call."""
+
+    name: PartitionName
+    cursor: Cursor
+    log_id: int | None = None
+    """Set as long as it can be read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Query:
+    """A checked call."""
+
+    isolation: IsolationLevel
+    min_bytes: int
+    max_bytes: int
+    until: float
+    """When to stop waiting, in event-loop time."""
+    partitions: Sequence[_Partition]
+
+    @property
+    def found_bytes(self) -> int:
+        return sum(each.cursor.found_bytes for each in self.partitions)
+
+    def complete(self) -> bool:
+        """Whether waiting would add nothing."""
+        return self.found_bytes >= self.min_bytes or any(
+            each.log_id is None or each.cursor.more for each in self.partitions
+        )
+
+    def awaited_offsets(self) -> dict[int, int]:
+        """Return where each log is waited for; of one named twice, where it is furthest behind."""
+        offsets: dict[int, int] = {}
+        for each in self.partitions:
+            assert each.log_id is not None, "a call with an error is answered at once"
+            at = each.cursor.next_offset
+            offsets[each.log_id] = min(at, offsets.get(each.log_id, at))
+        return offsets
+
+
+class Fetcher:
+    """Answers Fetch."""
+
+    def __init__(
+        self,
+        runner: Runner[Record],
+        machine: BrokerMachine,
+        store: BatchStore,
+        waiters: Waiters,
+        limits: FetchLimits,
+    ) -> None:
+        self._runner = runner
+        self._machine = machine
+        self._store = store
+        self._waiters = waiters
+        self._limits = limits
+
+    async def fetch(self, request: FetchRequest, call: Call) -> FetchResponse:
+        """Read from partitions; wait for ``min_bytes``, at most for ``max_wait_ms``."""
+        response = FetchResponse()
+        query = self._check(request, call, response)
+        await self._read_on(query)
+        while not query.complete():
+            offsets = query.awaited_offsets()
+            if not await self._waiters.wait(offsets, query.isolation, until=query.until):
+                break
+            await self._read_on(query)
+        return response
+
+    def _check(self, request: FetchRequest, call: Call, response: FetchResponse) -> _Query:
+        require_count(
+            "partitions", request.partitions, minimum=1, maximum=self._limits.partitions_max
+        )
+        isolation = isolation_level(request.isolation_level)
+        max_wait_ms = require_int("max_wait_ms", request.max_wait_ms, maximum=INT32_MAX)
+        remaining_ms = call.remaining_ms(max_wait_ms + _ANSWER_MS) - _ANSWER_MS
+        max_bytes = self._max_bytes("max_bytes", request.max_bytes, _DEFAULT_MAX_BYTES)
+        partitions = [
+            _Partition(
+                name=partition_name(each),
+                cursor=Cursor(
+                    result=response.partitions.add(),
+                    isolation=isolation,
+                    form=AsRecords() if request.plain_records else AsBatches(),
+                    next_offset=require_int("fetch_offset", each.fetch_offset),
+                    bytes_left=self._max_bytes(
+                        "partition_max_bytes", each.partition_max_bytes, max_bytes
+                    ),
+                ),
+            )
+            for each in request.partitions
+        ]
+        return _Query(
+            isolation=isolation,
+            min_bytes=max(1, require_int("min_bytes", request.min_bytes, maximum=INT32_MAX)),
+            max_bytes=max_bytes,
+            until=asyncio.get_running_loop().time() + min(max_wait_ms, remaining_ms) / 1000,
+            partitions=partitions,
+        )
+
+    def _max_bytes(self, field: str, value: int, default: int) -> int:
+        require_int(field, value, maximum=INT32_MAX)
+        return min(value or default, self._limits.fetch_max_bytes)
+
+    async def _read_on(self, query: _Query) -> None:
+        """Plan again, and read what the plan allows."""
+        positions = [FetchPosition(each.name, each.cursor.next_offset) for each in query.partitions]
+        plans = await self._runner.run(partial(self._machine.fetch, positions, query.isolation))
+        for partition, plan in zip(query.partitions, plans, strict=True):
+            await self._read_partition(query, partition, plan)
+
+    async def _read_partition(
+        self, query: _Query, partition: _Partition, plan: ReadPlan | SemelError
+    ) -> None:
+        cursor = partition.cursor
+        if isinstance(plan, SemelError):
+            _fail(partition, plan)
+            return
+        partition.log_id = plan.log_id
+        try:
+            await cursor.read(self._store, plan, query.max_bytes - query.found_bytes)
+        except SemelError as error:
+            _fail(partition, error)
+        _describe(cursor, plan)
+
+
+def _describe(cursor: Cursor, plan: ReadPlan) -> None:
+    result = cursor.result
+    result.topic_id = plan.partition.topic_id
+    result.partition = plan.partition.partition
+    result.log_start_offset = plan.log_start_offset
+    result.high_watermark = plan.high_watermark
+    result.last_stable_offset = plan.last_stable_offset
+    result.next_offset = cursor.next_offset
+
+
+def _fail(partition: _Partition, error: SemelError) -> None:
+    """Answer an error, unless the call found something before: then that comes first."""
+    partition.log_id = None
+    if not partition.cursor.found_bytes:
+        _name(partition.cursor.result, partition.name)
+        partition.cursor.result.error.CopyFrom(to_value(error))
+
+
+def _name(result: FetchPartitionResult, name: PartitionName) -> None:
+    result.topic_id = name.topic_id
+    result.partition = name.partition

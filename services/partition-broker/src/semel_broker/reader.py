@@ -1,0 +1,128 @@
+"""Reading one partition from the store, as far as a plan allows, with the isolation filter.
+
+Invariant: what is skipped is skipped for good. Below the last stable offset nothing changes, so a
+cursor moves past markers and aborted batches and never comes back.
+"""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from semel.broker.v1.broker_pb2 import FetchPartitionResult
+from semel.common.v1.records_pb2 import Header, Record
+from semel_broker.machine.values import IsolationLevel, ReadPlan
+from semel_broker.stored import add_batch, read_batch, read_header
+from semel_common.batches import decode_records
+from semel_common.errors import CorruptMessageError, KafkaStorageError
+from semel_runtime.journal.base import BatchStore, StoredBatch
+from semel_runtime.journal.errors import JournalError
+
+_EMPTY_READS_MAX = 8
+"""How often one call reads on past nothing but aborted batches; then it answers how far it came."""
+
+
+class Form(Protocol):
+    """How batches are put into an answer."""
+
+    def add(self, result: FetchPartitionResult, stored: StoredBatch, fetch_offset: int) -> None:
+        """Add one batch. Raises CorruptMessageError if it cannot be read."""
+        ...
+
+
+class AsBatches:
+    """Batches as they are stored; the payload is not opened."""
+
+    def add(self, result: FetchPartitionResult, stored: StoredBatch, fetch_offset: int) -> None:
+        """Add the batch, also if it begins before the offset that was asked for."""
+        del fetch_offset
+        add_batch(result, stored)
+
+
+class AsRecords:
+    """Plain records; markers have none."""
+
+    def add(self, result: FetchPartitionResult, stored: StoredBatch, fetch_offset: int) -> None:
+        """Add the records from the offset on that was asked for."""
+        batch = read_batch(stored)
+        if batch.control:
+            return
+        columns = decode_records(batch)
+        for position in range(max(0, fetch_offset - stored.base_offset), stored.record_count):
+            headers = columns.headers.get(position, ())
+            result.records.append(
+                Record(
+                    offset=stored.base_offset + position,
+                    timestamp_ms=columns.timestamps_ms[position],
+                    key=None if columns.keys is None else columns.keys[position],
+                    value=columns.values[position],
+                    headers=[Header(key=key, value=value) for key, value in headers],
+                )
+            )
+
+
+@dataclass(slots=True, kw_only=True)
+class Cursor:
+    """How far the reading of one partition has come, with what was found."""
+
+    result: FetchPartitionResult
+    isolation: IsolationLevel
+    form: Form
+    next_offset: int
+    bytes_left: int
+    found_bytes: int = 0
+    more: bool = False
+    """Whether there is more to read that this answer has no room for."""
+
+    async def read(self, store: BatchStore, plan: ReadPlan, max_bytes: int) -> None:
+        """Read on, up to the plan's end and about ``max_bytes``.
+
+        Raises KafkaStorageError, and CorruptMessageError if the first batch cannot be opened.
+        """
+        try:
+            await self._read(store, plan, max_bytes)
+        except CorruptMessageError:
+            if not self.found_bytes:
+                raise
+        self.more = self.next_offset < plan.upto
+
+    async def _read(self, store: BatchStore, plan: ReadPlan, max_bytes: int) -> None:
+        found_before = self.found_bytes
+        for _ in range(_EMPTY_READS_MAX):
+            room = min(max_bytes, self.bytes_left)
+            if self.next_offset >= plan.upto or room <= 0 or self.found_bytes > found_before:
+                break
+            stored = await _read(store, plan, self.next_offset, room)
+            if not stored:
+                break
+            for batch in stored:
+                self._take(batch, plan)
+
+    def _take(self, stored: StoredBatch, plan: ReadPlan) -> None:
+        if self._visible(stored, plan):
+            self.form.add(self.result, stored, self.next_offset)
+            self.found_bytes += stored.size_bytes
+            self.bytes_left -= stored.size_bytes
+        self.next_offset = stored.base_offset + stored.record_count
+
+    def _visible(self, stored: StoredBatch, plan: ReadPlan) -> bool:
+        if self.isolation is IsolationLevel.READ_UNCOMMITTED:
+            return True
+        return is_committed(stored, plan)
+
+
+def is_committed(stored: StoredBatch, plan: ReadPlan) -> bool:
+    """Whether a batch below the last stable offset is one that committed readers see."""
+    header = read_header(stored)
+    if not header.transactional:
+        return True
+    return not header.control and not plan.aborted.covers(
+        header.producer_id, header.producer_epoch, stored.base_offset
+    )
+
+
+async def _read(
+    store: BatchStore, plan: ReadPlan, offset: int, max_bytes: int
+) -> tuple[StoredBatch, ...]:
+    try:
+        return tuple(await store.read(plan.log_id, offset, max_bytes=max_bytes, upto=plan.upto))
+    except JournalError as error:
+        raise KafkaStorageError(f"log cannot be read at offset {offset}: {error}") from error

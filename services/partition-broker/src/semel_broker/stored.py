@@ -1,0 +1,118 @@
+"""Record batches between wire and store.
+
+In the store a batch is its header, a serialized ``RecordBatch`` without offset and payload, and the
+payload as it came. What is read is put together again without being opened.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from semel.broker.v1.broker_pb2 import FetchPartitionResult
+from semel.common.v1.records_pb2 import RecordBatch
+from semel_broker.machine.records import MarkerAppended, Record
+from semel_broker.machine.values import BatchHeader
+from semel_common.batches import control_batch
+from semel_runtime.journal.base import StoredBatch
+
+NEVER = -1
+"""The time of a marker in the store: no search by time finds it, because it holds no record."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SealedBatch:
+    """A batch that was checked and has no offset yet."""
+
+    header: BatchHeader
+    max_timestamp_ms: int
+    stored_header: bytes
+    payload: bytes
+
+    def at(self, log_id: int, base_offset: int) -> StoredBatch:
+        """Give the batch its place."""
+        return StoredBatch(
+            partition=log_id,
+            base_offset=base_offset,
+            record_count=self.header.record_count,
+            max_timestamp_ms=self.max_timestamp_ms,
+            header=self.stored_header,
+            payload=self.payload,
+        )
+
+
+def seal_batch(batch: RecordBatch) -> SealedBatch:
+    """Take a checked batch apart."""
+    header = BatchHeader(
+        record_count=batch.record_count,
+        producer_id=batch.producer_id,
+        producer_epoch=batch.producer_epoch,
+        base_sequence=batch.base_sequence,
+        transactional=batch.transactional,
+    )
+    max_timestamp_ms = batch.max_timestamp_ms
+    return SealedBatch(
+        header=header,
+        max_timestamp_ms=max_timestamp_ms,
+        stored_header=_stored_header(batch, header, max_timestamp_ms),
+        payload=batch.payload,
+    )
+
+
+def markers(records: Iterable[Record]) -> Iterator[StoredBatch]:
+    """Make the control batches of the markers among the records."""
+    for record in records:
+        if isinstance(record, MarkerAppended):
+            yield _marker(record)
+
+
+def add_batch(result: FetchPartitionResult, stored: StoredBatch) -> None:
+    """Put a stored batch into an answer."""
+    batch = result.batches.add()
+    batch.MergeFromString(stored.header)
+    batch.base_offset = stored.base_offset
+    batch.payload = stored.payload
+
+
+def read_header(stored: StoredBatch) -> RecordBatch:
+    """Return a stored batch without offset and payload."""
+    return RecordBatch.FromString(stored.header)
+
+
+def read_batch(stored: StoredBatch) -> RecordBatch:
+    """Return a stored batch as a whole."""
+    batch = read_header(stored)
+    batch.base_offset = stored.base_offset
+    batch.payload = stored.payload
+    return batch
+
+
+def _stored_header(batch: RecordBatch, header: BatchHeader, max_timestamp_ms: int) -> bytes:
+    stored = RecordBatch()
+    stored.record_count = header.record_count
+    stored.producer_id = header.producer_id
+    stored.producer_epoch = header.producer_epoch
+    stored.base_sequence = header.base_sequence
+    stored.transactional = header.transactional
+    stored.max_timestamp_ms = max_timestamp_ms
+    stored.codec = batch.codec
+    stored.crc32c = batch.crc32c
+    return stored.SerializeToString()
+
+
+def _marker(record: MarkerAppended) -> StoredBatch:
+    batch = control_batch(
+        producer_id=record.producer_id,
+        producer_epoch=record.producer_epoch,
+        committed=record.committed,
+        coordinator_epoch=record.coordinator_epoch,
+        timestamp_ms=record.appended_ms,
+    )
+    payload = batch.payload
+    batch.ClearField("payload")
+    return StoredBatch(
+        partition=record.log_id,
+        base_offset=record.offset,
+        record_count=1,
+        max_timestamp_ms=NEVER,
+        header=batch.SerializeToString(),
+        payload=payload,
+    )

@@ -1,0 +1,191 @@
+"""Produce and WriteTxnMarkers: check the form, run a handler of the machine, write the response.
+
+Batches ride in the same journal append as the records that were decided of them, and are never
+opened.
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+from semel.broker.v1 import broker_pb2 as wire
+from semel.common.v1.participants_pb2 import (
+    Participant,
+    TransactionResult,
+    TxnMarker,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
+from semel.common.v1.participants_pb2 import TopicPartition as WirePartition
+from semel_broker.arrivals import Arrival, ProduceLimits, receive
+from semel_broker.machine import BrokerMachine
+from semel_broker.machine.records import Record
+from semel_broker.machine.values import Appended, Outcome
+from semel_broker.stored import markers
+from semel_common.errors import (
+    BrokerNotAvailableError,
+    InconsistentClusterIdError,
+    InvalidRequestError,
+    SemelError,
+)
+from semel_common.ids import TopicPartition
+from semel_common.wire.status import to_value
+from semel_runtime.clock import Clock
+from semel_runtime.journal.base import StoredBatch
+from semel_runtime.machine import Result
+from semel_runtime.runner import Runner
+from semel_runtime.server.calls import Call
+from semel_runtime.server.checks import INT64_MAX, require_count, require_int, require_known
+
+_TRANSACTIONAL_ID_LENGTH_MAX = 255
+_PARTITIONS_MAX = 1_000
+_MARKERS_MAX = 100_000
+_OUTCOMES_PER_DECISION = 512
+"""As many markers go into one decision: a journal append holds a bounded number of batches."""
+
+
+class BrokerWriter:
+    """Answers Produce and WriteTxnMarkers."""
+
+    def __init__(
+        self,
+        runner: Runner[Record],
+        machine: BrokerMachine,
+        clock: Clock,
+        limits: ProduceLimits,
+    ) -> None:
+        self._runner = runner
+        self._machine = machine
+        self._clock = clock
+        self._limits = limits
+
+    async def produce(self, request: wire.ProduceRequest, call: Call) -> wire.ProduceResponse:
+        """Append to each partition for itself; answer once all of it is durable."""
+        del call
+        require_count("partitions", request.partitions, minimum=1, maximum=_PARTITIONS_MAX)
+        require_count(
+            "transactional_id", request.transactional_id, maximum=_TRANSACTIONAL_ID_LENGTH_MAX
+        )
+        now_ms = self._clock.now_ms()
+        received = [self._receive(each, now_ms) for each in request.partitions]
+        arrivals = [each for each in received if isinstance(each, Arrival)]
+        appended = await self._runner.run(partial(self._append, arrivals, now_ms))
+        answers = iter(appended)
+        response = wire.ProduceResponse()
+        for each, result in zip(request.partitions, received, strict=True):
+            answer = next(answers) if isinstance(result, Arrival) else result
+            _answer(response.partitions.add(), each, answer)
+        return response
+
+    async def write_txn_markers(
+        self, request: WriteTxnMarkersRequest, call: Call
+    ) -> WriteTxnMarkersResponse:
+        """End transactions here; answer once the outcomes are durable."""
+        del call
+        self._check_cluster(request.cluster_id)
+        require_count("markers", request.markers, maximum=_MARKERS_MAX)
+        outcomes = [_outcomes(marker) for marker in request.markers]
+        refusals = iter(await self.apply([each for of_one in outcomes for each in of_one]))
+        response = WriteTxnMarkersResponse()
+        for marker, of_one in zip(request.markers, outcomes, strict=True):
+            result = response.results.add()
+            for outcome in of_one:
+                refusal = next(refusals)
+                if refusal is not None:
+                    result.errors.add(participant=_participant(outcome), error=to_value(refusal))
+            for group_id in marker.participants.group_ids:
+                error = InvalidRequestError(f"group {group_id!r} is no participant at a broker")
+                result.errors.add(participant=Participant(group_id=group_id), error=to_value(error))
+        return response
+
+    async def apply(self, outcomes: Sequence[Outcome]) -> list[SemelError | None]:
+        """Close transactions; answers why each outcome was refused, or None once it is durable."""
+        now_ms = self._clock.now_ms()
+        refusals: list[SemelError | None] = []
+        for start in range(0, len(outcomes), _OUTCOMES_PER_DECISION):
+            step = outcomes[start : start + _OUTCOMES_PER_DECISION]
+            decide = partial(self._close, step, now_ms)
+            refused = await self._runner.run(decide, privileged=True)
+            refusals += refused
+        return refusals
+
+    def _receive(self, partition: wire.ProducePartition, now_ms: int) -> Arrival | SemelError:
+        try:
+            return receive(partition, now_ms=now_ms, limits=self._limits)
+        except SemelError as error:
+            return error
+
+    def _append(
+        self, arrivals: Sequence[Arrival], now_ms: int
+    ) -> Result[list[Appended | SemelError], Record]:
+        decided = self._machine.produce([each.request for each in arrivals], now_ms=now_ms)
+        return Result(decided.response, decided.records, list(_placed(arrivals, decided.response)))
+
+    def _close(
+        self, outcomes: Sequence[Outcome], now_ms: int
+    ) -> Result[list[SemelError | None], Record]:
+        decided = self._machine.write_txn_markers(outcomes, now_ms=now_ms)
+        return Result(decided.response, decided.records, list(markers(decided.records)))
+
+    def _check_cluster(self, cluster_id: str) -> None:
+        own = self._machine.cluster.cluster_id
+        if not own:
+            raise BrokerNotAvailableError("this broker has not heard from the controller yet")
+        if cluster_id != own:
+            raise InconsistentClusterIdError(
+                f"this broker belongs to cluster {own}, not to {cluster_id!r}"
+            )
+
+
+def _placed(
+    arrivals: Sequence[Arrival], answers: Sequence[Appended | SemelError]
+) -> Iterator[StoredBatch]:
+    """Yield the batches that were given an offset."""
+    for arrival, answer in zip(arrivals, answers, strict=True):
+        if isinstance(answer, Appended):
+            for batch, base_offset in zip(arrival.batches, answer.base_offsets, strict=True):
+                if base_offset is not None:
+                    yield batch.at(answer.log_id, base_offset)
+
+
+def _answer(
+    result: wire.ProducePartitionResult,
+    partition: wire.ProducePartition,
+    answer: Appended | SemelError,
+) -> None:
+    if isinstance(answer, SemelError):
+        result.topic_id = partition.topic_id
+        result.partition = partition.partition
+        result.error.CopyFrom(to_value(answer))
+        return
+    result.topic_id = answer.partition.topic_id
+    result.partition = answer.partition.partition
+    result.base_offset = answer.base_offset
+    result.log_start_offset = answer.log_start_offset
+
+
+def _outcomes(marker: TxnMarker) -> list[Outcome]:
+    """Check a marker, and make one outcome for each of its partitions."""
+    require_int("producer_id", marker.producer_id, minimum=1)
+    require_int("producer_epoch", marker.producer_epoch, maximum=INT64_MAX - 1)
+    require_int("coordinator_epoch", marker.coordinator_epoch)
+    known = (
+        TransactionResult.TRANSACTION_RESULT_COMMIT,
+        TransactionResult.TRANSACTION_RESULT_ABORT,
+    )
+    require_known("result", marker.result, known)
+    return [
+        Outcome(
+            partition=TopicPartition(topic.topic_id, partition),
+            producer_id=marker.producer_id,
+            producer_epoch=marker.producer_epoch,
+            committed=marker.result == TransactionResult.TRANSACTION_RESULT_COMMIT,
+            coordinator_epoch=marker.coordinator_epoch,
+        )
+        for topic in marker.participants.topics
+        for partition in topic.partitions
+    ]
+
+
+def _participant(outcome: Outcome) -> Participant:
+    topic_id, partition = outcome.partition
+    return Participant(topic_partition=WirePartition(topic_id=topic_id, partition=partition))
