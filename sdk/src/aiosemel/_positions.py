@@ -207,6 +207,16 @@ class Positions(Generic[B]):
         """Return the offset of the next record for the user, or None: not known yet."""
         return self._partitions[topic_partition].position
 
+    def check(self, topic_partition: TopicPartition) -> None:
+        """Raise what is wrong with a partition, if its user is to hear of it."""
+        fault = self._partitions[topic_partition].fault
+        if fault is not None and not self._resets(fault):
+            raise fault
+
+    def topic_ids(self) -> dict[TopicPartition, str]:
+        """Return the ids of the topics, as far as they are known."""
+        return {each: partition.topic_id for each, partition in self._partitions.items()}
+
     def positions(self) -> dict[TopicPartition, int]:
         """Return all positions that are known."""
         return {
@@ -284,16 +294,22 @@ class Positions(Generic[B]):
                 partition=ticket.topic_partition.partition,
             )
 
+    def identify(self, ticket: Ticket, topic_id: str) -> None:
+        """Know which topic a partition belongs to, if only its name was known."""
+        partition = self._current(ticket)
+        if partition is not None:
+            partition.topic_id = topic_id
+
     def found(self, ticket: Ticket, offset: int) -> None:
         """Start at the offset that was found for a reset."""
         partition = self._current(ticket)
         if partition is not None:
             partition.start_at(offset)
 
-    def fetched(self, ticket: Ticket, chunks: Iterable[Chunk[B]], next_offset: int) -> None:
+    def fetched(self, asked: FetchPosition, chunks: Iterable[Chunk[B]], next_offset: int) -> None:
         """Take what was fetched, and read on at ``next_offset``."""
-        partition = self._current(ticket)
-        if partition is None:
+        partition = self._current(asked.ticket)
+        if partition is None or partition.fetch_offset != asked.offset:
             return
         for chunk in chunks:
             partition.append(chunk)
@@ -371,11 +387,15 @@ class Positions(Generic[B]):
             fault = partition.fault
             if fault is None or partition.chunks:
                 continue
-            if isinstance(fault, OffsetOutOfRangeError) and self._policy is not OffsetReset.NONE:
+            if self._resets(fault):
                 self.seek_to(topic_partition, self._policy)
                 continue
             partition.fault = None
             raise fault
+
+    def _resets(self, fault: SemelError) -> bool:
+        out_of_range = isinstance(fault, OffsetOutOfRangeError)
+        return out_of_range and self._policy is not OffsetReset.NONE
 
     def _current(self, ticket: Ticket) -> _Partition[B] | None:
         partition = self._partitions.get(ticket.topic_partition)

@@ -1,0 +1,403 @@
+"""Keeps the partitions of a consumer supplied: finds positions, and fetches ahead.
+
+One loop looks at what ``Positions`` has to ask, and asks it: the offsets of the group in one
+request, starts and ends of logs and the records themselves in one request for each broker. Every
+request is a task of its own, and holds its partitions until it is done with them, pauses after
+errors included; so whatever is not held can be asked for at once. A broker is asked with long
+polls, a few at a time: when a partition needs one more, the oldest is given up for it.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections import defaultdict, deque
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from itertools import chain, repeat
+from typing import TypeVar
+
+from aiosemel._cluster import Cluster
+from aiosemel._group_offsets import GroupOffsets
+from aiosemel._positions import (
+    Chunk,
+    FetchPosition,
+    OffsetReset,
+    PositionQuestion,
+    Positions,
+    PositionState,
+    Ticket,
+)
+from aiosemel._retry import Deadline
+from aiosemel._signal import Signal
+from aiosemel.consumer_options import ConsumerOptions, IsolationLevel
+from aiosemel.consumer_records import ColumnBatch
+from aiosemel.errors import (
+    ApplicationRecoverableError,
+    CorruptMessageError,
+    RefreshRetriableError,
+    RetriableError,
+    SemelError,
+    UnknownTopicIdError,
+    UnknownTopicOrPartitionError,
+)
+from aiosemel.offsets import TopicPartition
+from semel.broker.v1 import broker_pb2 as broker
+from semel.common.v1.records_pb2 import RecordBatch
+from semel_common import ids
+from semel_common.batches import check_crc, decode_records
+from semel_common.wire import status
+from semel_common.wire.methods import FETCH, LIST_OFFSETS, Method, Req, Res
+
+FETCHES_MAX = 5
+"""Unanswered fetches at one broker; past it, the oldest makes way."""
+QUICK_PAUSES_MS = (10.0, 20.0, 50.0)
+"""Pauses for what is settled within milliseconds; the last one again and again."""
+
+Held = set[Ticket]
+"""The partitions that a request has not let go of."""
+Asked = TypeVar("Asked", PositionQuestion, FetchPosition)
+
+_log = logging.getLogger(__name__)
+_ISOLATION = {
+    IsolationLevel.READ_COMMITTED: broker.ISOLATION_LEVEL_READ_COMMITTED,
+    IsolationLevel.READ_UNCOMMITTED: broker.ISOLATION_LEVEL_READ_UNCOMMITTED,
+}
+_SPECS = {
+    OffsetReset.EARLIEST: broker.OFFSET_SPEC_EARLIEST,
+    OffsetReset.LATEST: broker.OFFSET_SPEC_LATEST,
+}
+
+
+class Fetcher:
+    """The supply of one consumer."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        positions: Positions[RecordBatch],
+        committed: GroupOffsets | None,
+        options: ConsumerOptions,
+        arrived: Signal,
+    ) -> None:
+        """Take the positions to supply.
+
+        Without a group, nothing is ``committed``. ``arrived`` is told when there is something new.
+        """
+        self._cluster = cluster
+        self._positions = positions
+        self._committed = committed
+        self._options = options
+        self._arrived = arrived
+        self._isolation = _ISOLATION[options.isolation_level]
+        self.reports_missing = False
+        """Whether the user named the partitions, and so is told when one is not there."""
+        self._work = Signal()
+        self._fetches: defaultdict[str, deque[asyncio.Task[None]]] = defaultdict(deque)
+        self._pauses: dict[str, Iterator[float]] = {}
+
+    def look(self) -> None:
+        """Look again at what there is to ask."""
+        self._work.notify()
+
+    async def run(self) -> None:
+        """Ask until cancelled."""
+        async with asyncio.TaskGroup() as requests:
+            while True:
+                self._ask_for_committed(requests)
+                self._ask_for_resets(requests)
+                self._fetch(requests)
+                await self._work.wait()
+
+    # -- what to ask -----------------------------------------------------------------------------
+
+    def _ask_for_committed(self, requests: asyncio.TaskGroup) -> None:
+        questions = self._positions.awaiting(PositionState.AWAITING_COMMITTED)
+        if questions:
+            held = self._hold(questions)
+            self._ask(requests, held, "offsets", self._find_committed(questions, held))
+
+    def _ask_for_resets(self, requests: asyncio.TaskGroup) -> None:
+        questions = self._positions.awaiting(PositionState.AWAITING_RESET)
+        for address, group in self._by_leader(requests, questions).items():
+            held = self._hold(group)
+            self._ask(requests, held, "resets", self._find_resets(address, group, held))
+
+    def _fetch(self, requests: asyncio.TaskGroup) -> None:
+        for address, group in self._by_leader(requests, self._positions.fetchable()).items():
+            under_way = self._fetches[address]
+            if len(under_way) >= FETCHES_MAX:
+                under_way[0].cancel()  # its partitions come back, and are asked for with these
+                continue
+            held = self._hold(group)
+            run = self._fetch_from(address, group, held)
+            self._ask(requests, held, f"fetch {address}", run, under_way)
+
+    def _by_leader(
+        self, requests: asyncio.TaskGroup, asked: Iterable[Asked]
+    ) -> dict[str, list[Asked]]:
+        """Return what to ask whom, by address; starts to find out where that is unknown."""
+        by_leader: defaultdict[str, list[Asked]] = defaultdict(list)
+        unknown: list[Asked] = []
+        for each in asked:
+            partition = ids.TopicPartition(each.topic_id, each.ticket.topic_partition.partition)
+            try:
+                by_leader[self._cluster.leader_address(partition)].append(each)
+            except RefreshRetriableError:
+                unknown.append(each)
+        if unknown:
+            self._ask(requests, self._hold(unknown), "leaders", self._find_leaders(unknown))
+        return by_leader
+
+    def _hold(self, asked: Iterable[PositionQuestion | FetchPosition]) -> Held:
+        """Hold partitions, so that nothing else asks for them, until ``_release``."""
+        held = {each.ticket for each in asked}
+        self._positions.asked(held)
+        return held
+
+    def _release(self, held: Held, tickets: Iterable[Ticket]) -> None:
+        """Let go of some of what a request holds: it does not come back to them."""
+        released = held.intersection(tickets)
+        held -= released
+        self._positions.given_up(released)
+        self._work.notify()
+        self._arrived.notify()
+
+    def _ask(
+        self,
+        requests: asyncio.TaskGroup,
+        held: Held,
+        name: str,
+        run: Coroutine[None, None, None],
+        under_way: deque[asyncio.Task[None]] | None = None,
+    ) -> None:
+        """Start a request; whatever it still holds when it is done is let go of."""
+        task = requests.create_task(run, name=f"consumer {name}")
+        task.add_done_callback(lambda _: self._release(held, held.copy()))
+        if under_way is not None:
+            under_way.append(task)
+            task.add_done_callback(under_way.remove)
+
+    # -- asking ----------------------------------------------------------------------------------
+
+    async def _find_leaders(self, asked: Sequence[PositionQuestion | FetchPosition]) -> None:
+        try:
+            await self._find_topics({each.ticket.topic_partition.topic for each in asked})
+        except RetriableError as error:
+            if self.reports_missing and isinstance(error, UnknownTopicOrPartitionError):
+                self._fail(asked, error)
+        except SemelError as error:
+            self._fail(asked, error)
+        else:
+            for each in asked:
+                self._identify(each)
+
+    async def _find_topics(self, names: Iterable[str]) -> None:
+        deadline = self._deadline()
+        known = [name for name in names if self._cluster.cached_topic(name) is not None]
+        for name in names:
+            await self._cluster.topic(name, deadline)
+        if known:  # but not who leads their partitions
+            await self._cluster.refresh(deadline)
+
+    def _identify(self, asked: PositionQuestion | FetchPosition) -> None:
+        name, partition = asked.ticket.topic_partition
+        topic = self._cluster.cached_topic(name)
+        if topic is None:
+            return
+        if not asked.topic_id:
+            self._positions.identify(asked.ticket, topic.topic_id)
+        if not self.reports_missing:
+            return
+        if asked.topic_id not in {"", topic.topic_id}:
+            gone = f"topic {name} with id {asked.topic_id} is gone, its id is {topic.topic_id}"
+            self._positions.failed(asked.ticket, UnknownTopicIdError(gone))
+        if not 0 <= partition < len(topic.partitions):
+            count = len(topic.partitions)
+            none = f"topic {name} has {count} partitions, no partition {partition}"
+            self._positions.failed(asked.ticket, UnknownTopicOrPartitionError(none))
+
+    async def _find_committed(self, questions: Sequence[PositionQuestion], held: Held) -> None:
+        waiting = await self._find_stable(questions, held)
+        for pause_ms in quick_pauses_ms():
+            if not waiting:
+                return
+            await asyncio.sleep(pause_ms / 1000)
+            current = [each for each in waiting if self._positions.is_current(each.ticket)]
+            waiting = await self._find_stable(current, held)
+
+    async def _find_stable(
+        self, questions: Sequence[PositionQuestion], held: Held
+    ) -> list[PositionQuestion]:
+        """Ask for committed offsets once; returns those that have no definite answer yet."""
+        if self._committed is None:
+            for each in questions:
+                self._positions.committed(each.ticket, None)
+            return []
+        partitions = [(each.ticket.topic_partition, each.topic_id) for each in questions]
+        try:
+            answers = await self._committed.fetch(partitions, self._deadline())
+        except (RetriableError, ApplicationRecoverableError):
+            return list(questions)  # of a member that is fenced: until it lets go of them
+        except SemelError as error:
+            self._fail(questions, error)
+            return []
+        waiting = []
+        for each in questions:
+            answer = answers[each.ticket.topic_partition]
+            if isinstance(answer, RetriableError):
+                waiting.append(each)
+            elif isinstance(answer, SemelError):
+                self._positions.failed(each.ticket, answer)
+            else:
+                self._positions.committed(each.ticket, None if answer is None else answer.offset)
+        self._release(held, [each.ticket for each in questions if each not in waiting])
+        return waiting
+
+    async def _find_resets(
+        self, address: str, questions: Sequence[PositionQuestion], held: Held
+    ) -> None:
+        request = broker.ListOffsetsRequest(
+            isolation_level=self._isolation,
+            partitions=[
+                broker.ListOffsetsPartition(
+                    topic_id=each.topic_id,
+                    partition=each.ticket.topic_partition.partition,
+                    spec=_SPECS[each.reset],
+                )
+                for each in questions
+            ],
+        )
+        response = await self._attempt(address, LIST_OFFSETS, request, questions)
+        results = () if response is None else response.partitions
+        failures = []
+        for each, result in zip(questions, results, strict=response is not None):
+            if result.HasField("error"):
+                failures.append((each, status.from_value(result.error)))
+            else:
+                self._positions.found(each.ticket, result.offset)
+        await self._settle(address, held, failures)
+
+    async def _fetch_from(self, address: str, asked: Sequence[FetchPosition], held: Held) -> None:
+        partition_max_bytes = self._positions.partition_max_bytes
+        request = broker.FetchRequest(
+            isolation_level=self._isolation,
+            min_bytes=self._options.fetch_min_bytes,
+            max_bytes=min(self._options.fetch_max_bytes, partition_max_bytes * len(asked)),
+            max_wait_ms=self._options.fetch_max_wait_ms,
+            partitions=[
+                broker.FetchPartition(
+                    topic_id=each.topic_id,
+                    partition=each.ticket.topic_partition.partition,
+                    fetch_offset=each.offset,
+                    partition_max_bytes=partition_max_bytes,
+                )
+                for each in asked
+            ],
+        )
+        response = await self._attempt(address, FETCH, request, asked)
+        results = () if response is None else response.partitions
+        failures = []
+        for each, result in zip(asked, results, strict=response is not None):
+            if result.HasField("error"):
+                failures.append((each, status.from_value(result.error)))
+            else:
+                chunks = map(_chunk, result.batches)
+                self._positions.fetched(each, chunks, result.next_offset)
+        await self._settle(address, held, failures)
+
+    # -- what became of it -----------------------------------------------------------------------
+
+    async def _attempt(
+        self,
+        address: str,
+        method: Method[Req, Res],
+        request: Req,
+        asked: Sequence[PositionQuestion | FetchPosition],
+    ) -> Res | None:
+        """Ask once; None when it failed, and that was taken care of."""
+        try:
+            response = await self._cluster.attempt_at(
+                address, method, request, deadline=self._deadline()
+            )
+        except RetriableError as error:
+            await self._recover(address, error)
+        except SemelError as error:
+            self._fail(asked, error)
+        else:
+            self._pauses.pop(address, None)
+            return response
+        return None
+
+    async def _settle(
+        self,
+        address: str,
+        held: Held,
+        failures: Sequence[tuple[PositionQuestion | FetchPosition, SemelError]],
+    ) -> None:
+        """Let go of what was answered; pause with what is to be asked again."""
+        retriable = []
+        for each, error in failures:
+            if isinstance(error, RetriableError):
+                retriable.append((each.ticket, error))
+            else:
+                self._positions.failed(each.ticket, error)
+        if not retriable:
+            return
+        self._release(held, held - {ticket for ticket, _ in retriable})
+        worst = [error for _, error in retriable if isinstance(error, RefreshRetriableError)]
+        await self._recover(address, worst[0] if worst else retriable[0][1])
+
+    async def _recover(self, address: str, error: RetriableError) -> None:
+        """Pause after an error, and find out who is in charge if need be."""
+        _log.debug("asking %s failed: %s", address, error)
+        pauses = self._pauses.setdefault(address, self._cluster.backoff())
+        await asyncio.sleep(next(pauses) / 1000)
+        if isinstance(error, RefreshRetriableError):
+            with contextlib.suppress(RetriableError):  # then it is found out with the next error
+                await self._cluster.refresh(self._deadline())
+
+    def _fail(self, asked: Iterable[PositionQuestion | FetchPosition], error: SemelError) -> None:
+        for each in asked:
+            self._positions.failed(each.ticket, error)
+
+    def _deadline(self) -> Deadline:
+        return Deadline.after_ms(self._cluster.options.default_api_timeout_ms)
+
+
+def quick_pauses_ms() -> Iterator[float]:
+    """Yield pauses for what is settled within milliseconds."""
+    return chain(QUICK_PAUSES_MS, repeat(QUICK_PAUSES_MS[-1]))
+
+
+def _chunk(batch: RecordBatch) -> Chunk[RecordBatch]:
+    return Chunk(
+        batch=None if batch.control else batch,
+        size_bytes=len(batch.payload),
+        next_offset=batch.base_offset + batch.record_count,
+    )
+
+
+def open_batch(*, check_crcs: bool) -> Callable[[TopicPartition, RecordBatch], ColumnBatch]:
+    """Return what makes columns of a batch; it raises CorruptMessageError."""
+
+    def opened(topic_partition: TopicPartition, batch: RecordBatch) -> ColumnBatch:
+        try:
+            if check_crcs:
+                check_crc(batch)
+            columns = decode_records(batch)
+        except CorruptMessageError as error:
+            raise CorruptMessageError(
+                f"{topic_partition}, offset {batch.base_offset}: {error.message}",
+                topic=topic_partition.topic,
+                partition=topic_partition.partition,
+                offset=batch.base_offset,
+            ) from error
+        return ColumnBatch(
+            topic_partition=topic_partition,
+            offsets=range(batch.base_offset, batch.base_offset + batch.record_count),
+            values=columns.values,
+            keys=columns.keys,
+            timestamps_ms=columns.timestamps_ms,
+            headers=columns.headers,
+        )
+
+    return opened

@@ -1,0 +1,96 @@
+"""What a group has committed, as one consumer asks and commits it."""
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+
+from aiosemel._cluster import Cluster
+from aiosemel._retry import Deadline
+from aiosemel.errors import SemelError
+from aiosemel.offsets import ConsumerGroupMetadata, OffsetAndMetadata, TopicPartition
+from semel.group.v1 import group_pb2 as group
+from semel_common.wire import status
+from semel_common.wire.methods import COMMIT_OFFSETS, FETCH_OFFSETS
+
+Committed = OffsetAndMetadata | SemelError | None
+
+
+class GroupOffsets:
+    """The committed offsets of one group."""
+
+    def __init__(
+        self, cluster: Cluster, who: Callable[[], ConsumerGroupMetadata], *, require_stable: bool
+    ) -> None:
+        """``who`` says on whose behalf: at what epoch the member is now."""
+        self._cluster = cluster
+        self._who = who
+        self._require_stable = require_stable
+
+    async def fetch(
+        self, partitions: Sequence[tuple[TopicPartition, str]], deadline: Deadline
+    ) -> dict[TopicPartition, Committed]:
+        """Return what is committed for partitions, which come with the ids of their topics.
+
+        For each: the offset; None when there is none; or an error, UnstableOffsetCommitError above
+        all: an open transaction may still change it. Raises as ``Cluster.call``.
+        """
+        who = self._who()
+        topics: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
+        for (topic, partition), topic_id in partitions:
+            topics[topic, topic_id].append(partition)
+        request = group.FetchOffsetsRequest(
+            group_id=who.group_id,
+            topics=[
+                group.OffsetFetchTopic(topic=topic, topic_id=topic_id, partitions=numbers)
+                for (topic, topic_id), numbers in topics.items()
+            ],
+            require_stable=self._require_stable,
+            member_id=who.member_id,
+            member_epoch=who.member_epoch,
+        )
+        route = self._cluster.group_coordinator_of(who.group_id)
+        response = await self._cluster.call(route, FETCH_OFFSETS, request, deadline=deadline)
+        answers: dict[TopicPartition, Committed] = {each: None for each, _ in partitions}
+        for each in response.offsets:
+            answers[TopicPartition(each.topic, each.partition)] = _committed(each)
+        return answers
+
+    async def commit(
+        self,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata],
+        topic_ids: Mapping[TopicPartition, str],
+        deadline: Deadline,
+    ) -> None:
+        """Commit offsets; of a partition whose topic id is not known, by the topic's name.
+
+        Raises as ``Cluster.call``, and the error of the first partition that was refused: all that
+        were not refused are committed then.
+        """
+        who = self._who()
+        topics: defaultdict[tuple[str, str], list[group.OffsetCommitPartition]] = defaultdict(list)
+        for each, (offset, metadata) in offsets.items():
+            topics[each.topic, topic_ids.get(each, "")].append(
+                group.OffsetCommitPartition(
+                    partition=each.partition, committed_offset=offset, metadata=metadata
+                )
+            )
+        request = group.CommitOffsetsRequest(
+            group_id=who.group_id,
+            member_id=who.member_id,
+            member_epoch=who.member_epoch,
+            topics=[
+                group.OffsetCommitTopic(topic=topic, topic_id=topic_id, partitions=partitions)
+                for (topic, topic_id), partitions in topics.items()
+            ],
+        )
+        route = self._cluster.group_coordinator_of(who.group_id)
+        response = await self._cluster.call(route, COMMIT_OFFSETS, request, deadline=deadline)
+        for refused in response.errors:
+            raise status.from_value(refused.error)
+
+
+def _committed(fetched: group.FetchedOffset) -> Committed:
+    if fetched.HasField("error"):
+        return status.from_value(fetched.error)
+    if fetched.committed_offset < 0:
+        return None
+    return OffsetAndMetadata(fetched.committed_offset, fetched.metadata)

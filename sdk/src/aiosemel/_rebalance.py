@@ -1,0 +1,118 @@
+"""Brings what a consumer holds in line with what its group says, and tells the user (KIP-848).
+
+The order is the whole point. Partitions that go: the user is told, and ends its transaction, then
+they are let go of, then that is said to the group. Partitions that come: they are held, that is
+said, then the user is told. All of it happens while the user is inside ``poll``.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+
+from aiosemel._group_member import GroupMember
+from aiosemel._membership import MemberState, TopicIdPartition
+from aiosemel._positions import Positions
+from aiosemel.offsets import TopicPartition
+from semel.common.v1.records_pb2 import RecordBatch
+
+_UNSETTLED = frozenset(
+    {MemberState.RECONCILING, MemberState.FENCED, MemberState.STALE, MemberState.FATAL}
+)
+
+RebalanceCallback = Callable[[frozenset[TopicPartition]], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Callbacks:
+    """What the user wants to be told."""
+
+    on_assigned: RebalanceCallback | None = None
+    on_revoked: RebalanceCallback | None = None
+    on_lost: RebalanceCallback | None = None
+
+
+class Rebalance:
+    """The rebalances of one member."""
+
+    def __init__(self, member: GroupMember, positions: Positions[RecordBatch]) -> None:
+        """Take the two that are to be brought in line."""
+        self.callbacks = Callbacks()
+        self._member = member
+        self._membership = member.membership
+        self._positions = positions
+
+    @property
+    def due(self) -> bool:
+        """Whether there is anything to do."""
+        return self._membership.state in _UNSETTLED
+
+    async def reconcile(self) -> None:
+        """Do everything that there is to do by now.
+
+        Raises what ended the membership for good, and what a callback raises: what it was told
+        about has happened all the same, unless the call was cancelled.
+        """
+        while True:
+            membership = self._membership
+            if membership.state is MemberState.FATAL and membership.error is not None:
+                raise membership.error
+            if membership.must_let_go:
+                await self._lose()
+            elif revoked := membership.to_revoke:
+                await self._revoke(revoked)
+            elif assigned := membership.to_assign:
+                await self._assign(assigned)
+            else:
+                return
+
+    async def give_up_all(self) -> None:
+        """Give up every partition, before leaving the group."""
+        held = self._positions.held()
+        try:
+            if held:
+                await _tell(self.callbacks.on_revoked, held)
+        finally:
+            self._let_go(held)
+
+    async def _lose(self) -> None:
+        lost = self._positions.held()
+        try:
+            if lost:
+                await _tell(self.callbacks.on_lost, lost)
+        finally:
+            self._let_go(lost)
+        self._membership.let_go()
+        self._member.look()
+
+    async def _revoke(self, partitions: frozenset[TopicIdPartition]) -> None:
+        names = _names(partitions)
+        try:
+            await _tell(self.callbacks.on_revoked, names)
+        except Exception:
+            self._revoked(partitions)
+            raise
+        self._revoked(partitions)
+
+    def _revoked(self, partitions: frozenset[TopicIdPartition]) -> None:
+        self._let_go(_names(partitions))
+        self._membership.revoked(partitions)
+        self._member.look()
+
+    async def _assign(self, partitions: frozenset[TopicIdPartition]) -> None:
+        for topic_id, topic, partition in sorted(partitions):
+            self._positions.assign(TopicPartition(topic, partition), topic_id)
+        self._membership.assigned(partitions)
+        self._member.look()
+        await _tell(self.callbacks.on_assigned, _names(partitions))
+
+    def _let_go(self, partitions: Iterable[TopicPartition]) -> None:
+        for each in partitions:
+            self._positions.unassign(each)
+
+
+def _names(partitions: Iterable[TopicIdPartition]) -> frozenset[TopicPartition]:
+    return frozenset(TopicPartition(each.topic, each.partition) for each in partitions)
+
+
+async def _tell(callback: RebalanceCallback | None, partitions: frozenset[TopicPartition]) -> None:
+    if callback is not None:
+        await callback(partitions)

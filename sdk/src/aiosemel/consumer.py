@@ -1,0 +1,410 @@
+"""The consumer: reads the records of partitions, by itself or as a member of a group.
+
+Everything of a rebalance happens inside ``poll``, ``poll_columns`` and ``async for``: callbacks run
+there, and partitions are given up there and nowhere else. So whoever processes records between two
+polls may count on its partitions, for ``max_poll_interval_ms``.
+"""
+
+import asyncio
+import logging
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Self
+
+from aiosemel._background import Background
+from aiosemel._context import Context
+from aiosemel._fetcher import Fetcher, open_batch, quick_pauses_ms
+from aiosemel._group_member import GroupMember
+from aiosemel._group_offsets import GroupOffsets
+from aiosemel._positions import OffsetReset, Positions
+from aiosemel._rebalance import Callbacks, Rebalance, RebalanceCallback
+from aiosemel._retry import Deadline
+from aiosemel._signal import Signal
+from aiosemel.consumer_options import ConsumerOptions, IsolationLevel
+from aiosemel.consumer_records import ColumnBatch, ConsumerRecord
+from aiosemel.errors import (
+    ClosedError,
+    IllegalStateError,
+    InvalidGroupIdError,
+    InvalidRequestError,
+    InvalidTopicError,
+    RequestTimedOutError,
+    RetriableError,
+    SemelError,
+    StaleMemberEpochError,
+)
+from aiosemel.offsets import ConsumerGroupMetadata, OffsetAndMetadata, TopicPartition
+
+POLL_RECORDS = 500
+POLL_COLUMN_RECORDS = 100_000
+POLL_TIMEOUT_MS = 500
+CLOSE_TIMEOUT_MS = 5_000
+
+_log = logging.getLogger(__name__)
+
+
+class Consumer:
+    """Reads from one cluster. Made by ``SemelClient.consumer``.
+
+    ::
+
+        async with client.consumer("reports") as consumer:
+            consumer.subscribe(["orders"])
+            async for record in consumer:
+                ...
+                await consumer.commit()
+
+    Partitions are named by (topic, partition). Not to be polled by two tasks at a time.
+    """
+
+    def __init__(
+        self, context: Context, group_id: str | None = None, options: ConsumerOptions | None = None
+    ) -> None:
+        """Do no I/O yet. Without a group id, nothing can be subscribed to or committed."""
+        self._context = context
+        self._options = options or ConsumerOptions()
+        self._group_id = group_id
+        self._arrived = Signal()
+        self._positions = Positions(
+            open_batch(check_crcs=self._options.check_crcs),
+            policy=self._options.auto_offset_reset,
+            prefetch_max_bytes=self._options.prefetch_max_bytes,
+            partition_max_bytes=self._options.max_partition_fetch_bytes,
+        )
+        self._subscribed = False
+        self._member: GroupMember | None = None
+        self._rebalance: Rebalance | None = None
+        self._offsets: GroupOffsets | None = None
+        if group_id is not None:
+            member_id = f"{context.random.getrandbits(128):032x}"
+            self._member = GroupMember(
+                context.cluster, group_id, member_id, self._options, self._arrived
+            )
+            self._rebalance = Rebalance(self._member, self._positions)
+            self._offsets = GroupOffsets(
+                context.cluster,
+                self.group_metadata,
+                require_stable=self._options.isolation_level is IsolationLevel.READ_COMMITTED,
+            )
+        self._fetcher = Fetcher(
+            context.cluster, self._positions, self._offsets, self._options, self._arrived
+        )
+        self._background = Background(self._work, self._arrived.notify)
+        self._polling = False
+        self._closed = False
+        self._auto_commit_at: float | None = None
+
+    # -- which partitions ------------------------------------------------------------------------
+
+    def subscribe(
+        self,
+        topics: Collection[str],
+        *,
+        on_assigned: RebalanceCallback | None = None,
+        on_revoked: RebalanceCallback | None = None,
+        on_lost: RebalanceCallback | None = None,
+    ) -> None:
+        """Read topics as a member of the group, which gives this consumer some of their partitions.
+
+        The callbacks run inside ``poll``: ``on_assigned`` after partitions came, and may seek;
+        ``on_revoked`` before partitions go, while they still belong to this consumer: whoever has a
+        transaction open with records of them ends it there. ``on_lost`` when they are gone already,
+        because the group had not heard of this member; by default, ``on_revoked`` is told.
+        Subscribing again replaces topics and callbacks. Raises InvalidGroupIdError without a group
+        id, IllegalStateError after ``assign``.
+        """
+        self._check_open()
+        if self._member is None or self._rebalance is None:
+            raise InvalidGroupIdError("a consumer without a group id cannot subscribe")
+        if not self._subscribed and self._positions.held():
+            raise IllegalStateError("the consumer has assigned partitions: it cannot subscribe")
+        if isinstance(topics, str) or not topics:
+            raise InvalidTopicError(f"topics is {topics!r}, not a collection of names")
+        self._subscribed = True
+        self._rebalance.callbacks = Callbacks(
+            on_assigned=on_assigned, on_revoked=on_revoked, on_lost=on_lost or on_revoked
+        )
+        self._member.membership.subscribe(topics)
+        self._member.look()
+
+    def assign(self, partitions: Iterable[tuple[str, int]]) -> None:
+        """Read these partitions and no others, whatever any group says.
+
+        Each starts at the group's committed offset, if there is a group id, else where
+        ``auto_offset_reset`` says. Partitions that were assigned before keep their positions.
+        Raises IllegalStateError after ``subscribe``.
+        """
+        self._check_open()
+        if self._subscribed:
+            raise IllegalStateError("the consumer has subscribed to topics: it cannot assign")
+        wanted = {TopicPartition(*each) for each in partitions}
+        for gone in self._positions.held() - wanted:
+            self._positions.unassign(gone)
+        for new in sorted(wanted - self._positions.held()):
+            self._positions.assign(new, topic_id="")
+        self._fetcher.reports_missing = True
+        self._fetcher.look()
+
+    def assignment(self) -> frozenset[TopicPartition]:
+        """Return the partitions that this consumer holds."""
+        return self._positions.held()
+
+    def group_metadata(self) -> ConsumerGroupMetadata:
+        """Return who this consumer is in its group: what fences it when offsets are committed.
+
+        Raises InvalidGroupIdError without a group id.
+        """
+        if self._group_id is None or self._member is None:
+            raise InvalidGroupIdError("the consumer has no group id")
+        if not self._subscribed:
+            return ConsumerGroupMetadata(group_id=self._group_id)
+        return self._member.group_metadata()
+
+    # -- records ---------------------------------------------------------------------------------
+
+    async def poll(
+        self, max_records: int = POLL_RECORDS, timeout_ms: int = POLL_TIMEOUT_MS
+    ) -> dict[TopicPartition, list[ConsumerRecord]]:
+        """Return the next records by partition as soon as there are any; none after ``timeout_ms``.
+
+        The positions move past what is returned. Raises NoOffsetForPartitionError and
+        OffsetOutOfRangeError when ``auto_offset_reset`` is none, CorruptMessageError, whatever a
+        callback raises, and what ends a membership for good. A cancelled call has returned nothing,
+        and moved nothing.
+        """
+        polled: dict[TopicPartition, list[ConsumerRecord]] = {}
+        for batch in await self._take(max_records, timeout_ms):
+            polled.setdefault(batch.topic_partition, []).extend(batch.records())
+        return polled
+
+    async def poll_columns(
+        self, max_records: int = POLL_COLUMN_RECORDS, timeout_ms: int = POLL_TIMEOUT_MS
+    ) -> dict[TopicPartition, list[ColumnBatch]]:
+        """Return the next records by partition as batches of columns: ``poll`` for bulk."""
+        polled: dict[TopicPartition, list[ColumnBatch]] = {}
+        for batch in await self._take(max_records, timeout_ms):
+            polled.setdefault(batch.topic_partition, []).append(batch)
+        return polled
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> ConsumerRecord:
+        """Wait for the next record. The position moves one by one, so ``commit`` commits it."""
+        while True:
+            for batch in await self._take(1, POLL_TIMEOUT_MS):
+                return batch.record(0)
+
+    async def _take(self, max_records: int, timeout_ms: int) -> list[ColumnBatch]:
+        if max_records < 1:
+            raise InvalidRequestError(f"max_records is {max_records}, less than 1")
+        with self._poll_running():
+            deadline = Deadline.after_ms(timeout_ms)
+            await asyncio.sleep(0)  # a user who always finds records must not starve everybody else
+            await self._auto_commit(at_once=False)
+            while True:
+                self._background.check()
+                if self._rebalance is not None and self._rebalance.due:
+                    await self._rebalance.reconcile()
+                taken = self._positions.take(max_records)
+                self._fetcher.look()
+                if taken or not await self._arrived.wait(deadline.remaining_ms()):
+                    return taken
+
+    @contextmanager
+    def _poll_running(self) -> Iterator[None]:
+        self._start()
+        if self._polling:
+            raise IllegalStateError("the consumer is being polled by another task")
+        self._polling = True
+        if self._member is not None:
+            self._member.polling()
+        try:
+            yield
+        finally:
+            self._polling = False
+            if self._member is not None:
+                self._member.polled()
+
+    # -- positions -------------------------------------------------------------------------------
+
+    def seek(self, partition: tuple[str, int], offset: int) -> None:
+        """Read on at an offset. Raises IllegalStateError for a partition that is not held."""
+        if offset < 0:
+            raise InvalidRequestError(f"offset is {offset}, less than 0")
+        self._positions.seek(self._held(partition), offset)
+        self._fetcher.look()
+
+    def seek_to_beginning(self, *partitions: tuple[str, int]) -> None:
+        """Read on at the start of the logs: of all partitions, if none is named."""
+        self._seek_to(partitions, OffsetReset.EARLIEST)
+
+    def seek_to_end(self, *partitions: tuple[str, int]) -> None:
+        """Read on at the end of the logs: of all partitions, if none is named.
+
+        The end is the last stable offset with READ_COMMITTED.
+        """
+        self._seek_to(partitions, OffsetReset.LATEST)
+
+    def seek_to_committed(self, *partitions: tuple[str, int]) -> None:
+        """Read on where the group's committed offsets say, or else ``auto_offset_reset``."""
+        for each in partitions or self._positions.held():
+            self._positions.seek_to_committed(self._held(each))
+        self._fetcher.look()
+
+    def _seek_to(self, partitions: Collection[tuple[str, int]], reset: OffsetReset) -> None:
+        for each in partitions or self._positions.held():
+            self._positions.seek_to(self._held(each), reset)
+        self._fetcher.look()
+
+    async def position(self, partition: tuple[str, int], timeout_ms: int | None = None) -> int:
+        """Return the offset of the next record that the user gets; waits until it is known.
+
+        Raises IllegalStateError for a partition that is not held, RequestTimedOutError.
+        """
+        self._start()
+        deadline = self._deadline(timeout_ms)
+        while True:
+            self._background.check()
+            held = self._held(partition)
+            self._positions.check(held)
+            known = self._positions.position(held)
+            if known is not None:
+                return known
+            if not await self._arrived.wait(deadline.remaining_ms()):
+                raise RequestTimedOutError(f"the position in {held} was not found in time")
+
+    def _held(self, partition: tuple[str, int]) -> TopicPartition:
+        held = TopicPartition(*partition)
+        if held not in self._positions:
+            raise IllegalStateError(f"{held} is not assigned to this consumer")
+        return held
+
+    # -- committed offsets -----------------------------------------------------------------------
+
+    async def commit(
+        self,
+        offsets: Mapping[tuple[str, int], int | OffsetAndMetadata] | None = None,
+        timeout_ms: int | None = None,
+    ) -> None:
+        """Commit offsets: of the next records to read, by partition. Without any: the positions.
+
+        Not for a consumer whose offsets are sent in transactions. Raises InvalidGroupIdError
+        without a group id; FencedMemberEpochError, UnknownMemberIdError, StaleMemberEpochError when
+        the partitions may belong to another member by now: nothing is committed then;
+        RequestTimedOutError: it may be committed.
+        """
+        self._start()
+        if self._offsets is None:
+            raise InvalidGroupIdError("a consumer without a group id cannot commit")
+        given = self._positions.positions() if offsets is None else offsets
+        wanted = {TopicPartition(*each): _with_metadata(offset) for each, offset in given.items()}
+        deadline = self._deadline(timeout_ms)
+        while wanted:
+            epoch = self.group_metadata().member_epoch
+            try:
+                await self._offsets.commit(wanted, self._positions.topic_ids(), deadline)
+            except StaleMemberEpochError:
+                if self._member is None or not await self._member.newer_epoch(epoch, deadline):
+                    raise
+            else:
+                return
+
+    async def committed(
+        self, partitions: Iterable[tuple[str, int]], timeout_ms: int | None = None
+    ) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        """Return what the group has committed; None for a partition without an offset.
+
+        With READ_COMMITTED, waits for open transactions that may still change an offset. Raises
+        InvalidGroupIdError without a group id, UnstableOffsetCommitError when it took too long.
+        """
+        self._start()
+        if self._offsets is None:
+            raise InvalidGroupIdError("a consumer without a group id has committed nothing")
+        wanted = [(TopicPartition(*each), "") for each in partitions]
+        deadline = self._deadline(timeout_ms)
+        pauses_ms = quick_pauses_ms()
+        while True:
+            answers = await self._offsets.fetch(wanted, deadline)
+            found = {k: v for k, v in answers.items() if not isinstance(v, SemelError)}
+            errors = [each for each in answers.values() if isinstance(each, SemelError)]
+            if not errors:
+                return found
+            pause_ms = next(pauses_ms)
+            for error in errors:
+                if not isinstance(error, RetriableError) or deadline.remaining_ms() <= pause_ms:
+                    raise error
+            await asyncio.sleep(pause_ms / 1000)
+
+    async def _auto_commit(self, *, at_once: bool) -> None:
+        """Commit what earlier polls returned, when it is time."""
+        now = asyncio.get_running_loop().time()
+        if not self._options.enable_auto_commit or self._offsets is None:
+            return
+        if not at_once and self._auto_commit_at is not None and now < self._auto_commit_at:
+            return
+        first = self._auto_commit_at is None
+        self._auto_commit_at = now + self._options.auto_commit_interval_ms / 1000
+        if not first or at_once:
+            try:
+                await self.commit()
+            except SemelError as error:
+                _log.warning("offsets could not be committed: %s", error)
+
+    # -- life ------------------------------------------------------------------------------------
+
+    async def close(self, timeout_ms: int = CLOSE_TIMEOUT_MS) -> None:
+        """Give up all partitions, leave the group, and stop. May be called twice.
+
+        ``on_revoked`` is told first. Raises what it raises, when everything is closed.
+        """
+        if self._closed:
+            return
+        self._closed = True
+        deadline = Deadline.after_ms(timeout_ms)
+        started = self._background.running
+        try:
+            if self._rebalance is not None and started:
+                await self._rebalance.give_up_all()
+        finally:
+            await self._background.close()
+            self._arrived.notify()
+            if self._member is not None and started:
+                await self._member.leave(deadline)
+            self._context.forget(self)
+
+    async def __aenter__(self) -> Self:
+        self._check_open()
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    def _start(self) -> None:
+        self._check_open()
+        if not self._background.running:
+            self._background.start(self._context.spawn, f"consumer {self._group_id or ''}".strip())
+
+    async def _work(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._fetcher.run(), name="consumer fetcher")
+            if self._member is not None:
+                group.create_task(self._member.run(), name="consumer heartbeats")
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ClosedError("the consumer is closed")
+
+    def _deadline(self, timeout_ms: int | None) -> Deadline:
+        default_ms = self._context.cluster.options.default_api_timeout_ms
+        return Deadline.after_ms(default_ms if timeout_ms is None else timeout_ms)
+
+
+def _with_metadata(offset: int | OffsetAndMetadata) -> OffsetAndMetadata:
+    return offset if isinstance(offset, OffsetAndMetadata) else OffsetAndMetadata(offset)

@@ -1,0 +1,70 @@
+"""What users can set of a consumer: Kafka's names and defaults, each with its unit.
+
+Options are values, checked when they are made.
+"""
+
+from dataclasses import dataclass, fields
+from enum import StrEnum
+
+from aiosemel._positions import OffsetReset
+from aiosemel.errors import InvalidConfigError
+
+
+class IsolationLevel(StrEnum):
+    """What a reader sees of transactions; Kafka's names."""
+
+    READ_COMMITTED = "read_committed"
+    """Records of committed transactions and of none, up to the last stable offset."""
+    READ_UNCOMMITTED = "read_uncommitted"
+    """Everything that is durable, whatever becomes of it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerOptions:
+    """What holds for one consumer."""
+
+    isolation_level: IsolationLevel = IsolationLevel.READ_COMMITTED
+    """What is seen of transactions. Kafka's default is to read what is uncommitted."""
+    auto_offset_reset: OffsetReset = OffsetReset.LATEST
+    """Where to start in a partition for which the group has committed no offset, or one that the
+    log does not hold any more."""
+    enable_auto_commit: bool = False
+    """Whether ``poll`` commits what earlier polls returned, every ``auto_commit_interval_ms``, and
+    when partitions are given up. Off, other than in Kafka: a timer does not know whether records
+    are processed, so a crash loses those that were polled only, and repeats others."""
+    auto_commit_interval_ms: int = 5_000
+    """How often, in milliseconds."""
+    max_poll_interval_ms: int = 300_000
+    """How long a member may go without calling ``poll`` before it leaves its group, and how long it
+    may take to give up partitions, in milliseconds. Heartbeats do not depend on ``poll``."""
+    fetch_min_bytes: int = 1
+    """How much a broker waits for before it answers, in bytes."""
+    fetch_max_wait_ms: int = 500
+    """How long a broker waits for it, in milliseconds."""
+    fetch_max_bytes: int = 16_777_216
+    """About how much to fetch from one broker at once, in bytes."""
+    max_partition_fetch_bytes: int = 1_048_576
+    """About how much to fetch of one partition at once, in bytes."""
+    prefetch_max_bytes: int = 33_554_432
+    """About how much may wait for ``poll``, of all partitions together, in bytes."""
+    check_crcs: bool = True
+    """Whether every batch is compared with its checksum."""
+    server_assignor: str = ""
+    """How the group's partitions are spread over its members; empty: as the group is set up."""
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot work, with InvalidConfigError."""
+        for option in fields(self):
+            value = getattr(self, option.name)
+            if type(value) is int and value < _MINIMUM.get(option.name, 1):
+                raise InvalidConfigError(
+                    f"{option.name} is {value}, less than {_MINIMUM.get(option.name, 1)}"
+                )
+        if self.max_partition_fetch_bytes > self.fetch_max_bytes:
+            raise InvalidConfigError(
+                f"fetch_max_bytes is {self.fetch_max_bytes}, less than max_partition_fetch_bytes, "
+                f"which is {self.max_partition_fetch_bytes}"
+            )
+
+
+_MINIMUM = {"fetch_max_wait_ms": 0}

@@ -1,0 +1,13 @@
+"""Every test here runs in virtual time: waiting costs nothing, and waiting for ever is an error."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+
+import pytest
+from virtual_time import VirtualTimeLoop
+
+
+def pytest_asyncio_loop_factories(
+    config: pytest.Config, item: pytest.Item
+) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
+    return {"virtual-time": VirtualTimeLoop}
