@@ -5,7 +5,7 @@ passes each request to those that it concerns, once it is sure that this instanc
 the group. Handlers decide, ``replay`` changes; see ``semel_runtime.machine``.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from itertools import chain, islice
 
@@ -16,6 +16,7 @@ from semel_common.errors import (
     NotCoordinatorError,
     SemelError,
     StaleMemberEpochError,
+    TransactionCoordinatorFencedError,
 )
 from semel_group.machine.commits import Admission, distinct
 from semel_group.machine.describe import described, listed
@@ -27,10 +28,8 @@ from semel_group.machine.records import (
     ConsumerGroup,
     Member,
     MemberRemoved,
-    MembershipRecord,
     OffsetCommitted,
     OffsetRemoved,
-    OffsetsRecord,
     Record,
     TxnOffsetsCommitted,
 )
@@ -71,14 +70,12 @@ class GroupMachine:
 
     # -- membership ------------------------------------------------------------------------------
 
-    def consumer_group_heartbeat(
-        self, heartbeat: Heartbeat
-    ) -> Result[HeartbeatAnswer, MembershipRecord]:
+    def consumer_group_heartbeat(self, heartbeat: Heartbeat) -> Result[HeartbeatAnswer, Record]:
         """See ``MembershipMachine.consumer_group_heartbeat``."""
         self._check_in_charge(heartbeat.group_id)
         return self.membership.consumer_group_heartbeat(heartbeat)
 
-    def expire_member(self, key: MemberKey) -> Result[bool, MembershipRecord]:
+    def expire_member(self, key: MemberKey) -> Result[bool, Record]:
         """Remove a member that was silent or slow for too long. Answers whether it was there."""
         return self.membership.remove_member(key)
 
@@ -86,7 +83,7 @@ class GroupMachine:
 
     def commit_offsets(
         self, committer: Committer, offsets: Sequence[NewOffset], *, now_ms: int
-    ) -> Result[tuple[RefusedOffset, ...], OffsetsRecord]:
+    ) -> Result[tuple[RefusedOffset, ...], Record]:
         """Commit offsets at once, each for itself. Answers those that were refused.
 
         Raises, for all of them, GroupIdNotFoundError, UnknownMemberIdError, StaleMemberEpochError,
@@ -113,11 +110,10 @@ class GroupMachine:
         offsets: Sequence[NewOffset],
         *,
         now_ms: int,
-    ) -> Result[bool, OffsetsRecord]:
+    ) -> Result[None, Record]:
         """Hold offsets for a transaction, all or none; a repeat holds nothing again.
 
-        Answers whether an older transaction of this producer ought to be inquired about. Raises
-        what ``commit_offsets`` raises or refuses with, InvalidProducerEpochError and
+        Raises what ``commit_offsets`` raises or refuses with, InvalidProducerEpochError and
         OutOfOrderSequenceNumberError.
         """
         self._check_in_charge(committer.group_id)
@@ -130,7 +126,7 @@ class GroupMachine:
             offsets=(),
         )
         if self.offsets.is_repeat(commit):
-            return Result(False)
+            return Result(None)
         admission = self._admission(committer, now_ms)
         admitted = distinct([admission.admit(each) for each in offsets])
         return self.offsets.txn_offset_commit(replace(commit, offsets=admitted))
@@ -156,7 +152,7 @@ class GroupMachine:
             return Result(fetch_all(group, held, self.topics))
         return Result(fetch_named(group, held, self.topics, asked))
 
-    def remove_deleted_topics(self, offsets_max: int) -> Result[int, OffsetsRecord]:
+    def remove_deleted_topics(self, offsets_max: int) -> Result[int, Record]:
         """Forget offsets of topics that are gone, so many at most. Answers how many it were."""
         if self.cluster.image is None:
             return Result(0)
@@ -172,27 +168,54 @@ class GroupMachine:
 
     def write_txn_markers(
         self, cluster_id: str, markers: Sequence[TxnMarker]
-    ) -> Result[tuple[tuple[RefusedMarker, ...], ...], OffsetsRecord]:
+    ) -> Result[tuple[tuple[RefusedMarker, ...], ...], Record]:
         """End transactions; a repeat ends nothing again. Answers, marker by marker, who refused.
 
         Raises InconsistentClusterIdError, and CoordinatorNotAvailableError before the first image.
         """
         self._check_cluster(cluster_id)
         refused: list[tuple[RefusedMarker, ...]] = []
-        records: dict[OffsetsRecord, None] = {}
+        records: dict[Record, None] = {}
         for marker in markers:
             outcome = self._write_txn_marker(marker)
             refused.append(outcome.response)
             records |= dict.fromkeys(outcome.records)
         return Result(tuple(refused), tuple(records))
 
-    def apply_inquiry_answer(self, answer: InquiryAnswer) -> Result[bool, OffsetsRecord]:
-        """See ``OffsetsMachine.apply_inquiry_answer``."""
-        return self.offsets.apply_inquiry_answer(answer)
+    def apply_inquiry_answers(
+        self, answers: Sequence[InquiryAnswer]
+    ) -> Result[tuple[InquiryAnswer, ...], Record]:
+        """Do as coordinators answered. Answers which answers ended a transaction.
 
-    def transactions_to_inquire(self, now_ms: int) -> Iterable[OpenTransaction]:
-        """Return the open transactions whose coordinators are to be asked."""
-        return self.offsets.transactions_to_inquire(now_ms)
+        One that comes from an owner that was deposed since ends nothing: it is asked for again.
+        """
+        ended: list[InquiryAnswer] = []
+        records: dict[Record, None] = {}
+        for answer in answers:
+            try:
+                outcome = self.offsets.apply_inquiry_answer(answer)
+            except TransactionCoordinatorFencedError:
+                continue
+            records |= dict.fromkeys(outcome.records)
+            if outcome.response:
+                ended.append(answer)
+        return Result(tuple(ended), tuple(records))
+
+    def transactions_to_inquire(
+        self, now_ms: int, awaited: Collection[OpenTransaction] = ()
+    ) -> Result[tuple[OpenTransaction, ...], Record]:
+        """Return the open transactions whose coordinators are to be asked.
+
+        ``awaited`` are some that somebody waits for: those of them that are still open are due.
+        """
+        due = {*self.offsets.transactions_to_inquire(now_ms)}
+        due.update(each for each in awaited if self.offsets.is_pending(each))
+        return Result(tuple(sorted(due)))
+
+    @property
+    def has_pending(self) -> bool:
+        """Whether any transaction is open here."""
+        return self.offsets.has_pending
 
     # -- operators -------------------------------------------------------------------------------
 
@@ -210,9 +233,10 @@ class GroupMachine:
 
     # -- metadata --------------------------------------------------------------------------------
 
-    def update_cluster(self, image: ClusterImage) -> Result[bool, ClusterImage]:
+    def update_cluster(self, image: ClusterImage) -> Result[bool, Record]:
         """Take a newer image; see ``ClusterCopy.update``."""
-        return self.cluster.update(image)
+        updated = self.cluster.update(image)
+        return Result(updated.response, updated.records)
 
     # -- replay ----------------------------------------------------------------------------------
 
@@ -276,9 +300,7 @@ class GroupMachine:
     def _exists(self, group_id: str) -> bool:
         return group_id in self.membership.groups or not self.offsets.group(group_id).is_empty
 
-    def _write_txn_marker(
-        self, marker: TxnMarker
-    ) -> Result[tuple[RefusedMarker, ...], OffsetsRecord]:
+    def _write_txn_marker(self, marker: TxnMarker) -> Result[tuple[RefusedMarker, ...], Record]:
         """End one transaction in each of its groups."""
         producer_id = marker.transaction.producer_id
         try:

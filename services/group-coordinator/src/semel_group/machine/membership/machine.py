@@ -27,7 +27,13 @@ from semel_group.machine.membership.assignor import ASSIGNORS
 from semel_group.machine.membership.rebalance import new_group, partition_counts, rebalanced
 from semel_group.machine.membership.reconcile import is_settled, reconcile
 from semel_group.machine.membership.state import GroupMembers
-from semel_group.machine.records import ConsumerGroup, Member, MemberRemoved, MembershipRecord
+from semel_group.machine.records import (
+    ConsumerGroup,
+    Member,
+    MemberRemoved,
+    MembershipRecord,
+    Record,
+)
 from semel_group.machine.values import (
     JOIN_EPOCH,
     LEAVE_EPOCH,
@@ -54,9 +60,7 @@ class MembershipMachine:
 
     # -- handlers --------------------------------------------------------------------------------
 
-    def consumer_group_heartbeat(
-        self, heartbeat: Heartbeat
-    ) -> Result[HeartbeatAnswer, MembershipRecord]:
+    def consumer_group_heartbeat(self, heartbeat: Heartbeat) -> Result[HeartbeatAnswer, Record]:
         """Join, keep up, acknowledge, or leave.
 
         Raises UnknownMemberIdError, FencedMemberEpochError, UnsupportedAssignorError,
@@ -80,7 +84,7 @@ class MembershipMachine:
         self._check_room(heartbeat.group_id)
         return self._next(_joining(heartbeat), heartbeat, repeated=False)
 
-    def remove_member(self, key: MemberKey) -> Result[bool, MembershipRecord]:
+    def remove_member(self, key: MemberKey) -> Result[bool, Record]:
         """Remove a member that left or is expired. Answers whether it was there."""
         group = self.groups.get(key.group_id)
         if group is None or key.member_id not in group.members:
@@ -142,7 +146,7 @@ class MembershipMachine:
 
     def _next(
         self, known: Member, heartbeat: Heartbeat, *, repeated: bool
-    ) -> Result[HeartbeatAnswer, MembershipRecord]:
+    ) -> Result[HeartbeatAnswer, Record]:
         """Let a heartbeat change the group, then move the member one step."""
         said = _with_what_was_said(known, heartbeat)
         group = self._next_group(said)
@@ -157,7 +161,7 @@ class MembershipMachine:
                 is_free=lambda partition: self._is_free(said, partition),
             )
         state = self.groups.get(group.group_id)
-        records: list[MembershipRecord] = []
+        records: list[Record] = []
         if state is None or group is not state.group:
             records.append(group)
         if member is not known:

@@ -19,6 +19,7 @@ from semel_group.machine.records import (
     CoordinatorEpochSeen,
     OffsetCommitted,
     OffsetsRecord,
+    Record,
     TransactionEnded,
     TransactionNeverGiven,
     TxnOffsetsCommitted,
@@ -49,7 +50,7 @@ class OffsetsMachine:
 
     def commit_offsets(
         self, group_id: str, offsets: tuple[OffsetCommitted, ...]
-    ) -> Result[None, OffsetsRecord]:
+    ) -> Result[None, Record]:
         """Let offsets be current. Raises ThrottlingQuotaExceededError."""
         self._check_offsets(self.group(group_id).committed.keys(), offsets)
         return Result(None, offsets)
@@ -60,11 +61,10 @@ class OffsetsMachine:
         state = self.group(commit.group_id).producer(commit.group_id, commit.producer_id)
         return is_repeat(state, transaction, commit.base_sequence)
 
-    def txn_offset_commit(self, commit: TxnOffsetsCommitted) -> Result[bool, OffsetsRecord]:
+    def txn_offset_commit(self, commit: TxnOffsetsCommitted) -> Result[None, Record]:
         """Hold offsets for a transaction, all or none; must not be a repeat.
 
-        ``commit.start_time_ms`` is now. Answers whether it begins while an older transaction of its
-        producer is pending here.
+        ``commit.start_time_ms`` is now.
 
         Raises InvalidProducerEpochError, OutOfOrderSequenceNumberError and
         ThrottlingQuotaExceededError.
@@ -73,21 +73,20 @@ class OffsetsMachine:
         transaction = Transaction(commit.producer_id, commit.producer_epoch)
         producer = group.producer(commit.group_id, commit.producer_id)
         check_next(producer, transaction, commit.base_sequence)
-        has_older = Transaction(transaction.producer_id, producer.producer_epoch) in group.pending
         pending = group.pending.get(transaction)
         if pending is None:
             self._check_room(commit.group_id, group, commit.producer_id)
             self._check_offsets((), commit.offsets)
-            return Result(has_older, (commit,))
+            return Result(None, (commit,))
         self._check_offsets(pending.partitions(), commit.offsets)
-        return Result(False, (replace(commit, start_time_ms=pending.start_time_ms),))
+        return Result(None, (replace(commit, start_time_ms=pending.start_time_ms),))
 
     def end_transaction(
         self,
         group_id: str,
         transaction: Transaction,
         result: TransactionResult,
-    ) -> tuple[OffsetsRecord, ...]:
+    ) -> tuple[Record, ...]:
         """Return the facts of an outcome; none for a repeat."""
         group = self.group(group_id)
         fence = group.producer(group_id, transaction.producer_id).fence
@@ -101,9 +100,7 @@ class OffsetsMachine:
         )
         return (ended,)
 
-    def see_coordinator_epoch(
-        self, producer_id: int, coordinator_epoch: int
-    ) -> tuple[OffsetsRecord, ...]:
+    def see_coordinator_epoch(self, producer_id: int, coordinator_epoch: int) -> tuple[Record, ...]:
         """Return the fact that a transaction-log partition has a newer owner, if it has.
 
         Raises TransactionCoordinatorFencedError for an older one than the last.
@@ -124,7 +121,7 @@ class OffsetsMachine:
             )
         return ()
 
-    def apply_inquiry_answer(self, answer: InquiryAnswer) -> Result[bool, OffsetsRecord]:
+    def apply_inquiry_answer(self, answer: InquiryAnswer) -> Result[bool, Record]:
         """Do as the coordinator answered. Answers whether the transaction was pending until now.
 
         COMMITTED and ABORTED do what a marker does, fence included; what a marker has ended in
@@ -155,6 +152,16 @@ class OffsetsMachine:
             held = (each.partitions() for each in group.pending.values())
             for partition in sorted(set(group.committed).union(*held)):
                 yield group_id, partition
+
+    @property
+    def has_pending(self) -> bool:
+        """Whether any transaction is open."""
+        return any(group.pending for group in self._groups.values())
+
+    def is_pending(self, transaction: OpenTransaction) -> bool:
+        """Whether a transaction is still open."""
+        pending = self.group(transaction.group_id).pending
+        return Transaction(transaction.producer_id, transaction.producer_epoch) in pending
 
     def transactions_to_inquire(self, now_ms: int) -> Iterable[OpenTransaction]:
         """Return the open transactions whose outcome is due: old ones, and superseded ones."""
@@ -203,9 +210,7 @@ class OffsetsMachine:
 
     # -- inquiry ---------------------------------------------------------------------------------
 
-    def _outcome(
-        self, answer: InquiryAnswer, transaction: Transaction
-    ) -> tuple[OffsetsRecord, ...]:
+    def _outcome(self, answer: InquiryAnswer, transaction: Transaction) -> tuple[Record, ...]:
         group_id = answer.transaction.group_id
         match answer.outcome:
             case InquiryOutcome.COMMITTED:

@@ -1,0 +1,134 @@
+"""A group coordinator instance: its journal, its machine, its handlers and its background work."""
+
+import asyncio
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+import structlog
+
+from semel_group.config import GroupSettings
+from semel_group.inquiry import Inquirer
+from semel_group.machine import GroupMachine
+from semel_group.machine.records import Record
+from semel_group.metadata import MetadataTaker
+from semel_group.serde import GroupSerde
+from semel_group.service import MembershipService, OffsetsService
+from semel_group.sessions import MemberExpiry, MemberSessions
+from semel_runtime.app import Environment
+from semel_runtime.cluster.image import ServiceRole
+from semel_runtime.cluster.link import ClusterLink, Identity
+from semel_runtime.runner import Runner
+from semel_runtime.server.calls import Handlers
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Background:
+    """What goes on beside the answering of requests."""
+
+    link: ClusterLink
+    expiry: MemberExpiry
+    inquirer: Inquirer
+
+
+class GroupApp:
+    """One group coordinator. Implements ``App``: `async with`, then ``run``."""
+
+    def __init__(self, settings: GroupSettings, environment: Environment) -> None:
+        """Do no I/O yet."""
+        self._settings = settings
+        self._environment = environment
+        self._machine = GroupMachine(settings.instance_id, settings.group_limits())
+        self._stack = AsyncExitStack()
+        self._background: _Background | None = None
+        self.handlers = Handlers()
+        self.ready = asyncio.Event()
+        self.failed = asyncio.Event()
+
+    async def __aenter__(self) -> Self:
+        """Claim and load the journal. Raises what ``Runner.open`` raises."""
+        claim_token = f"{self._environment.random.getrandbits(128):032x}"
+        runner = await Runner.open(
+            self._environment.journal, self._machine, GroupSerde(), token=claim_token
+        )
+        await self._stack.enter_async_context(runner)
+        self.failed = runner.failed
+        self._background = self._put_together(runner, claim_token)
+        self.ready = self._background.link.ready
+        log.info(
+            "journal loaded",
+            claim_epoch=runner.claim_epoch,
+            cluster_id=self._machine.cluster.cluster_id,
+        )
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Finish what was decided."""
+        await self._stack.aclose()
+
+    async def run(self) -> None:
+        """Do all background work until cancelled.
+
+        Raises what the controller refuses this instance for: see ``ClusterLink.run``.
+        """
+        assert self._background is not None, "the app is opened first"
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._background.link.run(), name="cluster link")
+            group.create_task(self._background.expiry.run(), name="member expiry")
+            group.create_task(self._background.inquirer.run(), name="inquiries")
+
+    def drain(self) -> None:
+        """Let parked calls answer now: there are none here."""
+
+    def _put_together(self, runner: Runner[Record], claim_token: str) -> _Background:
+        settings, environment, machine = self._settings, self._environment, self._machine
+        session_timeout_ms = settings.group_consumer_session_timeout_ms
+        sessions = MemberSessions(session_timeout_ms)
+        inquirer = Inquirer(
+            runner,
+            machine,
+            connector=environment.connector,
+            clock=environment.clock,
+            random=environment.random,
+            options=settings.inquiry_options(),
+        )
+        runner.on_durable(inquirer.on_durable)
+        MembershipService(
+            runner,
+            machine,
+            sessions,
+            heartbeat_interval_ms=settings.group_consumer_heartbeat_interval_ms,
+            reconciling_heartbeat_interval_ms=(
+                settings.group_consumer_reconciling_heartbeat_interval_ms
+            ),
+        ).register(self.handlers)
+        OffsetsService(runner, machine, inquirer, environment.clock).register(self.handlers)
+        expiry = MemberExpiry(runner, machine, sessions, session_timeout_ms=session_timeout_ms)
+        return _Background(link=self._link(runner, claim_token), expiry=expiry, inquirer=inquirer)
+
+    def _link(self, runner: Runner[Record], claim_token: str) -> ClusterLink:
+        identity = Identity(
+            role=ServiceRole.GROUP_COORDINATOR,
+            instance_id=self._settings.instance_id,
+            claim_epoch=runner.claim_epoch,
+            claim_token=claim_token,
+            listeners=self._environment.listeners,
+        )
+        taker = MetadataTaker(runner, self._machine, self._environment.journal)
+        return ClusterLink(
+            identity,
+            controller=self._settings.controller,
+            connector=self._environment.connector,
+            random=self._environment.random,
+            options=self._settings.link_options(),
+            cluster_id=lambda: self._machine.cluster.cluster_id,
+            on_image=taker.take,
+        )

@@ -1,0 +1,42 @@
+"""Takes the cluster's metadata, and forgets the offsets of topics that are gone."""
+
+from functools import partial
+
+import structlog
+
+from semel_group.machine import GroupMachine
+from semel_group.machine.records import Record
+from semel_runtime.cluster.image import ClusterImage
+from semel_runtime.journal import Journal
+from semel_runtime.runner import Runner
+
+log = structlog.get_logger(__name__)
+
+_OFFSETS_PER_STEP = 1_000
+
+
+class MetadataTaker:
+    """Gives each new image to the machine."""
+
+    def __init__(self, runner: Runner[Record], machine: GroupMachine, journal: Journal) -> None:
+        """Do nothing yet."""
+        self._runner = runner
+        self._machine = machine
+        self._journal = journal
+
+    async def take(self, image: ClusterImage) -> None:
+        """Take an image. The first one of a process also goes on with what the last left undone."""
+        await self._journal.set_cluster_id(image.cluster_id)
+        if await self._runner.run(partial(self._machine.update_cluster, image), privileged=True):
+            log.info("metadata applied", version=image.version, topics=len(image.topics))
+        await self._remove_deleted_topics()
+
+    async def _remove_deleted_topics(self) -> None:
+        """Forget offsets in bounded steps, each durable before the next."""
+        step = partial(self._machine.remove_deleted_topics, _OFFSETS_PER_STEP)
+        removed = last = await self._runner.run(step, privileged=True)
+        while last == _OFFSETS_PER_STEP:
+            last = await self._runner.run(step, privileged=True)
+            removed += last
+        if removed:
+            log.info("offsets of deleted topics removed", offsets=removed)

@@ -1,0 +1,38 @@
+"""The group coordinator's records as bytes, ``semel/group/journal/v1``."""
+
+from semel.group.journal.v1.journal_pb2 import JournalRecord
+from semel_group.machine.records import (
+    ConsumerGroup,
+    Member,
+    MemberRemoved,
+    Record,
+)
+from semel_group.serde.membership import membership_from_journal, membership_to_journal
+from semel_group.serde.offsets import offsets_from_journal, offsets_to_journal
+from semel_runtime.cluster.image import ClusterImage
+from semel_runtime.cluster.serde import image_from_journal, image_to_journal
+
+
+class GroupSerde:
+    """Maps records to bytes and back. Implements ``Serde``."""
+
+    def encode(self, record: Record) -> bytes:
+        """Serialize one record."""
+        return _to_journal(record).SerializeToString()
+
+    def decode(self, data: bytes) -> Record:
+        """Read what this or any earlier release wrote."""
+        record = JournalRecord.FromString(data)
+        if record.HasField("cluster_image"):
+            return image_from_journal(record.cluster_image)
+        return membership_from_journal(record) or offsets_from_journal(record)
+
+
+def _to_journal(record: Record) -> JournalRecord:
+    match record:
+        case ClusterImage():
+            return JournalRecord(cluster_image=image_to_journal(record))
+        case ConsumerGroup() | Member() | MemberRemoved():
+            return membership_to_journal(record)
+        case _:
+            return offsets_to_journal(record)

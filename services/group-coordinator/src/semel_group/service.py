@@ -1,0 +1,192 @@
+"""The group coordinator's RPCs: check the form, run a handler of the machine, answer."""
+
+from functools import partial
+
+import structlog
+
+from semel.common.v1.participants_pb2 import WriteTxnMarkersRequest, WriteTxnMarkersResponse
+from semel.group.v1 import group_pb2 as wire
+from semel_common.wire import methods
+from semel_group import requests, responses
+from semel_group.inquiry import Inquirer
+from semel_group.machine import GroupMachine
+from semel_group.machine.records import Record
+from semel_group.machine.values import JOIN_EPOCH, LEAVE_EPOCH, HeartbeatAnswer, MemberKey
+from semel_group.sessions import MemberSessions, loop_ms
+from semel_runtime.clock import Clock
+from semel_runtime.runner import Runner
+from semel_runtime.server.calls import Call, Handlers
+
+log = structlog.get_logger(__name__)
+
+
+class MembershipService:
+    """Answers heartbeats, and operators."""
+
+    def __init__(
+        self,
+        runner: Runner[Record],
+        machine: GroupMachine,
+        sessions: MemberSessions,
+        *,
+        heartbeat_interval_ms: int,
+        reconciling_heartbeat_interval_ms: int,
+    ) -> None:
+        """Serve groups of one machine."""
+        self._runner = runner
+        self._machine = machine
+        self._sessions = sessions
+        self._interval_ms = heartbeat_interval_ms
+        self._reconciling_interval_ms = min(
+            heartbeat_interval_ms, reconciling_heartbeat_interval_ms
+        )
+
+    def register(self, handlers: Handlers) -> None:
+        """Add the handlers."""
+        handlers.add(methods.CONSUMER_GROUP_HEARTBEAT, self.consumer_group_heartbeat)
+        handlers.add(methods.LIST_GROUPS, self.list_groups)
+        handlers.add(methods.DESCRIBE_GROUPS, self.describe_groups)
+
+    async def consumer_group_heartbeat(
+        self, request: wire.ConsumerGroupHeartbeatRequest, call: Call
+    ) -> wire.ConsumerGroupHeartbeatResponse:
+        """Join, keep up, acknowledge or leave."""
+        del call
+        heartbeat = requests.heartbeat(request)
+        key = MemberKey(heartbeat.group_id, heartbeat.member_id)
+        self._sessions.heard(key, loop_ms())
+        decide = partial(self._machine.consumer_group_heartbeat, heartbeat)
+        answer = await self._runner.run(decide)
+        self._note(key, heartbeat.member_epoch, answer)
+        response = wire.ConsumerGroupHeartbeatResponse(
+            member_id=heartbeat.member_id,
+            member_epoch=answer.member_epoch,
+            heartbeat_interval_ms=(
+                self._interval_ms if answer.settled else self._reconciling_interval_ms
+            ),
+        )
+        if answer.assignment is not None:
+            assignment = responses.assignment(answer.assignment, self._machine.topics)
+            response.assignment.CopyFrom(assignment)
+        return response
+
+    async def list_groups(
+        self, request: wire.ListGroupsRequest, call: Call
+    ) -> wire.ListGroupsResponse:
+        """List the groups of this instance that are in one of the states asked for."""
+        del call
+        states = requests.group_states(request)
+        listings = await self._runner.run(self._machine.list_groups)
+        return wire.ListGroupsResponse(
+            groups=[responses.group_listing(each) for each in listings if each.state in states]
+        )
+
+    async def describe_groups(
+        self, request: wire.DescribeGroupsRequest, call: Call
+    ) -> wire.DescribeGroupsResponse:
+        """Describe each group, or say why not."""
+        del call
+        group_ids = requests.group_ids(request)
+        descriptions = await self._runner.run(partial(self._machine.describe_groups, group_ids))
+        topics = self._machine.topics
+        return wire.DescribeGroupsResponse(
+            groups=[
+                responses.group_description(group_id, description, topics)
+                for group_id, description in zip(group_ids, descriptions, strict=True)
+            ]
+        )
+
+    def _note(self, key: MemberKey, epoch: int, answer: HeartbeatAnswer) -> None:
+        if answer.member_epoch == LEAVE_EPOCH:
+            self._sessions.forget(key)
+        else:
+            self._sessions.answered(key, answer, loop_ms())
+        if epoch in {JOIN_EPOCH, LEAVE_EPOCH}:
+            event = "member joined" if epoch == JOIN_EPOCH else "member left"
+            log.info(
+                event,
+                group_id=key.group_id,
+                member_id=key.member_id,
+                member_epoch=answer.member_epoch,
+            )
+
+
+class OffsetsService:
+    """Answers those who commit and fetch offsets, and transaction coordinators."""
+
+    def __init__(
+        self, runner: Runner[Record], machine: GroupMachine, inquirer: Inquirer, clock: Clock
+    ) -> None:
+        """Serve groups of one machine."""
+        self._runner = runner
+        self._machine = machine
+        self._inquirer = inquirer
+        self._clock = clock
+
+    def register(self, handlers: Handlers) -> None:
+        """Add the handlers."""
+        handlers.add(methods.COMMIT_OFFSETS, self.commit_offsets)
+        handlers.add(methods.FETCH_OFFSETS, self.fetch_offsets)
+        handlers.add(methods.TXN_OFFSET_COMMIT, self.txn_offset_commit)
+        handlers.add(methods.GROUP_WRITE_TXN_MARKERS, self.write_txn_markers)
+
+    async def commit_offsets(
+        self, request: wire.CommitOffsetsRequest, call: Call
+    ) -> wire.CommitOffsetsResponse:
+        """Commit offsets at once, each for itself."""
+        del call
+        refused = await self._runner.run(
+            partial(
+                self._machine.commit_offsets,
+                requests.committer(request),
+                requests.new_offsets(request.topics),
+                now_ms=self._clock.now_ms(),
+            )
+        )
+        return wire.CommitOffsetsResponse(errors=map(responses.refused_offset, refused))
+
+    async def fetch_offsets(
+        self, request: wire.FetchOffsetsRequest, call: Call
+    ) -> wire.FetchOffsetsResponse:
+        """Answer committed offsets; what an open transaction may move is inquired about at once."""
+        del call
+        fetched = await self._runner.run(
+            partial(
+                self._machine.fetch_offsets,
+                requests.reader(request),
+                requests.asked_partitions(request),
+                require_stable=request.require_stable,
+            )
+        )
+        self._inquirer.ask_now(fetched.unstable)
+        return wire.FetchOffsetsResponse(offsets=map(responses.fetched_offset, fetched.offsets))
+
+    async def txn_offset_commit(
+        self, request: wire.TxnOffsetCommitRequest, call: Call
+    ) -> wire.TxnOffsetCommitResponse:
+        """Hold offsets for a transaction, all or none."""
+        del call
+        commit = requests.txn_commit(request)
+        await self._runner.run(
+            partial(
+                self._machine.txn_offset_commit,
+                commit.committer,
+                commit.transaction,
+                commit.base_sequence,
+                commit.offsets,
+                now_ms=self._clock.now_ms(),
+            )
+        )
+        return wire.TxnOffsetCommitResponse()
+
+    async def write_txn_markers(
+        self, request: WriteTxnMarkersRequest, call: Call
+    ) -> WriteTxnMarkersResponse:
+        """End transactions here."""
+        del call
+        markers = requests.txn_markers(request)
+        decide = partial(self._machine.write_txn_markers, request.cluster_id, markers)
+        refused = await self._runner.run(decide, privileged=True)
+        return WriteTxnMarkersResponse(
+            results=map(responses.marker_result, request.markers, refused)
+        )

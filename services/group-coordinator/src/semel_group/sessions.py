@@ -1,0 +1,133 @@
+"""How long members may be silent, or slow to give up partitions.
+
+When a member spoke last is known in this process only: after a restart, every member gets a fresh
+session, because nobody could have heard it. For the same reason a process that was stopped for a
+while (a suspended machine, a long pause) does not hold that against the members.
+
+Times are those of the event loop: unlike the clock on the wall, they never jump.
+"""
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import partial
+
+import structlog
+
+from semel_group.machine import GroupMachine
+from semel_group.machine.records import Record
+from semel_group.machine.values import HeartbeatAnswer, MemberKey
+from semel_runtime.runner import Runner
+
+log = structlog.get_logger(__name__)
+
+_TICKS_PER_SESSION = 20
+_TICK_MAX_MS = 1_000
+_PAUSE_TICKS = 3
+"""Ticks that may be late before the process counts as having been stopped."""
+
+
+@dataclass(slots=True)
+class _Session:
+    """One member's deadlines, in event-loop time (milliseconds)."""
+
+    silent_until_ms: float
+    member_epoch: int
+    revoke_until_ms: float | None = None
+
+
+class MemberSessions:
+    """The deadlines of all members. Without I/O: it is told the time."""
+
+    def __init__(self, session_timeout_ms: int) -> None:
+        """Start without members."""
+        self._timeout_ms = session_timeout_ms
+        self._sessions: dict[MemberKey, _Session] = {}
+
+    def start(self, members: Iterable[MemberKey], now_ms: float) -> None:
+        """Give members a fresh session, whatever their epochs."""
+        for key in members:
+            self._sessions[key] = _Session(now_ms + self._timeout_ms, 0)
+
+    def heard(self, key: MemberKey, now_ms: float) -> None:
+        """Note that a member spoke, if there is such a member."""
+        session = self._sessions.get(key)
+        if session is not None:
+            session.silent_until_ms = now_ms + self._timeout_ms
+
+    def answered(self, key: MemberKey, answer: HeartbeatAnswer, now_ms: float) -> None:
+        """Note what a member was told. For each epoch it may take so long to give up partitions."""
+        session = self._sessions.setdefault(key, _Session(0, answer.member_epoch))
+        session.silent_until_ms = now_ms + self._timeout_ms
+        if answer.revoke_within_ms is None:
+            session.revoke_until_ms = None
+        elif session.revoke_until_ms is None or session.member_epoch != answer.member_epoch:
+            session.revoke_until_ms = now_ms + answer.revoke_within_ms
+        session.member_epoch = answer.member_epoch
+
+    def forget(self, key: MemberKey) -> None:
+        """Note that there is no such member any more."""
+        self._sessions.pop(key, None)
+
+    def postpone(self, pause_ms: float) -> None:
+        """Put all deadlines off: for so long nobody could be heard."""
+        for session in self._sessions.values():
+            session.silent_until_ms += pause_ms
+            if session.revoke_until_ms is not None:
+                session.revoke_until_ms += pause_ms
+
+    def expired(self, now_ms: float) -> list[tuple[MemberKey, str]]:
+        """Return the members whose time is over, each with the reason."""
+        found = []
+        for key, session in self._sessions.items():
+            if now_ms >= session.silent_until_ms:
+                found.append((key, "session timeout"))
+            elif session.revoke_until_ms is not None and now_ms >= session.revoke_until_ms:
+                found.append((key, "rebalance timeout"))
+        return found
+
+
+class MemberExpiry:
+    """Removes members whose time is over."""
+
+    def __init__(
+        self,
+        runner: Runner[Record],
+        machine: GroupMachine,
+        sessions: MemberSessions,
+        *,
+        session_timeout_ms: int,
+    ) -> None:
+        """Do nothing yet."""
+        self._runner = runner
+        self._machine = machine
+        self._sessions = sessions
+        self._tick_ms = min(_TICK_MAX_MS, max(1, session_timeout_ms // _TICKS_PER_SESSION))
+
+    async def run(self) -> None:
+        """Give every member that the journal knows a session; then look from time to time."""
+        last_ms = loop_ms()
+        self._sessions.start(self._machine.membership.members(), last_ms)
+        while True:
+            await asyncio.sleep(self._tick_ms / 1000)
+            now_ms = loop_ms()
+            late_ms = now_ms - last_ms - self._tick_ms
+            if late_ms > _PAUSE_TICKS * self._tick_ms:
+                self._sessions.postpone(late_ms)
+            last_ms = now_ms
+            await self.expire(now_ms)
+
+    async def expire(self, now_ms: float) -> None:
+        """Remove the members whose time is over by now."""
+        for key, reason in self._sessions.expired(now_ms):
+            self._sessions.forget(key)
+            expire = partial(self._machine.expire_member, key)
+            if await self._runner.run(expire, privileged=True):
+                log.info(
+                    "member removed", group_id=key.group_id, member_id=key.member_id, reason=reason
+                )
+
+
+def loop_ms() -> float:
+    """Return the event loop's time in milliseconds."""
+    return asyncio.get_running_loop().time() * 1000
