@@ -3,15 +3,15 @@
 import asyncio
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from types import TracebackType
-from typing import Self
+from typing import Self, cast
 
 import structlog
 
 from semel_coordinator.config import CoordinatorSettings
 from semel_coordinator.controller import CONTROLLER_ID
 from semel_coordinator.controller.liveness import Liveness
-from semel_coordinator.controller.machine import ControllerMachine
 from semel_coordinator.controller.membership import (
     ControllerMembership,
     LinkedMembership,
@@ -21,6 +21,10 @@ from semel_coordinator.controller.service import ClusterService
 from semel_coordinator.controller.versions import VersionGate
 from semel_coordinator.machine import CoordinatorMachine, CoordinatorRecord
 from semel_coordinator.serde import CoordinatorSerde
+from semel_coordinator.transactions.markers import MarkerSender
+from semel_coordinator.transactions.runs import Runs
+from semel_coordinator.transactions.service import TransactionsService
+from semel_coordinator.transactions.sweep import sweep
 from semel_runtime.app import Environment
 from semel_runtime.cluster.image import ServiceRole
 from semel_runtime.cluster.link import Identity
@@ -37,10 +41,14 @@ class CoordinatorApp:
         """Do no I/O yet."""
         self._settings = settings
         self._environment = environment
-        self._machine = CoordinatorMachine(ControllerMachine(settings.controller_limits()))
+        self._machine = CoordinatorMachine(
+            instance_id=settings.instance_id,
+            controller_limits=settings.controller_limits(),
+            transaction_limits=settings.transaction_limits(),
+        )
         self._versions = VersionGate(self._machine.show_changes)
         self._stack = AsyncExitStack()
-        self._membership: Membership | None = None
+        self._parts: _Parts | None = None
         self.handlers = Handlers()
         self.ready = asyncio.Event()
         self.failed = asyncio.Event()
@@ -75,10 +83,10 @@ class CoordinatorApp:
 
         Raises what the controller refuses this instance for: see ``ClusterLink.run``.
         """
-        assert self._membership is not None, "the app is opened first"
+        assert self._parts is not None, "the app is opened first"
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._membership.run(), name="membership")
-            group.create_task(self._become_ready(self._membership), name="become ready")
+            group.create_task(self._parts.membership.run(), name="membership")
+            group.create_task(self._take_charge(self._parts), name="transactions")
 
     def drain(self) -> None:
         """Let parked calls answer now: the process is about to stop."""
@@ -95,13 +103,15 @@ class CoordinatorApp:
             listeners=self._environment.listeners,
         )
         liveness = Liveness(live_for_ms=self._settings.instance_live_ms)
-        self._membership = self._take_part(runner, identity, liveness)
-        await self._membership.start()
+        membership = self._take_part(runner, identity, liveness)
+        await membership.start()
         self._machine.show_changes()
+        self._parts = self._transactions(runner, membership)
+        self._parts.service.register(self.handlers)
         ClusterService(
             runner,
             self._machine,
-            changes=self._membership.changes,
+            changes=membership.changes,
             versions=self._versions,
             liveness=liveness,
         ).register(self.handlers)
@@ -135,6 +145,55 @@ class CoordinatorApp:
         """Show what is durable now, and wake those who wait for it."""
         self._versions.announce()
 
-    async def _become_ready(self, membership: Membership) -> None:
-        await membership.ready.wait()
+    def _transactions(self, runner: Runner[CoordinatorRecord], membership: Membership) -> "_Parts":
+        settings, environment = self._settings, self._environment
+        runs = cast("Runs", runner)  # Its records are some of the runner's.
+        markers = MarkerSender(
+            runner=runs,
+            machine=self._machine.transactions,
+            cluster=self._machine.cluster,
+            connector=environment.connector,
+            random=environment.random,
+            options=settings.marker_options(),
+        )
+        service = TransactionsService(
+            runner=runs,
+            machine=self._machine.transactions,
+            cluster=self._machine.cluster,
+            markers=markers,
+            clock=environment.clock,
+            limits=settings.transaction_limits(),
+        )
+        return _Parts(membership=membership, runs=runs, service=service, markers=markers)
+
+    async def _take_charge(self, parts: "_Parts") -> None:
+        """Serve transactions once the cluster has taken this instance in, and not before.
+
+        Until the controller has seen its claim epoch, it might work on a copy of its volume.
+        """
+        await parts.membership.ready.wait()
+        await parts.service.claim()
         self.ready.set()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(parts.markers.run(), name="markers")
+            group.create_task(self._sweep(parts.runs), name="sweep")
+
+    async def _sweep(self, runs: Runs) -> None:
+        settings = self._settings
+        await sweep(
+            runs,
+            self._machine.transactions,
+            self._environment.clock,
+            settings.transaction_limits(),
+            interval_ms=settings.transaction_abort_timed_out_transaction_cleanup_interval_ms,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Parts:
+    """What an opened coordinator is made of."""
+
+    membership: Membership
+    runs: Runs
+    service: TransactionsService
+    markers: MarkerSender

@@ -7,6 +7,8 @@ from pydantic import Field, model_validator
 from semel_common.ids import TRANSACTION_LOG_PARTITIONS_MAX
 from semel_coordinator.controller import CONTROLLER_ID
 from semel_coordinator.controller.machine import ControllerLimits
+from semel_coordinator.transactions.machine import TransactionLimits
+from semel_coordinator.transactions.markers import MarkerOptions
 from semel_runtime.cluster.image import Layout
 from semel_runtime.cluster.link import LinkOptions
 from semel_runtime.config import ServiceSettings
@@ -49,6 +51,9 @@ class CoordinatorSettings(ServiceSettings):
     transaction_max_timeout_ms: Count = 900_000
     """The longest timeout that a producer may ask for its transactions, in milliseconds."""
 
+    transaction_abort_timed_out_transaction_cleanup_interval_ms: Count = 1_000
+    """How often to look for transactions that are past their timeout, in milliseconds."""
+
     @model_validator(mode="after")
     def _check_controller(self) -> Self:
         if self.instance_id != CONTROLLER_ID and not self.controller:
@@ -88,6 +93,16 @@ class CoordinatorSettings(ServiceSettings):
             topic_partitions_max=self.topic_partitions_max,
             partitions_max=self.partitions_max,
             topics_max=self.topics_max,
+        )
+
+    def transaction_limits(self) -> TransactionLimits:
+        """Return the limits of transactions."""
+        return TransactionLimits(transaction_max_timeout_ms=self.transaction_max_timeout_ms)
+
+    def marker_options(self) -> MarkerOptions:
+        """Return how markers are sent."""
+        return MarkerOptions(
+            listener=self.inter_broker_listener_name, request_timeout_ms=self.request_timeout_ms
         )
 
     def link_options(self) -> LinkOptions:

@@ -6,39 +6,63 @@ answer from ``cluster``: on the controller it is no state of its own, but shows 
 
 from collections.abc import Iterable
 from itertools import chain
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar, cast
 
-from semel_coordinator.controller.machine import ControllerMachine
-from semel_coordinator.controller.records import ControllerRecord
+from semel_coordinator.controller.machine import ControllerLimits, ControllerMachine
+from semel_coordinator.controller.records import (
+    ClusterRecord,
+    ControllerRecord,
+    InstanceRecord,
+    TopicDeletedRecord,
+    TopicRecord,
+)
+from semel_coordinator.transactions.machine import (
+    TransactionLimits,
+    TransactionsMachine,
+    TransactionsRecord,
+)
 from semel_runtime.cluster.copy import ClusterCopy
 from semel_runtime.cluster.image import ClusterImage
 from semel_runtime.machine import Result
 
-CoordinatorRecord: TypeAlias = ControllerRecord | ClusterImage
+CoordinatorRecord: TypeAlias = ControllerRecord | ClusterImage | TransactionsRecord
+
+CONTROLLER_RECORDS = (ClusterRecord, InstanceRecord, TopicRecord, TopicDeletedRecord)
 
 T = TypeVar("T")
 
 
 class CoordinatorMachine:
-    """The controller's machine, and the copy of the metadata."""
+    """The controller's machine, the copy of the metadata, and the transactions."""
 
-    def __init__(self, controller: ControllerMachine) -> None:
-        """Put the machines together; all of them are empty."""
-        self.controller = controller
+    def __init__(
+        self,
+        *,
+        instance_id: int,
+        controller_limits: ControllerLimits,
+        transaction_limits: TransactionLimits,
+    ) -> None:
+        """Put empty machines together."""
+        self.controller = ControllerMachine(controller_limits)
         """Without a cluster on every instance but the controller."""
         self.cluster = ClusterCopy()
+        self.transactions = TransactionsMachine(
+            instance_id=instance_id, cluster=self.cluster, limits=transaction_limits
+        )
 
     def replay(self, offset: int, record: CoordinatorRecord) -> None:
         """Give a record to its machine."""
         if isinstance(record, ClusterImage):
             self.cluster.replay(offset, record)
-        else:
+        elif isinstance(record, CONTROLLER_RECORDS):
             self.controller.replay(offset, record)
+        else:
+            self.transactions.replay(offset, record)
 
     def snapshot(self) -> Iterable[tuple[int, CoordinatorRecord]]:
         """Return the records of all machines."""
         images = () if self.controller.has_cluster else self.cluster.snapshot()
-        return list(chain(self.controller.snapshot(), images))
+        return chain(self.controller.snapshot(), images, self.transactions.snapshot())
 
     def show_changes(self) -> int:
         """Let ``cluster`` show what the controller has decided; return the newest version.
@@ -56,5 +80,5 @@ class CoordinatorMachine:
 def widened(
     result: Result[T, ControllerRecord] | Result[T, ClusterImage],
 ) -> Result[T, CoordinatorRecord]:
-    """Return one machine's decision as one of the whole."""
-    return Result(result.response, result.records)
+    """Return one machine's decision as one of the whole, which it is: nobody changes a result."""
+    return cast("Result[T, CoordinatorRecord]", result)

@@ -2,7 +2,8 @@
 
 from semel.coordinator.journal.v1.journal_pb2 import JournalRecord
 from semel_coordinator.controller.serde import controller_from_journal, controller_to_journal
-from semel_coordinator.machine import CoordinatorRecord
+from semel_coordinator.machine import CONTROLLER_RECORDS, CoordinatorRecord
+from semel_coordinator.transactions import serde as transactions
 from semel_runtime.cluster.image import ClusterImage
 from semel_runtime.cluster.serde import image_from_journal, image_to_journal
 
@@ -12,15 +13,22 @@ class CoordinatorSerde:
 
     def encode(self, record: CoordinatorRecord) -> bytes:
         """Serialize one record."""
+        if isinstance(record, CONTROLLER_RECORDS):
+            return controller_to_journal(record).SerializeToString()
+        message = JournalRecord()
         if isinstance(record, ClusterImage):
-            return JournalRecord(cluster_image=image_to_journal(record)).SerializeToString()
-        return controller_to_journal(record).SerializeToString()
+            message.cluster_image.CopyFrom(image_to_journal(record))
+        else:
+            transactions.write(record, message.transactions)
+        return message.SerializeToString()
 
     def decode(self, data: bytes) -> CoordinatorRecord:
         """Read one record."""
-        record = JournalRecord.FromString(data)
-        if record.HasField("cluster_image"):
-            return image_from_journal(record.cluster_image)
-        controllers = controller_from_journal(record)
-        assert controllers is not None, f"a record of an unknown kind: {record}"
-        return controllers
+        message = JournalRecord.FromString(data)
+        match message.WhichOneof("record"):
+            case "transactions":
+                return transactions.read(message.transactions)
+            case "cluster_image":
+                return image_from_journal(message.cluster_image)
+            case _:
+                return controller_from_journal(message)

@@ -22,7 +22,12 @@ from semel_coordinator.controller import CONTROLLER_ID
 from semel_coordinator.controller.checks import read_registration
 from semel_coordinator.controller.ids import new_id
 from semel_coordinator.controller.liveness import Liveness
-from semel_coordinator.controller.machine import ControllerMachine, NewTopic, Registration
+from semel_coordinator.controller.machine import (
+    ControllerMachine,
+    InstanceKey,
+    NewTopic,
+    Registration,
+)
 from semel_coordinator.controller.records import ClusterRecord, ControllerRecord
 from semel_coordinator.machine import CoordinatorRecord, widened
 from semel_runtime.clock import Clock
@@ -108,7 +113,13 @@ class ControllerChanges:
         self, request: wire.RegisterInstanceRequest, _call: Call
     ) -> wire.RegisterInstanceResponse:
         """Note where an instance is, and that it lives."""
-        cluster = await self.register(read_registration(request))
+        registration = read_registration(request)
+        if registration.key == InstanceKey(ServiceRole.COORDINATOR, CONTROLLER_ID):
+            raise InvalidRequestError(
+                f"{registration.key} is the controller itself: nobody can register in its place",
+                field="instance_id",
+            )
+        cluster = await self.register(registration)
         return wire.RegisterInstanceResponse(
             cluster_id=cluster.cluster_id, layout=layout_to_wire(cluster.layout)
         )

@@ -3,7 +3,9 @@
 import asyncio
 from typing import Protocol
 
-from semel_common.errors import InvalidConfigError
+import structlog
+
+from semel_common.errors import InvalidConfigError, RetriableError
 from semel_coordinator.config import CoordinatorSettings
 from semel_coordinator.controller import CONTROLLER_ID
 from semel_coordinator.controller.changes import Changes, ControllerChanges, PassedOnChanges
@@ -15,6 +17,8 @@ from semel_runtime.app import Environment
 from semel_runtime.cluster.image import ClusterImage, Instance
 from semel_runtime.cluster.link import ClusterLink, Identity
 from semel_runtime.runner import Runner
+
+log = structlog.get_logger(__name__)
 
 
 class Membership(Protocol):
@@ -86,7 +90,10 @@ class ControllerMembership:
         """Register again from time to time, as everybody does."""
         while True:
             await asyncio.sleep(self._settings.registration_interval_ms / 1000)
-            await self._register()
+            try:
+                await self._register()
+            except RetriableError as error:
+                log.warning("registration failed", error=error.message)
 
     async def _register(self) -> None:
         identity = self._identity

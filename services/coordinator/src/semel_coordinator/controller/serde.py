@@ -38,8 +38,8 @@ def controller_to_journal(record: ControllerRecord) -> JournalRecord:
             assert_never(record)
 
 
-def controller_from_journal(record: JournalRecord) -> ControllerRecord | None:
-    """Read one record; None if it is not one of the controller's."""
+def controller_from_journal(record: JournalRecord) -> ControllerRecord:
+    """Read one of the controller's records."""
     match record.WhichOneof("record"):
         case "cluster":
             return _cluster_from_journal(record.cluster)
@@ -50,8 +50,8 @@ def controller_from_journal(record: JournalRecord) -> ControllerRecord | None:
         case "topic_deleted":
             deleted = record.topic_deleted
             return TopicDeletedRecord(version=deleted.version, topic_id=deleted.topic_id)
-        case _:
-            return None
+        case kind:
+            raise AssertionError(f"{kind} is no record of the controller's")
 
 
 def _cluster_to_journal(record: ClusterRecord) -> journal.ClusterRecord:

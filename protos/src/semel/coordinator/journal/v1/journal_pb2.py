@@ -24,15 +24,16 @@ _sym_db = _symbol_database.Default()
 
 from semel.common.journal.v1 import cluster_pb2 as semel_dot_common_dot_journal_dot_v1_dot_cluster__pb2
 from semel.coordinator.journal.v1 import controller_pb2 as semel_dot_coordinator_dot_journal_dot_v1_dot_controller__pb2
+from semel.coordinator.journal.v1 import transactions_pb2 as semel_dot_coordinator_dot_journal_dot_v1_dot_transactions__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n*semel/coordinator/journal/v1/journal.proto\x12\x1csemel.coordinator.journal.v1\x1a%semel/common/journal/v1/cluster.proto\x1a-semel/coordinator/journal/v1/controller.proto\"\xe2\x02\n\rJournalRecord\x12>\n\x07\x63luster\x18\x01 \x01(\x0b\x32+.semel.coordinator.journal.v1.ClusterRecordH\x00\x12@\n\x08instance\x18\x02 \x01(\x0b\x32,.semel.coordinator.journal.v1.InstanceRecordH\x00\x12:\n\x05topic\x18\x03 \x01(\x0b\x32).semel.coordinator.journal.v1.TopicRecordH\x00\x12I\n\rtopic_deleted\x18\x04 \x01(\x0b\x32\x30.semel.coordinator.journal.v1.TopicDeletedRecordH\x00\x12>\n\rcluster_image\x18\n \x01(\x0b\x32%.semel.common.journal.v1.ClusterImageH\x00\x42\x08\n\x06recordb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n*semel/coordinator/journal/v1/journal.proto\x12\x1csemel.coordinator.journal.v1\x1a%semel/common/journal/v1/cluster.proto\x1a-semel/coordinator/journal/v1/controller.proto\x1a/semel/coordinator/journal/v1/transactions.proto\"\xac\x03\n\rJournalRecord\x12>\n\x07\x63luster\x18\x01 \x01(\x0b\x32+.semel.coordinator.journal.v1.ClusterRecordH\x00\x12@\n\x08instance\x18\x02 \x01(\x0b\x32,.semel.coordinator.journal.v1.InstanceRecordH\x00\x12:\n\x05topic\x18\x03 \x01(\x0b\x32).semel.coordinator.journal.v1.TopicRecordH\x00\x12I\n\rtopic_deleted\x18\x04 \x01(\x0b\x32\x30.semel.coordinator.journal.v1.TopicDeletedRecordH\x00\x12>\n\rcluster_image\x18\n \x01(\x0b\x32%.semel.common.journal.v1.ClusterImageH\x00\x12H\n\x0ctransactions\x18\x0b \x01(\x0b\x32\x30.semel.coordinator.journal.v1.TransactionsRecordH\x00\x42\x08\n\x06recordb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'semel.coordinator.journal.v1.journal_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_JOURNALRECORD']._serialized_start=163
-  _globals['_JOURNALRECORD']._serialized_end=517
+  _globals['_JOURNALRECORD']._serialized_start=212
+  _globals['_JOURNALRECORD']._serialized_end=640
 # @@protoc_insertion_point(module_scope)

@@ -7,6 +7,7 @@ from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from semel.common.journal.v1 import cluster_pb2 as _cluster_pb2
 from semel.coordinator.journal.v1 import controller_pb2 as _controller_pb2
+from semel.coordinator.journal.v1 import transactions_pb2 as _transactions_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -29,6 +30,7 @@ class JournalRecord(_message.Message):
     TOPIC_FIELD_NUMBER: _builtins.int
     TOPIC_DELETED_FIELD_NUMBER: _builtins.int
     CLUSTER_IMAGE_FIELD_NUMBER: _builtins.int
+    TRANSACTIONS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def cluster(self) -> _controller_pb2.ClusterRecord: ...
     @_builtins.property
@@ -39,6 +41,8 @@ class JournalRecord(_message.Message):
     def topic_deleted(self) -> _controller_pb2.TopicDeletedRecord: ...
     @_builtins.property
     def cluster_image(self) -> _cluster_pb2.ClusterImage: ...
+    @_builtins.property
+    def transactions(self) -> _transactions_pb2.TransactionsRecord: ...
     def __init__(
         self,
         *,
@@ -47,12 +51,13 @@ class JournalRecord(_message.Message):
         topic: _controller_pb2.TopicRecord | None = ...,
         topic_deleted: _controller_pb2.TopicDeletedRecord | None = ...,
         cluster_image: _cluster_pb2.ClusterImage | None = ...,
+        transactions: _transactions_pb2.TransactionsRecord | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["cluster", b"cluster", "cluster_image", b"cluster_image", "instance", b"instance", "record", b"record", "topic", b"topic", "topic_deleted", b"topic_deleted"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["cluster", b"cluster", "cluster_image", b"cluster_image", "instance", b"instance", "record", b"record", "topic", b"topic", "topic_deleted", b"topic_deleted", "transactions", b"transactions"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cluster", b"cluster", "cluster_image", b"cluster_image", "instance", b"instance", "record", b"record", "topic", b"topic", "topic_deleted", b"topic_deleted"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cluster", b"cluster", "cluster_image", b"cluster_image", "instance", b"instance", "record", b"record", "topic", b"topic", "topic_deleted", b"topic_deleted", "transactions", b"transactions"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_record: _TypeAlias = _typing.Literal["cluster", "instance", "topic", "topic_deleted", "cluster_image"]  # noqa: Y015
+    _WhichOneofReturnType_record: _TypeAlias = _typing.Literal["cluster", "instance", "topic", "topic_deleted", "cluster_image", "transactions"]  # noqa: Y015
     _WhichOneofArgType_record: _TypeAlias = _typing.Literal["record", b"record"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_record) -> _WhichOneofReturnType_record | None: ...
 

@@ -1,0 +1,308 @@
+"""ClusterService on the controller, from request to answer."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Protocol
+
+import pytest
+from coordinator_harness import Coordinators, registration
+
+from semel.common.v1.errors_pb2 import Error
+from semel.coordinator.v1 import cluster_pb2 as wire
+from semel_common.errors import (
+    CoordinatorNotAvailableError,
+    ErrorCode,
+    InconsistentClusterIdError,
+    InvalidRequestError,
+    StaleClaimEpochError,
+)
+from semel_common.wire.methods import (
+    CREATE_TOPICS,
+    DELETE_TOPICS,
+    DESCRIBE_CLUSTER,
+    FIND_COORDINATOR,
+    METADATA,
+    REGISTER_INSTANCE,
+)
+
+
+@pytest.fixture
+async def cluster() -> AsyncIterator[Coordinators]:
+    coordinators = Coordinators()
+    async with coordinators.running(0):
+        await coordinators.register_broker(0)
+        await coordinators.register_broker(1)
+        yield coordinators
+
+
+class Answer(Protocol):
+    """One of several answers in a response."""
+
+    @property
+    def error(self) -> Error: ...
+
+
+def code_of(answer: Answer) -> int:
+    return int(answer.error.code)
+
+
+async def create(
+    cluster: Coordinators, *names: str, partitions: int = 0, validate_only: bool = False
+) -> wire.CreateTopicsResponse:
+    topics = [wire.NewTopic(name=name, partitions=partitions) for name in names]
+    request = wire.CreateTopicsRequest(topics=topics, validate_only=validate_only)
+    return await cluster.ask(CREATE_TOPICS, request)
+
+
+# -- Metadata ----------------------------------------------------------------------------------
+
+
+async def test_metadata_tells_the_cluster_and_its_instances(cluster: Coordinators) -> None:
+    answer = await cluster.metadata()
+    assert len(answer.cluster_id) == 22
+    assert answer.layout.coordinators == 2
+    found = [(each.role, each.instance_id, each.host, each.port) for each in answer.instances]
+    assert found == [
+        (wire.SERVICE_ROLE_COORDINATOR, 0, "coordinator-0", 1),
+        (wire.SERVICE_ROLE_BROKER, 0, "broker-0", 1),
+        (wire.SERVICE_ROLE_BROKER, 1, "broker-1", 1),
+    ]
+    assert not any(each.listeners for each in answer.instances)
+
+
+async def test_services_get_all_listeners(cluster: Coordinators) -> None:
+    answer = await cluster.ask(METADATA, wire.MetadataRequest(all_listeners=True))
+    assert [each.listeners[0].host for each in answer.instances] == [
+        "coordinator-0",
+        "broker-0",
+        "broker-1",
+    ]
+
+
+async def test_an_instance_without_the_listener_that_was_asked_has_no_host(
+    cluster: Coordinators,
+) -> None:
+    request = registration(2)
+    request.listeners[0].name = "inside"
+    await cluster.ask(REGISTER_INSTANCE, request)
+    answer = await cluster.metadata()
+    assert (answer.instances[-1].host, answer.instances[-1].port) == ("", 0)
+
+
+async def test_topics_are_found_by_name_and_by_id(cluster: Coordinators) -> None:
+    created = await create(cluster, "orders", "income", partitions=2)
+    request = wire.MetadataRequest(topics=["orders"], topic_ids=[created.topics[1].topic_id])
+    answer = await cluster.ask(METADATA, request)
+    assert [topic.name for topic in answer.topics] == ["orders", "income"]
+    assert [each.index for each in answer.topics[0].partitions] == [0, 1]
+    assert {each.leader_id for each in answer.topics[0].partitions} == {0, 1}
+    assert {each.leader_epoch for each in answer.topics[0].partitions} == {0}
+
+
+async def test_all_topics_are_listed_by_name(cluster: Coordinators) -> None:
+    await create(cluster, "b", "a")
+    assert [topic.name for topic in (await cluster.metadata()).topics] == ["a", "b"]
+
+
+async def test_nothing_is_said_of_topics_that_were_not_asked_for(cluster: Coordinators) -> None:
+    await create(cluster, "orders")
+    assert not (await cluster.ask(METADATA, wire.MetadataRequest())).topics
+
+
+async def test_a_topic_that_is_not_there_is_a_value(cluster: Coordinators) -> None:
+    request = wire.MetadataRequest(topics=["orders", "not legal"], topic_ids=["x"])
+    answer = await cluster.ask(METADATA, request)
+    assert [code_of(topic) for topic in answer.topics] == [
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.INVALID_TOPIC_EXCEPTION,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+    ]
+    assert [topic.name or topic.topic_id for topic in answer.topics] == ["orders", "not legal", "x"]
+
+
+async def test_a_question_for_newer_metadata_waits_for_a_change(cluster: Coordinators) -> None:
+    known = (await cluster.metadata()).version
+    request = wire.MetadataRequest(known_version=known, max_wait_ms=60_000, all_topics=True)
+    async with asyncio.TaskGroup() as group:
+        waiting = group.create_task(cluster.ask(METADATA, request))
+        await cluster.metadata()
+        assert not waiting.done()
+        await create(cluster, "orders")
+    assert waiting.result().version == known + 1
+    assert [topic.name for topic in waiting.result().topics] == ["orders"]
+
+
+async def test_a_question_for_newer_metadata_is_answered_at_once_if_there_is_some(
+    cluster: Coordinators,
+) -> None:
+    request = wire.MetadataRequest(known_version=1, max_wait_ms=60_000)
+    assert (await cluster.ask(METADATA, request)).version > 1
+
+
+async def test_a_question_for_newer_metadata_ends_with_its_time(cluster: Coordinators) -> None:
+    known = (await cluster.metadata()).version
+    request = wire.MetadataRequest(known_version=known, max_wait_ms=1)
+    assert (await cluster.ask(METADATA, request)).version == known
+
+
+# -- FindCoordinator ---------------------------------------------------------------------------
+
+
+async def test_each_key_is_answered_by_itself(cluster: Coordinators) -> None:
+    keys = ["", "x" * 256, *(f"id-{i}" for i in range(20))]
+    request = wire.FindCoordinatorRequest(type=wire.COORDINATOR_TYPE_TRANSACTION, keys=keys)
+    empty, long, *rest = (await cluster.ask(FIND_COORDINATOR, request)).coordinators
+    assert (code_of(empty), code_of(long)) == (42, 42)
+    assert [each.key for each in rest] == keys[2:]
+    found = {each.instance.host for each in rest if not each.HasField("error")}
+    missing = {each.error.message for each in rest if each.HasField("error")}
+    assert found == {"coordinator-0"}
+    assert missing == {"coordinator 1 has not registered yet"}
+
+
+async def test_groups_are_with_group_coordinators(cluster: Coordinators) -> None:
+    request = wire.FindCoordinatorRequest(type=wire.COORDINATOR_TYPE_GROUP, keys=["", "g"])
+    empty, missing = (await cluster.ask(FIND_COORDINATOR, request)).coordinators
+    assert code_of(empty) == ErrorCode.INVALID_GROUP_ID
+    assert code_of(missing) == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    registered = registration(0)
+    registered.role = wire.SERVICE_ROLE_GROUP_COORDINATOR
+    await cluster.ask(REGISTER_INSTANCE, registered)
+    found = (await cluster.ask(FIND_COORDINATOR, request)).coordinators[1]
+    assert (found.instance.role, found.instance.host) == (registered.role, "broker-0")
+
+
+async def test_an_instance_that_cannot_be_reached_by_the_caller_is_not_available(
+    cluster: Coordinators,
+) -> None:
+    registered = registration(0)
+    registered.role = wire.SERVICE_ROLE_GROUP_COORDINATOR
+    registered.listeners[0].name = "inside"
+    await cluster.ask(REGISTER_INSTANCE, registered)
+    request = wire.FindCoordinatorRequest(type=wire.COORDINATOR_TYPE_GROUP, keys=["g"])
+    (answer,) = (await cluster.ask(FIND_COORDINATOR, request)).coordinators
+    assert code_of(answer) == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert answer.error.message == "group coordinator 0 has not registered a listener 'default'"
+
+
+# -- DescribeCluster ---------------------------------------------------------------------------
+
+
+async def test_operators_are_told_what_each_instance_does(cluster: Coordinators) -> None:
+    await create(cluster, "orders", partitions=3)
+    cluster.clock.advance(1_000)
+    await cluster.register_broker(1)
+    answer = await cluster.ask(DESCRIBE_CLUSTER, wire.DescribeClusterRequest())
+    metadata = await cluster.metadata()
+    assert (answer.cluster_id, answer.version) == (metadata.cluster_id, metadata.version)
+    assert (answer.topic_count, answer.partition_count) == (1, 3)
+    controller, first, second = answer.instances
+    assert [each.controller for each in answer.instances] == [True, False, False]
+    assert [each.claim_epoch for each in answer.instances] == [1, 1, 1]
+    assert sorted((first.leader_partitions, second.leader_partitions)) == [1, 2]
+    assert controller.leader_partitions == 0
+    assert second.last_registered_ms == first.last_registered_ms + 1_000
+
+
+# -- CreateTopics and DeleteTopics -------------------------------------------------------------
+
+
+async def test_topics_are_created_each_by_itself(cluster: Coordinators) -> None:
+    good, bad = (await create(cluster, "orders", "not legal", partitions=4)).topics
+    assert (good.name, good.partitions, len(good.topic_id)) == ("orders", 4, 22)
+    assert (bad.name, code_of(bad)) == ("not legal", ErrorCode.INVALID_TOPIC_EXCEPTION)
+    assert not good.HasField("error")
+
+
+async def test_a_topic_that_is_named_twice_in_a_request_is_not_created(
+    cluster: Coordinators,
+) -> None:
+    answer = await create(cluster, "orders", "income", "orders")
+    assert [code_of(each) for each in answer.topics] == [42, 0, 42]
+    assert [topic.name for topic in (await cluster.metadata()).topics] == ["income"]
+
+
+async def test_a_validated_topic_has_no_id_and_does_not_exist(cluster: Coordinators) -> None:
+    (answer,) = (await create(cluster, "orders", partitions=4, validate_only=True)).topics
+    assert (answer.topic_id, answer.partitions) == ("", 4)
+    assert not (await cluster.metadata()).topics
+
+
+async def test_topics_are_deleted_by_name_and_by_id(cluster: Coordinators) -> None:
+    created = await create(cluster, "orders", "income")
+    topic_id = created.topics[1].topic_id
+    request = wire.DeleteTopicsRequest(topics=["orders", "none"], topic_ids=[topic_id, "none"])
+    answer = await cluster.ask(DELETE_TOPICS, request)
+    assert [each.name for each in answer.topics] == ["orders", "none", "income", ""]
+    assert [code_of(each) for each in answer.topics] == [
+        0,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        0,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+    ]
+    assert not (await cluster.metadata()).topics
+
+
+async def test_topics_can_be_deleted_when_the_disk_is_nearly_full(cluster: Coordinators) -> None:
+    await create(cluster, "orders")
+    cluster.volumes[0].free_bytes = 0
+    (refused,) = (await create(cluster, "income")).topics
+    assert code_of(refused) == ErrorCode.THROTTLING_QUOTA_EXCEEDED
+    await cluster.ask(DELETE_TOPICS, wire.DeleteTopicsRequest(topics=["orders"]))
+    assert not (await cluster.metadata()).topics
+
+
+# -- RegisterInstance --------------------------------------------------------------------------
+
+
+async def test_a_registered_instance_learns_its_cluster(cluster: Coordinators) -> None:
+    answer = await cluster.register_broker(2)
+    metadata = await cluster.metadata()
+    assert (answer.cluster_id, answer.layout) == (metadata.cluster_id, metadata.layout)
+
+
+async def test_a_volume_from_the_past_is_refused(cluster: Coordinators) -> None:
+    await cluster.register_broker(0, claim_epoch=5)
+    with pytest.raises(StaleClaimEpochError, match="semel recover"):
+        await cluster.register_broker(0, claim_epoch=4)
+
+
+async def test_a_volume_of_another_cluster_is_refused(cluster: Coordinators) -> None:
+    request = registration(0)
+    request.cluster_id = "another"
+    with pytest.raises(InconsistentClusterIdError):
+        await cluster.ask(REGISTER_INSTANCE, request)
+
+
+async def test_nobody_can_register_in_the_controller_s_place(cluster: Coordinators) -> None:
+    request = registration(0, claim_epoch=99)
+    request.role = wire.SERVICE_ROLE_COORDINATOR
+    with pytest.raises(InvalidRequestError, match="coordinator 0 is the controller itself"):
+        await cluster.ask(REGISTER_INSTANCE, request)
+
+
+async def test_an_address_is_free_once_its_instance_is_silent(cluster: Coordinators) -> None:
+    taking = registration(2)
+    taking.listeners[0].host = "broker-0"
+    with pytest.raises(CoordinatorNotAvailableError, match="registered a moment ago"):
+        await cluster.ask(REGISTER_INSTANCE, taking)
+    cluster.clock.advance(15_000)
+    await cluster.ask(REGISTER_INSTANCE, taking)
+    hosts = [each.host for each in (await cluster.metadata()).instances]
+    assert hosts == ["coordinator-0", "", "broker-1", "broker-0"]
+
+
+# -- form --------------------------------------------------------------------------------------
+
+
+async def test_nothing_is_stored_of_a_request_in_bad_form(cluster: Coordinators) -> None:
+    before = await cluster.metadata()
+    request = registration(7)
+    request.listeners[0].port = 0
+    with pytest.raises(InvalidRequestError, match=r"listeners\.port is 0: must be 1 to 65535"):
+        await cluster.ask(REGISTER_INSTANCE, request)
+    with pytest.raises(InvalidRequestError, match="topics has 0 entries"):
+        await create(cluster)
+    with pytest.raises(InvalidRequestError, match="topics and topic_ids are both empty"):
+        await cluster.ask(DELETE_TOPICS, wire.DeleteTopicsRequest())
+    assert await cluster.metadata() == before
