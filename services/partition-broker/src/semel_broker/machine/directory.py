@@ -6,7 +6,7 @@ turns up in another one.
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TypeAlias
+from typing import TypeAlias, assert_never
 
 from semel_broker.machine.log import PartitionLog
 from semel_broker.machine.records import LogDropped, LogIdsGiven, LogPurged, LogState
@@ -133,6 +133,8 @@ class LogDirectory:
                 del self._dropped[record.log_id]
             case LogIdsGiven():
                 self._next_log_id = record.next_log_id
+            case _:
+                assert_never(record)
 
     def snapshot(self) -> Iterator[DirectoryRecord]:
         """Return everything but the logs that are there."""
