@@ -89,11 +89,24 @@ async def test_a_refused_start_leaves_the_volume_as_it_was(coordinators: Coordin
         assert await coordinators.metadata() == before
 
 
+async def test_the_controller_registers_again_from_time_to_time(
+    coordinators: Coordinators,
+) -> None:
+    async with coordinators.running(0, registration_interval_ms=0):
+        coordinators.clock.advance(5_000)
+        await coordinators.metadata()
+        described = await coordinators.ask(DESCRIBE_CLUSTER, wire.DescribeClusterRequest())
+        assert described.instances[0].last_registered_ms == coordinators.clock.now_ms()
+
+
 async def test_a_failed_journal_ends_the_process(coordinators: Coordinators) -> None:
-    async with coordinators.running(0) as app:
+    async with coordinators.running(0, registration_interval_ms=0) as app:
+        await app.ready.wait()
         coordinators.volumes[0].fail_next_write(applied=False)
         with pytest.raises(KafkaStorageError):
             await coordinators.register_broker(0)
+        with pytest.raises(KafkaStorageError):
+            await coordinators.metadata()
         assert app.failed.is_set()
 
 
