@@ -60,6 +60,7 @@ class ClusterService:
         self._changes = changes
         self._versions = versions
         self._liveness = liveness
+        self._listed: tuple[ClusterImage, wire.MetadataResponse] | None = None
 
     def register(self, handlers: Handlers) -> None:
         """Register a handler for each call."""
@@ -137,23 +138,28 @@ class ClusterService:
 
     def _metadata(self, request: wire.MetadataRequest, listener: str) -> wire.MetadataResponse:
         image = self._image()
-        if request.all_topics:
-            topics = [topic_to_wire(topic) for topic in image.topics]
-        else:
-            topics = [
-                *(self._topic_named(name) for name in request.topics),
-                *(self._topic_identified(topic_id) for topic_id in request.topic_ids),
-            ]
-        return wire.MetadataResponse(
+        response = wire.MetadataResponse(
             cluster_id=image.cluster_id,
             version=image.version,
             instances=[
                 instance_to_wire(each, listener=listener, all_listeners=request.all_listeners)
                 for each in image.instances
             ],
-            topics=topics,
             layout=layout_to_wire(image.layout),
         )
+        if request.all_topics:
+            response.MergeFrom(self._all_topics(image))
+        else:
+            response.topics.extend(self._topic_named(name) for name in request.topics)
+            response.topics.extend(self._topic_identified(each) for each in request.topic_ids)
+        return response
+
+    def _all_topics(self, image: ClusterImage) -> wire.MetadataResponse:
+        """Return a response with all topics, made once for each image: every instance asks."""
+        if self._listed is None or self._listed[0] is not image:
+            topics = wire.MetadataResponse(topics=map(topic_to_wire, image.topics))
+            self._listed = (image, topics)
+        return self._listed[1]
 
     def _topic_named(self, name: str) -> wire.Topic:
         try:
