@@ -1,0 +1,17 @@
+"""What can go wrong with a local cluster: one sentence that says what to do."""
+
+
+class LocalClusterError(Exception):
+    """A local cluster cannot do what was asked; the message is a sentence for its user."""
+
+
+class FolderError(LocalClusterError):
+    """The data folder does not fit: in use, of something else, or laid out in another way."""
+
+
+class PortInUseError(LocalClusterError):
+    """The port for clients is taken by another program."""
+
+
+class ServiceFailedError(LocalClusterError):
+    """A service ended before it was ready; the message ends with the tail of its log."""

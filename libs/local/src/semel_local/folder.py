@@ -1,0 +1,109 @@
+"""A cluster's data folder while it is in use: locked by one supervisor, and free of leftovers.
+
+A supervisor that was killed leaves its services running. Their numbers are in ``semel.pids``, so
+that the next one can stop them before it starts its own.
+"""
+
+import asyncio
+import contextlib
+import fcntl
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Self
+
+from semel_local.errors import FolderError
+from semel_local.layout import write_atomically
+
+LOCK_FILE = "semel.lock"
+PIDS_FILE = "semel.pids"
+_LEFTOVER_GRACE_S = 5.0
+_POLL_S = 0.02
+
+
+class FolderLock:
+    """The right to run a cluster in a folder. Use with ``with``."""
+
+    def __init__(self, folder: Path) -> None:
+        """Do no I/O yet."""
+        self._folder = folder
+        self._file: IO[str] | None = None
+
+    def __enter__(self) -> Self:
+        """Take the folder, and make it if it is not there. Raises FolderError."""
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            self._file = (self._folder / LOCK_FILE).open("a+", encoding="utf-8")
+        except OSError as error:
+            raise FolderError(
+                f"cannot write to {self._folder} ({error.strerror}): choose another folder"
+            ) from error
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            self._file.seek(0)
+            holder = self._file.read().strip() or "unknown"
+            self._file.close()
+            raise FolderError(
+                f"a cluster is running in {self._folder} already (process {holder}):"
+                " use that one, stop it, or choose another folder with --data"
+            ) from error
+        self._file.truncate(0)
+        self._file.write(str(os.getpid()))
+        self._file.flush()
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Give the folder back."""
+        if self._file is not None:
+            self._file.close()
+
+
+def write_pids(folder: Path, pids: Mapping[str, int]) -> None:
+    """Note who runs."""
+    write_atomically(folder / PIDS_FILE, json.dumps(pids))
+
+
+async def stop_leftovers(folder: Path) -> list[str]:
+    """Stop the services of a supervisor that was killed; returns their names."""
+    with contextlib.suppress(FileNotFoundError, ValueError):
+        noted = json.loads((folder / PIDS_FILE).read_text(encoding="utf-8"))
+        left = {name: pid for name, pid in noted.items() if _is_service(pid, folder)}
+        _signal(left.values(), signal.SIGTERM)
+        deadline = asyncio.get_running_loop().time() + _LEFTOVER_GRACE_S
+        while any(_is_service(pid, folder) for pid in left.values()):
+            if asyncio.get_running_loop().time() > deadline:
+                _signal(left.values(), signal.SIGKILL)
+            await asyncio.sleep(_POLL_S)
+        return list(left)
+    return []
+
+
+def _is_service(pid: int, folder: Path) -> bool:
+    """Whether the process still is one of this folder: its number may be another's by now."""
+    command = ("ps", "-o", "command=", "-p", str(pid))
+    proc = Path("/proc") / str(pid)
+    try:
+        if Path("/proc/self/cmdline").exists():
+            shown = (proc / "cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
+        else:
+            done = subprocess.run(command, capture_output=True, check=False, text=True)
+            shown = done.stdout
+    except OSError:
+        return False
+    return str(folder) in shown
+
+
+def _signal(pids: Iterable[int], number: signal.Signals) -> None:
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)

@@ -1,0 +1,124 @@
+"""One process that is started, killed and started again, with its output in a file."""
+
+import asyncio
+import os
+import signal
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+LOG_MAX_BYTES = 8 << 20
+"""A log that is larger at the start of its process is put aside."""
+_TAIL_BYTES = 16 << 10
+_TAIL_LINES = 15
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """How a process ended that nobody had asked to end."""
+
+    name: str
+    exit_status: int
+    """Negative: the number of the signal that killed it."""
+    log_path: Path
+    log_tail: str
+
+    def __str__(self) -> str:
+        how = f"exit status {self.exit_status}"
+        if self.exit_status < 0:
+            how = f"killed by {signal.Signals(-self.exit_status).name}"
+        tail = f":\n{self.log_tail}" if self.log_tail else ""
+        return f"{self.name} ended ({how}); the end of {self.log_path}{tail}"
+
+
+class ManagedProcess:
+    """A command that runs at most once at a time."""
+
+    def __init__(self, name: str, command: Sequence[str], log_path: Path) -> None:
+        """Do not start it yet."""
+        self.name = name
+        self.log_path = log_path
+        self._command = tuple(command)
+        self._process: asyncio.subprocess.Process | None = None
+        self._expected_to_end = True
+
+    @property
+    def pid(self) -> int | None:
+        """Its number while it runs."""
+        return self._process.pid if self._process and self.running else None
+
+    @property
+    def running(self) -> bool:
+        """Whether it was started and has not ended."""
+        return self._process is not None and self._process.returncode is None
+
+    async def spawn(self) -> None:
+        """Start it, in a session of its own: Ctrl-C in the terminal is ours to pass on."""
+        assert not self.running, f"{self.name} runs already"
+        self.log_path.parent.mkdir(parents=True, exist_ok=True)
+        _put_aside(self.log_path)
+        with self.log_path.open("ab") as log:
+            self._process = await asyncio.create_subprocess_exec(
+                *self._command,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        self._expected_to_end = False
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal, if it runs."""
+        if self._process and self.running:
+            self._process.send_signal(number)
+
+    async def kill(self) -> None:
+        """Kill it as ``kill -9`` does, and wait until it is gone."""
+        self._expected_to_end = True
+        self.signal(signal.SIGKILL)
+        await self.wait()
+
+    async def stop(self, *, grace_s: float) -> int:
+        """Ask it to end, kill it ``grace_s`` later; returns its exit status."""
+        self._expected_to_end = True
+        self.signal(signal.SIGTERM)
+        try:
+            async with asyncio.timeout(grace_s):
+                return await self.wait()
+        except TimeoutError:
+            await self.kill()
+            return -signal.SIGKILL
+
+    async def wait(self) -> int:
+        """Wait for its end; returns the exit status. 0 if it never ran."""
+        return await self._process.wait() if self._process else 0
+
+    async def wait_unexpected(self) -> Ended | None:
+        """Wait for its end; None if that was asked for."""
+        exit_status = await self.wait()
+        return None if self._expected_to_end else self.ended(exit_status)
+
+    def ended(self, exit_status: int) -> Ended:
+        """Describe its end, with the end of its log."""
+        return Ended(
+            name=self.name,
+            exit_status=exit_status,
+            log_path=self.log_path,
+            log_tail=tail(self.log_path),
+        )
+
+
+def tail(path: Path) -> str:
+    """Return the last lines of a file; empty if there is none."""
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL_BYTES))
+            lines = file.read().decode("utf-8", "replace").splitlines()
+    except FileNotFoundError:
+        return ""
+    return "\n".join(lines[-_TAIL_LINES:])
+
+
+def _put_aside(log_path: Path) -> None:
+    if log_path.exists() and log_path.stat().st_size > LOG_MAX_BYTES:
+        log_path.replace(log_path.with_suffix(".log.1"))

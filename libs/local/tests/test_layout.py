@@ -1,0 +1,122 @@
+"""Which services a local cluster has, where they are, and the file that keeps it."""
+
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from semel_local.errors import FolderError, PortInUseError
+from semel_local.layout import (
+    CONTROLLER,
+    LAYOUT_FILE,
+    ClusterLayout,
+    Role,
+    ServiceName,
+    Wanted,
+    plan_layout,
+    read_layout,
+    write_layout,
+)
+from semel_local.ports import free_port, is_free, port_range
+
+TWO_BROKERS = Wanted(brokers=2, port=0)
+
+
+@pytest.fixture
+def taken_port() -> Iterator[int]:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", free_port(port_range())))
+        listener.listen()
+        yield int(listener.getsockname()[1])
+
+
+def test_a_new_cluster_has_one_of_each_role_unless_told_otherwise() -> None:
+    layout = plan_layout(None, Wanted(port=0))
+    assert [str(name) for name in layout.names] == [
+        "coordinator-0",
+        "broker-0",
+        "group-coordinator-0",
+    ]
+
+
+def test_every_service_has_a_port_of_its_own() -> None:
+    layout = plan_layout(None, Wanted(brokers=3, coordinators=2, group_coordinators=2, port=0))
+    assert len(set(layout.ports.values())) == len(layout.names) == 7
+    assert all(is_free(port) for port in layout.ports.values())
+
+
+def test_clients_are_told_of_the_port_that_was_asked_for() -> None:
+    port = free_port(port_range())
+    assert plan_layout(None, Wanted(port=port)).bootstrap == f"127.0.0.1:{port}"
+
+
+def test_a_layout_comes_back_from_its_folder_as_it_was(tmp_path: Path) -> None:
+    layout = plan_layout(None, TWO_BROKERS)
+    write_layout(tmp_path, layout)
+    assert read_layout(tmp_path) == layout
+    assert plan_layout(layout, Wanted()) == layout
+
+
+def test_brokers_may_be_added_and_the_others_keep_their_ports() -> None:
+    two = plan_layout(None, TWO_BROKERS)
+    three = plan_layout(two, Wanted(brokers=3))
+    assert three.ports.items() >= two.ports.items()
+    assert len(three.of(Role.BROKER)) == 3
+
+
+def test_brokers_may_not_be_taken_away() -> None:
+    with pytest.raises(FolderError, match="has 2 brokers, more than 1"):
+        plan_layout(plan_layout(None, TWO_BROKERS), Wanted(brokers=1))
+
+
+@pytest.mark.parametrize(
+    "wanted", [Wanted(coordinators=2), Wanted(group_coordinators=2)], ids=["coordinators", "groups"]
+)
+def test_coordinators_are_fixed_when_a_cluster_is_made(wanted: Wanted) -> None:
+    with pytest.raises(FolderError, match="fixed when a cluster is made"):
+        plan_layout(plan_layout(None, Wanted(port=0)), wanted)
+
+
+def test_a_taken_bootstrap_port_is_refused_with_what_to_do(taken_port: int) -> None:
+    with pytest.raises(PortInUseError, match=f"port {taken_port} is in use .* --port"):
+        plan_layout(None, Wanted(port=taken_port))
+
+
+def test_a_taken_port_of_another_service_is_replaced(taken_port: int) -> None:
+    known = plan_layout(None, Wanted(port=0))
+    broker = ServiceName(Role.BROKER, 0)
+    planned = plan_layout(ClusterLayout({**known.ports, broker: taken_port}), Wanted())
+    assert planned.ports[broker] != taken_port
+    assert planned.ports[CONTROLLER] == known.ports[CONTROLLER]
+
+
+def test_any_port_will_do_where_the_stored_one_is_taken_and_none_was_asked_for(
+    taken_port: int,
+) -> None:
+    known = plan_layout(None, Wanted(port=0))
+    planned = plan_layout(ClusterLayout({**known.ports, CONTROLLER: taken_port}), Wanted(port=0))
+    assert planned.ports[CONTROLLER] != taken_port
+
+
+def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "holiday.jpg").touch()
+    with pytest.raises(FolderError, match="choose an empty folder"):
+        read_layout(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{", "damaged"),
+        ("[]", "damaged"),
+        ('{"format": 1, "ports": {}}', "damaged"),
+        ('{"format": 1, "ports": {"coordinator-0": "x"}}', "damaged"),
+        ('{"format": 2, "ports": {"coordinator-0": 9092}}', "newer version"),
+    ],
+    ids=["cut off", "not an object", "no controller", "no number", "newer"],
+)
+def test_a_layout_that_cannot_be_read_is_refused(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / LAYOUT_FILE).write_text(text, encoding="utf-8")
+    with pytest.raises(FolderError, match=said):
+        read_layout(tmp_path)

@@ -1,0 +1,129 @@
+"""A cluster of real processes: killed and started again on the same data, and stopped in order."""
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from semel_local import ProcessCluster
+from semel_local.errors import FolderError, LocalClusterError, ServiceFailedError
+from semel_local.folder import FolderLock, stop_leftovers, write_pids
+from semel_local.health import wait_serving
+from semel_local.layout import Role
+from semel_local.process import Ended, ManagedProcess
+
+pytestmark = pytest.mark.slow
+
+NAMES = ("coordinator-0", "broker-0", "broker-1", "group-coordinator-0")
+
+
+shared_loop = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def cluster(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[ProcessCluster]:
+    async with ProcessCluster(tmp_path_factory.mktemp("cluster"), brokers=2) as running:
+        yield running
+
+
+@shared_loop
+async def test_every_service_is_a_process_that_serves(cluster: ProcessCluster) -> None:
+    assert cluster.names == NAMES
+    assert len(set(cluster.pids().values())) == len(NAMES)
+    async with asyncio.timeout(10):
+        await asyncio.gather(*(wait_serving(cluster.address(name)) for name in NAMES))
+
+
+@shared_loop
+async def test_a_killed_service_comes_back_at_its_address(cluster: ProcessCluster) -> None:
+    before, address = cluster.pid("broker-1"), cluster.address("broker-1")
+    await cluster.kill("broker-1")
+    assert cluster.pid("broker-1") is None
+    await cluster.start("broker-1")
+    assert cluster.pid("broker-1") not in {None, before}
+    assert cluster.address("broker-1") == address
+
+
+async def test_all_services_stop_in_order_and_come_back_at_their_addresses(tmp_path: Path) -> None:
+    first = ProcessCluster(tmp_path)
+    async with first:
+        addresses = {name: first.address(name) for name in first.names}
+        statuses = await first.stop()
+    assert statuses == dict.fromkeys(first.names, 0)
+    async with ProcessCluster(tmp_path) as second:
+        assert {name: second.address(name) for name in second.names} == addresses
+
+
+@shared_loop
+async def test_a_second_cluster_in_the_same_folder_is_refused(cluster: ProcessCluster) -> None:
+    with pytest.raises(FolderError, match=rf"running in .* already \(process {os.getpid()}\)"):
+        await ProcessCluster(cluster.folder).open()
+    assert len(cluster.pids()) == len(NAMES)
+
+
+async def test_a_service_that_ends_by_itself_is_reported_with_its_log(tmp_path: Path) -> None:
+    ended: asyncio.Queue[Ended] = asyncio.Queue()
+    async with ProcessCluster(tmp_path, on_ended=ended.put_nowait) as cluster:
+        await cluster.kill("broker-0")
+        await cluster.start("broker-0")
+        pid = cluster.pid("broker-0")
+        assert pid is not None
+        os.kill(pid, signal.SIGKILL)
+        async with asyncio.timeout(10):
+            end = await ended.get()
+    assert (end.name, end.exit_status) == ("broker-0", -signal.SIGKILL)
+    assert "service ready" in end.log_tail
+    assert "killed by SIGKILL" in str(end)
+    assert ended.empty()
+
+
+async def test_a_service_that_cannot_start_takes_the_others_down(tmp_path: Path) -> None:
+    settings = {Role.BROKER: {"message_max_bytes": -1}}
+    cluster = ProcessCluster(tmp_path, settings=settings)
+    with pytest.raises(ServiceFailedError, match=r"broker-0 ended \(exit status 2\).*"):
+        await cluster.open()
+    assert cluster.pids() == {}
+
+
+async def test_services_of_a_supervisor_that_was_killed_are_stopped_first(tmp_path: Path) -> None:
+    process = ManagedProcess("left", _endless(tmp_path), tmp_path / "semel.log")
+    await process.spawn()
+    assert process.pid is not None
+    write_pids(tmp_path, {"broker-0": process.pid, "broker-1": os.getpid()})
+    assert await stop_leftovers(tmp_path) == ["broker-0"]
+    assert await process.wait() == -signal.SIGTERM
+
+
+async def test_a_process_that_ignores_being_asked_is_killed(tmp_path: Path) -> None:
+    deaf = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('deaf', flush=True)"
+    process = ManagedProcess("deaf", _endless(tmp_path, before=deaf), tmp_path / "log")
+    await process.spawn()
+    async with asyncio.timeout(10):
+        while "deaf" not in process.log_path.read_text():  # noqa: ASYNC110 - it tells nobody else
+            await asyncio.sleep(0)
+    assert await process.stop(grace_s=0.01) == -signal.SIGKILL
+
+
+async def test_a_cluster_that_is_not_started_has_no_address(tmp_path: Path) -> None:
+    with pytest.raises(LocalClusterError, match="not started"):
+        _ = ProcessCluster(tmp_path).bootstrap
+
+
+async def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(FolderError, match="cannot write to"), FolderLock(tmp_path / "file"):
+        pass
+
+
+def _endless(folder: Path, *, before: str = "") -> list[str]:
+    return [
+        sys.executable,
+        "-c",
+        f"{before}\nimport threading; threading.Event().wait()",
+        str(folder),
+    ]
