@@ -1,0 +1,114 @@
+"""How every command runs: finds its cluster, waits for its work, and ends with one sentence.
+
+Exit statuses: 0 done; 1 the request failed; 2 the command line is wrong; 130 interrupted.
+"""
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import TYPE_CHECKING, Annotated, NoReturn, TypeVar
+
+import typer
+
+from semel_cli.output import note
+from semel_cli.running import read_running
+
+if TYPE_CHECKING:
+    from aiosemel.client import SemelClient
+
+EXIT_FAILURE = 1
+EXIT_USAGE = 2
+EXIT_INTERRUPTED = 130
+API_TIMEOUT_MS = 10_000
+REQUEST_TIMEOUT_MS = 5_000
+
+T = TypeVar("T")
+
+BootstrapOption = Annotated[
+    str | None,
+    typer.Option(
+        "--bootstrap",
+        "-b",
+        envvar="SEMEL_BOOTSTRAP",
+        metavar="HOST:PORT",
+        help="A coordinator of the cluster; by default, the cluster that `semel up` has started.",
+        show_default=False,
+    ),
+]
+
+
+class UsageError(Exception):
+    """The command line asks for something that cannot be."""
+
+
+def with_client(
+    bootstrap: str | None, work: "Callable[[SemelClient], Coroutine[None, None, T]]"
+) -> T:
+    """Do some work with a client of the cluster; see ``run``."""
+
+    async def connected() -> T:
+        from aiosemel.client import SemelClient
+        from aiosemel.options import ClientOptions
+
+        options = ClientOptions(
+            request_timeout_ms=REQUEST_TIMEOUT_MS, default_api_timeout_ms=API_TIMEOUT_MS
+        )
+        async with SemelClient(find_bootstrap(bootstrap), options=options) as client:
+            return await work(client)
+
+    return run(connected())
+
+
+def find_bootstrap(given: str | None) -> str:
+    """Return the address of the cluster to work with. Raises UsageError."""
+    if given:
+        return given
+    running = read_running()
+    if running is None:
+        raise UsageError(
+            "which cluster? Start one here with `semel up`, or name one with --bootstrap HOST:PORT"
+            " or SEMEL_BOOTSTRAP"
+        )
+    if not running.is_alive:
+        raise UsageError(
+            f"the cluster of `semel up` in {running.folder} is not running any more: start it"
+            " again, or name another one with --bootstrap HOST:PORT or SEMEL_BOOTSTRAP"
+        )
+    return running.bootstrap
+
+
+def run(work: Coroutine[None, None, T]) -> T:
+    """Run a command to its end; what goes wrong becomes a sentence and an exit status."""
+    from aiosemel.errors import InvalidConfigError, RequestTimedOutError, SemelError
+    from semel_local.errors import LocalClusterError
+
+    try:
+        return asyncio.run(_until_terminated(work))
+    except (UsageError, InvalidConfigError) as error:
+        fail(str(error), EXIT_USAGE)
+    except RequestTimedOutError as error:
+        fail(f"{error}: is the cluster running, and is the address right?")
+    except (SemelError, LocalClusterError) as error:
+        fail(str(error))
+    except BrokenPipeError:
+        # Whoever reads has enough. What is still buffered must go nowhere, or Python complains.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit(EXIT_FAILURE) from None
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        raise typer.Exit(EXIT_INTERRUPTED) from None
+
+
+def fail(sentence: str, status: int = EXIT_FAILURE) -> NoReturn:
+    """End the command with a sentence on standard error."""
+    note(f"semel: {sentence}")
+    raise typer.Exit(status) from None
+
+
+async def _until_terminated(work: Awaitable[T]) -> T:
+    """Treat SIGTERM as Ctrl-C: cancel, and let the work end in order."""
+    task = asyncio.current_task()
+    assert task is not None
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    return await work

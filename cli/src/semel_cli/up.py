@@ -1,0 +1,152 @@
+"""`semel up`: a whole cluster as processes of this machine, until Ctrl-C."""
+
+import asyncio
+import os
+import signal
+import sys
+import time
+from collections import defaultdict, deque
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from semel_cli.output import Facts, Format, Table, examples, note, progress, show
+from semel_cli.running import RunningCluster, data_folder, forget_running, write_running
+from semel_cli.session import run
+
+if TYPE_CHECKING:
+    from semel_local import ProcessCluster
+    from semel_local.process import Ended
+
+RESTARTS_MAX = 5
+RESTARTS_WINDOW_S = 60.0
+
+EXAMPLES = examples(
+    "semel up",
+    "semel up --brokers 3 --data ./orders-cluster",
+    "semel up --port 0                              # any port that is free",
+)
+
+
+def up(
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder of the cluster; made if it is not there.",
+            show_default="semel in the user's data folder",
+        ),
+    ] = None,
+    brokers: Annotated[
+        int | None,
+        typer.Option(min=1, max=100, help="May be raised later.", show_default="1"),
+    ] = None,
+    coordinators: Annotated[
+        int | None,
+        typer.Option(min=1, max=50, help="Fixed at the first start.", show_default="1"),
+    ] = None,
+    group_coordinators: Annotated[
+        int | None,
+        typer.Option(min=1, max=50, help="Fixed at the first start.", show_default="1"),
+    ] = None,
+    port: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            max=65_535,
+            help="Port of the bootstrap address; 0: any that is free.",
+            show_default="9092",
+        ),
+    ] = None,
+    restart: Annotated[
+        bool, typer.Option(help="Start a service again that has ended by itself.")
+    ] = True,
+) -> None:
+    """Start a cluster on this machine, and stop it with Ctrl-C.
+
+    Every service is a process of its own; data, logs and addresses stay in the folder, so the next
+    start continues where this one ended. Settings of the services (SEMEL_…) are taken from the
+    environment.
+    """
+    from semel_local import ProcessCluster
+
+    ended: asyncio.Queue[Ended] = asyncio.Queue()
+    cluster = ProcessCluster(
+        data or data_folder(),
+        brokers=brokers,
+        coordinators=coordinators,
+        group_coordinators=group_coordinators,
+        port=port,
+        on_ended=ended.put_nowait,
+    )
+    raise typer.Exit(run(_run(cluster, ended, restart=restart)))
+
+
+async def _run(cluster: "ProcessCluster", ended: "asyncio.Queue[Ended]", *, restart: bool) -> int:
+    """Return the exit status."""
+    task = asyncio.current_task()
+    assert task is not None
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        # A second one cancels the stop in order: the services are killed.
+        asyncio.get_running_loop().add_signal_handler(number, task.cancel)
+    began = time.monotonic()
+    with progress("Starting the services…"):
+        await cluster.open()
+    found = RunningCluster(bootstrap=cluster.bootstrap, folder=str(cluster.folder), pid=os.getpid())
+    try:
+        write_running(found)
+        _announce(cluster, time.monotonic() - began)
+        if await _supervise(cluster, ended, restart=restart):
+            return 0
+        return 1
+    except asyncio.CancelledError:
+        task.uncancel()
+        return 0
+    finally:
+        forget_running(found)
+        await _stop(cluster)
+
+
+def _announce(cluster: "ProcessCluster", took_s: float) -> None:
+    for name in cluster.leftovers:
+        note(f"{name} was still running from an earlier `semel up`: it was stopped first")
+    table = Table(
+        headings=("Service", "Address", "Process", "Log"),
+        rows=[
+            (name, cluster.address(name), cluster.pid(name), str(cluster.log_path(name)))
+            for name in cluster.names
+        ],
+    )
+    facts = Facts({"Bootstrap": cluster.bootstrap, "Data": str(cluster.folder)})
+    show(Format.TEXT, None, facts, table)
+    sys.stdout.flush()
+    note(f"Ready after {took_s:.1f} s. Ctrl-C stops the cluster.")
+
+
+async def _supervise(
+    cluster: "ProcessCluster", ended: "asyncio.Queue[Ended]", *, restart: bool
+) -> bool:
+    """Report services that end by themselves and start them again, until it is hopeless."""
+    restarts: dict[str, deque[float]] = defaultdict(lambda: deque(maxlen=RESTARTS_MAX))
+    while True:
+        end = await ended.get()
+        note(f"semel: {end}")
+        before = restarts[end.name]
+        hopeless = len(before) == RESTARTS_MAX and time.monotonic() - before[0] < RESTARTS_WINDOW_S
+        if not restart or hopeless:
+            reason = f" for the {len(before) + 1}th time" if restart else ""
+            note(f"semel: {end.name} ended{reason}: the cluster is stopped")
+            return False
+        before.append(time.monotonic())
+        await cluster.start(end.name, wait=False)
+        note(f"{end.name} was started again")
+
+
+async def _stop(cluster: "ProcessCluster") -> None:
+    note("Stopping…")
+    for name, status in (await cluster.stop()).items():
+        if status == -signal.SIGKILL:
+            note(f"semel: {name} did not stop in time, and was killed")
+        elif status != 0:
+            note(f"semel: {name} ended with status {status}: see {cluster.log_path(name)}")
+    note("Stopped. `semel up` starts it again, with its data.")
