@@ -5,8 +5,8 @@ import asyncio
 import pytest
 from coordinator_harness import Coordinators
 
-from semel.coordinator.v1 import cluster_pb2, transactions_pb2
 from semel.coordinator.v1 import cluster_pb2 as wire
+from semel.coordinator.v1 import transactions_pb2
 from semel_common.errors import (
     CoordinatorNotAvailableError,
     InconsistentClusterIdError,
@@ -35,7 +35,7 @@ def coordinators() -> Coordinators:
 async def test_every_declared_call_has_a_handler(coordinators: Coordinators) -> None:
     declared = {
         f"/{service.full_name}/{method.name}"
-        for file in (cluster_pb2.DESCRIPTOR, transactions_pb2.DESCRIPTOR)
+        for file in (wire.DESCRIPTOR, transactions_pb2.DESCRIPTOR)
         for service in file.services_by_name.values()
         for method in service.methods
         if not method.client_streaming
