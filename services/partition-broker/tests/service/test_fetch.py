@@ -1,0 +1,266 @@
+"""Fetch: the isolation filter, the bounds of an answer, and plain records."""
+
+import pytest
+from broker_harness import OTHER, PRODUCER
+from broker_service import (
+    ABORT,
+    COMMIT,
+    READ_COMMITTED,
+    READ_UNCOMMITTED,
+    Broker,
+    batch,
+    code,
+    plain,
+    serving,
+)
+
+from semel.broker.v1 import broker_pb2 as wire
+from semel.common.v1.records_pb2 import ControlRecord, Header, Record
+from semel_common.batches import check_crc, checksum, decode_records
+from semel_common.errors import ErrorCode, InvalidRequestError
+from semel_common.wire.methods import FETCH
+from semel_runtime.journal.errors import JournalError
+from semel_runtime.testing.volume import MemoryVolume
+
+
+def values(result: wire.FetchPartitionResult) -> list[bytes | None]:
+    """Return the values of all records of an answer."""
+    assert code(result) is None
+    return [value for each in result.batches for value in decode_records(each).values]
+
+
+async def test_committed_reads_see_neither_open_nor_aborted_records_nor_markers(
+    broker: Broker,
+) -> None:
+    await broker.produce(plain(b"plain"))
+    await broker.produce(batch(b"kept", epoch=0))
+    await broker.produce(batch(b"dropped", producer_id=OTHER))
+    await broker.end(ABORT, producer_id=OTHER)
+    await broker.end(COMMIT, epoch=0)
+    await broker.produce(batch(b"open", epoch=1))
+    await broker.produce(plain(b"behind"))
+
+    result = await broker.fetch()
+    assert values(result) == [b"plain", b"kept"]
+    assert (result.next_offset, result.last_stable_offset, result.high_watermark) == (5, 5, 7)
+
+    await broker.end(COMMIT, epoch=1)
+    rest = await broker.fetch(result.next_offset)
+    assert values(rest) == [b"open", b"behind"]
+    assert rest.next_offset == 8
+
+
+async def test_uncommitted_reads_see_everything_with_its_flags(broker: Broker) -> None:
+    await broker.produce(batch(b"dropped"))
+    await broker.end(ABORT)
+    await broker.produce(batch(b"open", epoch=1))
+    result = await broker.fetch(isolation=READ_UNCOMMITTED)
+    assert [(each.base_offset, each.control) for each in result.batches] == [
+        (0, False),
+        (1, True),
+        (2, False),
+    ]
+    for each in result.batches:
+        check_crc(each)
+    control = ControlRecord.FromString(result.batches[1].payload)
+    assert (control.committed, control.coordinator_epoch) == (False, 1)
+    assert result.next_offset == result.high_watermark == 3
+
+
+async def test_the_next_offset_moves_past_what_is_left_out_at_the_end(broker: Broker) -> None:
+    await broker.produce(batch(b"dropped"))
+    await broker.end(ABORT)
+    result = await broker.fetch()
+    assert values(result) == []
+    assert result.next_offset == 2
+
+
+async def test_a_long_aborted_transaction_is_passed_in_bounded_steps(broker: Broker) -> None:
+    for sequence in range(20):
+        await broker.produce(batch(bytes(100), sequence=sequence))
+    await broker.end(ABORT)
+    await broker.produce(plain(b"behind"))
+    offset, answers = 0, 0
+    found: list[bytes | None] = []
+    while not found:
+        result = await broker.fetch(offset, max_bytes=1)
+        assert result.next_offset > offset
+        offset, answers, found = result.next_offset, answers + 1, values(result)
+    assert found == [b"behind"]
+    assert answers == 3
+
+
+async def test_a_batch_that_begins_before_the_offset_is_answered_whole(broker: Broker) -> None:
+    await broker.produce(plain(b"one", b"two", b"three"))
+    result = await broker.fetch(2)
+    assert values(result) == [b"one", b"two", b"three"]
+    assert result.batches[0].base_offset == 0
+    assert result.next_offset == 3
+
+
+async def test_answers_are_bounded_but_never_stuck_at_a_large_batch(broker: Broker) -> None:
+    for _ in range(3):
+        await broker.produce(plain(bytes(1_000)))
+    assert len((await broker.fetch(max_bytes=1)).batches) == 1
+    assert len((await broker.fetch(max_bytes=2_500)).batches) == 2
+    assert len((await broker.fetch()).batches) == 3
+
+
+async def test_all_partitions_of_a_call_share_its_bound(broker: Broker) -> None:
+    for partition in (0, 1):
+        for _ in range(3):
+            await broker.produce(plain(bytes(1_000)), partition=partition)
+    request = wire.FetchRequest(
+        max_bytes=2_000,
+        partitions=[
+            wire.FetchPartition(topic="orders", partition=0, partition_max_bytes=1_500),
+            wire.FetchPartition(topic="orders", partition=1),
+            wire.FetchPartition(topic="orders", partition=1),
+        ],
+    )
+    results = (await broker.call(FETCH, request)).partitions
+    assert [len(each.batches) for each in results] == [1, 1, 0]
+    assert [each.next_offset for each in results] == [1, 1, 0]
+
+
+async def test_the_brokers_own_bound_holds_for_every_call(volume: MemoryVolume) -> None:
+    async with serving(volume, fetch_max_bytes=1_500) as broker:
+        for _ in range(3):
+            await broker.produce(plain(bytes(1_000)))
+        assert len((await broker.fetch(max_bytes=1 << 30)).batches) == 1
+
+
+@pytest.mark.parametrize("offset", [4, 1 << 62])
+async def test_an_offset_out_of_range_is_answered_with_the_range(
+    broker: Broker, offset: int
+) -> None:
+    await broker.produce(plain(b"one", b"two", b"three"))
+    result = await broker.fetch(offset, max_wait_ms=60_000)
+    assert code(result) == ErrorCode.OFFSET_OUT_OF_RANGE
+    assert dict(result.error.metadata) == {"log_start_offset": "0", "high_watermark": "3"}
+
+
+async def test_errors_of_one_partition_leave_the_others_alone(broker: Broker) -> None:
+    await broker.produce(plain(b"one"))
+    request = wire.FetchRequest(
+        max_wait_ms=60_000,
+        min_bytes=1 << 20,
+        partitions=[
+            wire.FetchPartition(topic="orders", partition=0),
+            wire.FetchPartition(topic="orders", partition=2),
+            wire.FetchPartition(topic="gone", partition=0),
+        ],
+    )
+    here, elsewhere, gone = (await broker.call(FETCH, request)).partitions
+    assert values(here) == [b"one"]
+    assert code(elsewhere) == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert code(gone) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+ORDERS = wire.FetchPartition(topic="orders")
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        pytest.param(wire.FetchRequest(), id="no partition"),
+        pytest.param(
+            wire.FetchRequest(isolation_level=9, partitions=[ORDERS]),  # type: ignore[arg-type]  # unknown
+            id="isolation level",
+        ),
+        pytest.param(wire.FetchRequest(min_bytes=-1, partitions=[ORDERS]), id="min bytes"),
+        pytest.param(wire.FetchRequest(max_bytes=-1, partitions=[ORDERS]), id="max bytes"),
+        pytest.param(wire.FetchRequest(max_wait_ms=-1, partitions=[ORDERS]), id="max wait"),
+        pytest.param(wire.FetchRequest(partitions=[wire.FetchPartition()]), id="no name"),
+        pytest.param(
+            wire.FetchRequest(partitions=[wire.FetchPartition(topic="orders", fetch_offset=-1)]),
+            id="offset",
+        ),
+        pytest.param(
+            wire.FetchRequest(partitions=[wire.FetchPartition(topic="orders", partition=-1)]),
+            id="partition",
+        ),
+        pytest.param(
+            wire.FetchRequest(
+                partitions=[wire.FetchPartition(topic="orders", partition_max_bytes=-1)]
+            ),
+            id="partition max bytes",
+        ),
+    ],
+)
+async def test_a_malformed_call_is_refused(broker: Broker, request_: wire.FetchRequest) -> None:
+    with pytest.raises(InvalidRequestError):
+        await broker.call(FETCH, request_)
+
+
+async def test_a_store_that_cannot_be_read_is_reported_as_retriable(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await broker.produce(plain(b"one"))
+
+    async def fail(*_args: object, **_options: object) -> None:
+        raise JournalError("medium is damaged")
+
+    monkeypatch.setattr(broker.app._environment.journal.batches, "read", fail)
+    result = await broker.fetch()
+    assert code(result) == ErrorCode.KAFKA_STORAGE_ERROR
+    assert "medium is damaged" in result.error.message
+
+
+# -- plain records -------------------------------------------------------------------------------
+
+
+async def test_plain_records_have_offsets_and_all_fields(broker: Broker) -> None:
+    records = [
+        Record(timestamp_ms=7, key=b"k", value=b"v", headers=[Header(key="h", value=b"x")]),
+        Record(timestamp_ms=8, value=b""),
+        Record(timestamp_ms=9),
+    ]
+    await broker.produce(plain(b"before"))
+    await broker.produce_as(
+        wire.ProducePartition(topic="orders", records=wire.PlainRecords(records=records))
+    )
+    result = await broker.fetch(1, plain=True)
+    for offset, record in enumerate(records, start=1):
+        record.offset = offset
+    assert list(result.records) == records
+    assert not result.batches
+    assert result.next_offset == 4
+
+
+async def test_plain_records_begin_at_the_offset_that_was_asked_for(broker: Broker) -> None:
+    await broker.produce(plain(b"one", b"two", b"three"))
+    assert [each.value for each in (await broker.fetch(2, plain=True)).records] == [b"three"]
+
+
+async def test_uncommitted_plain_reads_pass_over_markers(broker: Broker) -> None:
+    await broker.produce(batch(b"one"))
+    await broker.end(COMMIT)
+    result = await broker.fetch(plain=True, isolation=READ_UNCOMMITTED)
+    assert [each.value for each in result.records] == [b"one"]
+    assert result.next_offset == 2
+
+
+async def test_a_batch_that_cannot_be_opened_stops_plain_reads_only_there(broker: Broker) -> None:
+    broken = plain(b"two")
+    broken.record_count = 2
+    broken.crc32c = checksum(broken)
+    await broker.produce(plain(b"one"))
+    await broker.produce(broken)
+    first = await broker.fetch(plain=True, max_wait_ms=60_000, min_bytes=1 << 20)
+    assert [each.value for each in first.records] == [b"one"]
+    assert first.next_offset == 1
+    second = await broker.fetch(first.next_offset, plain=True)
+    assert code(second) == ErrorCode.CORRUPT_MESSAGE
+    assert len((await broker.fetch(first.next_offset)).batches) == 1
+
+
+async def test_producers_of_one_partition_are_filtered_each_for_itself(broker: Broker) -> None:
+    for number in range(3):
+        await broker.produce(
+            batch(b"a%d" % number, producer_id=PRODUCER, sequence=number),
+            batch(b"b%d" % number, producer_id=OTHER, sequence=number),
+        )
+    await broker.end(ABORT, producer_id=PRODUCER)
+    await broker.end(COMMIT, producer_id=OTHER)
+    assert values(await broker.fetch(isolation=READ_COMMITTED)) == [b"b0", b"b1", b"b2"]

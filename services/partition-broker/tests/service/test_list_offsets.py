@@ -1,0 +1,114 @@
+"""ListOffsets: named offsets, and the search by time."""
+
+import pytest
+from broker_harness import OTHER
+from broker_service import ABORT, COMMIT, READ_UNCOMMITTED, Broker, batch, code, plain
+
+from semel.broker.v1 import broker_pb2 as wire
+from semel_common.batches import checksum
+from semel_common.errors import ErrorCode, InvalidRequestError
+from semel_common.wire.methods import LIST_OFFSETS
+from semel_runtime.journal.errors import JournalError
+
+EARLIEST = wire.OFFSET_SPEC_EARLIEST
+LATEST = wire.OFFSET_SPEC_LATEST
+
+
+async def test_the_latest_offset_depends_on_the_isolation_level(broker: Broker) -> None:
+    await broker.produce(plain(b"one"))
+    await broker.produce(batch(b"open"))
+    assert (await broker.list_offset(spec=EARLIEST)).offset == 0
+    assert (await broker.list_offset(spec=LATEST)).offset == 1
+    latest = await broker.list_offset(spec=LATEST, isolation=READ_UNCOMMITTED)
+    assert (latest.offset, latest.timestamp_ms) == (2, -1)
+
+
+@pytest.mark.parametrize(
+    ("timestamp_ms", "offset", "found_ms"),
+    [(0, 0, 10), (10, 0, 10), (11, 1, 20), (25, 3, 30), (30, 3, 30), (31, -1, -1)],
+)
+async def test_the_first_record_at_or_after_a_time_is_found(
+    broker: Broker, timestamp_ms: int, offset: int, found_ms: int
+) -> None:
+    await broker.produce(plain(b"a", b"b", timestamps_ms=[10, 20]))
+    await broker.produce(plain(b"c", b"d", timestamps_ms=[5, 30]))
+    result = await broker.list_offset(timestamp_ms=timestamp_ms)
+    assert (result.offset, result.timestamp_ms) == (offset, found_ms)
+
+
+async def test_committed_searches_pass_over_aborted_records_and_markers(broker: Broker) -> None:
+    await broker.produce(batch(b"dropped", timestamps_ms=[50]))
+    await broker.end(ABORT)
+    await broker.produce(plain(b"early", timestamps_ms=[1]))
+    await broker.produce(batch(b"kept", producer_id=OTHER, timestamps_ms=[60]))
+    await broker.end(COMMIT, producer_id=OTHER)
+    assert (await broker.list_offset(timestamp_ms=40)).offset == 3
+    found = await broker.list_offset(timestamp_ms=40, isolation=READ_UNCOMMITTED)
+    assert found.offset == 0
+
+
+async def test_a_committed_search_ends_at_the_last_stable_offset(broker: Broker) -> None:
+    await broker.produce(batch(b"open", timestamps_ms=[50]))
+    assert (await broker.list_offset(timestamp_ms=40)).offset == -1
+
+
+async def test_only_dropped_records_are_late_enough(broker: Broker) -> None:
+    await broker.produce(batch(b"dropped", timestamps_ms=[50]))
+    await broker.end(ABORT)
+    assert (await broker.list_offset(timestamp_ms=40)).offset == -1
+
+
+async def test_of_a_batch_that_cannot_be_opened_the_first_offset_is_answered(
+    broker: Broker,
+) -> None:
+    broken = plain(b"a", b"b", timestamps_ms=[10, 20])
+    broken.record_count = 3
+    broken.crc32c = checksum(broken)
+    await broker.produce(plain(b"before", timestamps_ms=[1]))
+    await broker.produce(broken)
+    result = await broker.list_offset(timestamp_ms=15)
+    assert (result.offset, result.timestamp_ms) == (1, 20)
+
+
+async def test_unknown_partitions_are_answered_one_by_one(broker: Broker) -> None:
+    request = wire.ListOffsetsRequest(
+        partitions=[
+            wire.ListOffsetsPartition(topic="gone", spec=LATEST),
+            wire.ListOffsetsPartition(topic_id="id-orders", partition=2, spec=LATEST),
+            wire.ListOffsetsPartition(topic_id="id-orders", partition=1, spec=LATEST),
+        ]
+    )
+    results = (await broker.call(LIST_OFFSETS, request)).partitions
+    assert [code(each) for each in results] == [
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        None,
+    ]
+
+
+@pytest.mark.parametrize(
+    "partition",
+    [
+        wire.ListOffsetsPartition(topic="orders"),
+        wire.ListOffsetsPartition(topic="orders", timestamp_ms=-1),
+        wire.ListOffsetsPartition(topic="orders", spec=wire.OFFSET_SPEC_UNSPECIFIED),
+        wire.ListOffsetsPartition(topic="orders", partition=-2, spec=LATEST),
+    ],
+    ids=str,
+)
+async def test_a_malformed_question_is_refused(
+    broker: Broker, partition: wire.ListOffsetsPartition
+) -> None:
+    with pytest.raises(InvalidRequestError):
+        await broker.call(LIST_OFFSETS, wire.ListOffsetsRequest(partitions=[partition]))
+
+
+async def test_a_store_that_cannot_be_searched_is_reported_as_retriable(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(*_args: object, **_options: object) -> None:
+        raise JournalError("medium is damaged")
+
+    monkeypatch.setattr(broker.app._environment.journal.batches, "first_at", fail)
+    result = await broker.list_offset(timestamp_ms=1)
+    assert code(result) == ErrorCode.KAFKA_STORAGE_ERROR

@@ -1,0 +1,82 @@
+"""WriteTxnMarkers: errors are values, and any number of markers is taken."""
+
+import pytest
+from broker_harness import CLUSTER_ID, OTHER, PRODUCER
+from broker_service import ABORT, COMMIT, READ_UNCOMMITTED, Broker, batch, code, marker
+
+from semel.common.v1.participants_pb2 import Participants, TxnMarker, WriteTxnMarkersRequest
+from semel_common.errors import (
+    BrokerNotAvailableError,
+    ErrorCode,
+    InconsistentClusterIdError,
+    InvalidRequestError,
+)
+from semel_common.ids import producer_id_of
+from semel_common.wire.methods import BROKER_WRITE_TXN_MARKERS
+from semel_runtime.cluster.copy import ClusterCopy
+
+
+async def test_refused_participants_are_named_and_all_others_have_it(broker: Broker) -> None:
+    await broker.produce(batch(b"one"))
+    taken = marker(COMMIT, partitions=[0, 1, 2, 7])
+    taken.participants.group_ids.append("billing")
+    response = await broker.mark(taken, marker(ABORT, topic_id="id-gone", producer_id=OTHER))
+    first, second = response.results
+    assert [(each.participant.topic_partition.partition, code(each)) for each in first.errors] == [
+        (2, ErrorCode.NOT_LEADER_OR_FOLLOWER),
+        (7, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        (0, ErrorCode.INVALID_REQUEST),
+    ]
+    assert first.errors[2].participant.group_id == "billing"
+    (unknown,) = second.errors
+    assert unknown.participant.topic_partition.topic_id == "id-gone"
+    assert code(unknown) == ErrorCode.UNKNOWN_TOPIC_ID
+    assert (await broker.fetch()).last_stable_offset == 2
+
+
+async def test_more_markers_than_one_append_holds_are_all_written(broker: Broker) -> None:
+    producers = [producer_id_of(3, number) for number in range(1, 1_201)]
+    for producer_id in producers:
+        await broker.produce(batch(b"one", producer_id=producer_id))
+    response = await broker.mark(*(marker(COMMIT, producer_id=each) for each in producers))
+    assert not any(each.errors for each in response.results)
+    result = await broker.fetch(isolation=READ_UNCOMMITTED)
+    assert result.last_stable_offset == result.high_watermark == 2_400
+
+
+async def test_a_repeat_is_answered_as_written(broker: Broker) -> None:
+    await broker.produce(batch(b"one"))
+    for _ in range(2):
+        await broker.end(COMMIT, partitions=[0, 1])
+    assert (await broker.fetch()).high_watermark == 2
+
+
+async def test_a_marker_of_another_cluster_is_refused(broker: Broker) -> None:
+    request = WriteTxnMarkersRequest(cluster_id="cluster-b", markers=[marker(COMMIT)])
+    with pytest.raises(InconsistentClusterIdError):
+        await broker.call(BROKER_WRITE_TXN_MARKERS, request)
+
+
+async def test_a_broker_that_knows_no_cluster_yet_asks_for_a_retry(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(broker.app._machine, "cluster", ClusterCopy())
+    with pytest.raises(BrokerNotAvailableError):
+        await broker.mark(marker(COMMIT))
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        marker(COMMIT, producer_id=0),
+        marker(COMMIT, epoch=-1),
+        marker(COMMIT, epoch=2**63 - 1),
+        marker(COMMIT, coordinator_epoch=-1),
+        TxnMarker(producer_id=PRODUCER, participants=Participants()),
+    ],
+    ids=str,
+)
+async def test_a_malformed_marker_is_refused(broker: Broker, bad: TxnMarker) -> None:
+    request = WriteTxnMarkersRequest(cluster_id=CLUSTER_ID, markers=[marker(COMMIT), bad])
+    with pytest.raises(InvalidRequestError):
+        await broker.call(BROKER_WRITE_TXN_MARKERS, request)
