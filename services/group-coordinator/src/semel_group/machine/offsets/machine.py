@@ -175,8 +175,11 @@ class OffsetsMachine:
         """Apply one record."""
         if isinstance(record, CoordinatorEpochSeen):
             self._coordinator_epochs[record.transaction_log_partition] = (offset, record)
-        else:
-            self._groups.setdefault(record.group_id, GroupOffsets()).replay(offset, record)
+            return
+        group = self._groups.setdefault(record.group_id, GroupOffsets())
+        group.replay(offset, record)
+        if group.is_empty and not group.producers:
+            del self._groups[record.group_id]
 
     def snapshot(self) -> Iterable[tuple[int, OffsetsRecord]]:
         """Return everything, group by group."""

@@ -1,0 +1,352 @@
+"""A group coordinator's machine in five-line scenarios: decide, write, replay, as the runner does."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TypeVar
+
+from semel_common.errors import SemelError
+from semel_common.ids import TopicPartition
+from semel_group.machine import GroupLimits, GroupMachine
+from semel_group.machine.records import Record
+from semel_group.machine.values import (
+    LEAVE_EPOCH,
+    Committer,
+    FetchedOffset,
+    FetchedOffsets,
+    GroupDescription,
+    GroupListing,
+    Heartbeat,
+    HeartbeatAnswer,
+    InquiryAnswer,
+    InquiryOutcome,
+    MemberKey,
+    NamedPartition,
+    NewOffset,
+    OpenTransaction,
+    RefusedMarker,
+    RefusedOffset,
+    TopicName,
+    Transaction,
+    TransactionResult,
+    TxnMarker,
+)
+from semel_group.serde import GroupSerde
+from semel_runtime.cluster.image import (
+    ClusterImage,
+    Instance,
+    Layout,
+    Listener,
+    PartitionLeader,
+    ServiceRole,
+    Topic,
+)
+from semel_runtime.machine import Result
+
+T = TypeVar("T")
+
+GROUP = "group"
+CLUSTER_ID = "cluster"
+PRODUCER_ID = (7 << 48) | 5
+COMMIT, ABORT = TransactionResult.COMMIT, TransactionResult.ABORT
+START_MS = 1_000_000
+
+
+def image(
+    topics: Mapping[str, int], *, version: int = 1, group_coordinators: int = 1
+) -> ClusterImage:
+    """Return a cluster with topics of so many partitions; a topic's id is ``<name>-id``."""
+    return ClusterImage(
+        cluster_id=CLUSTER_ID,
+        version=version,
+        layout=Layout(
+            transaction_log_partitions=50,
+            coordinators=2,
+            group_partitions=50,
+            group_coordinators=group_coordinators,
+        ),
+        instances=tuple(
+            Instance(
+                role=ServiceRole.COORDINATOR,
+                instance_id=each,
+                listeners=(Listener(name="default", host=f"coordinator-{each}", port=1),),
+            )
+            for each in range(2)
+        ),
+        topics=tuple(
+            Topic(
+                topic_id=f"{name}-id",
+                name=name,
+                partitions=tuple(PartitionLeader(0, 0) for _ in range(count)),
+            )
+            for name, count in sorted(topics.items())
+        ),
+    )
+
+
+def partitions(topic: str, *numbers: int) -> frozenset[TopicPartition]:
+    """Return partitions of a topic."""
+    return frozenset(TopicPartition(f"{topic}-id", number) for number in numbers)
+
+
+def orders(*numbers: int) -> frozenset[TopicPartition]:
+    """Return partitions of the topic ``orders``."""
+    return partitions("orders", *numbers)
+
+
+class GroupHarness:
+    """One machine with the journal that it wrote. Every record goes through the serde."""
+
+    def __init__(
+        self,
+        topics: Mapping[str, int] | None = None,
+        *,
+        limits: GroupLimits | None = None,
+        group_coordinators: int = 1,
+    ) -> None:
+        self.limits = limits or GroupLimits()
+        self.machine = GroupMachine(0, self.limits)
+        self.journal: list[Record] = []
+        self.now_ms = START_MS
+        self._group_coordinators = group_coordinators
+        self._serde = GroupSerde()
+        self._epochs: dict[tuple[str, str], int] = {}
+        self.topics({"orders": 4} if topics is None else topics)
+
+    def run(self, result: Result[T, Record]) -> T:
+        """Write and replay what was decided."""
+        for record in result.records:
+            written = self._serde.decode(self._serde.encode(record))
+            assert written == record
+            self.machine.replay(len(self.journal), written)
+            self.journal.append(written)
+        return result.response
+
+    def written(self, since: int) -> list[Record]:
+        """Return what was written from a journal offset on."""
+        return self.journal[since:]
+
+    def topics(self, topics: Mapping[str, int]) -> None:
+        """Let the cluster have these topics."""
+        known = self.machine.cluster.image
+        version = 1 if known is None else known.version + 1
+        count = self._group_coordinators
+        self.run(
+            self.machine.update_cluster(image(topics, version=version, group_coordinators=count))
+        )
+
+    # -- membership ------------------------------------------------------------------------------
+
+    def join(self, member_id: str, *topics: str, group_id: str = GROUP) -> HeartbeatAnswer:
+        """Let a member join, reading ``orders`` unless it says otherwise."""
+        wanted = frozenset(topics or {"orders"})
+        return self.heartbeat(
+            member_id, 0, topics=wanted, owned=(), timeout_ms=60_000, group_id=group_id
+        )
+
+    def heartbeat(
+        self,
+        member_id: str,
+        epoch: int | None = None,
+        *,
+        owned: Collection[TopicPartition] | None = None,
+        topics: Collection[str] | None = None,
+        timeout_ms: int | None = None,
+        assignor: str = "",
+        group_id: str = GROUP,
+    ) -> HeartbeatAnswer:
+        """Let a member speak, at the epoch that it was given last unless another is said."""
+        spoken = self._epochs.get((group_id, member_id), 0) if epoch is None else epoch
+        heartbeat = Heartbeat(
+            group_id=group_id,
+            member_id=member_id,
+            member_epoch=spoken,
+            rebalance_timeout_ms=timeout_ms,
+            subscribed_topics=None if topics is None else frozenset(topics),
+            owned=None if owned is None else frozenset(owned),
+            server_assignor=assignor,
+        )
+        answer = self.run(self.machine.consumer_group_heartbeat(heartbeat))
+        self._epochs[group_id, member_id] = answer.member_epoch
+        return answer
+
+    def leave(self, member_id: str, group_id: str = GROUP) -> HeartbeatAnswer:
+        """Let a member leave."""
+        return self.heartbeat(member_id, LEAVE_EPOCH, group_id=group_id)
+
+    def expire(self, member_id: str, group_id: str = GROUP) -> bool:
+        """Let a member's time be over."""
+        return self.run(self.machine.expire_member(MemberKey(group_id, member_id)))
+
+    def epoch(self, member_id: str, group_id: str = GROUP) -> int:
+        """Return the epoch that a member was given last."""
+        return self._epochs[group_id, member_id]
+
+    def held(self, member_id: str, group_id: str = GROUP) -> frozenset[TopicPartition]:
+        """Return what a member may be using."""
+        return frozenset(self.machine.membership.groups[group_id].members[member_id].held)
+
+    # -- offsets ---------------------------------------------------------------------------------
+
+    def member(self, member_id: str, epoch: int | None = None, group_id: str = GROUP) -> Committer:
+        """Return a member as a committer, at the epoch that it was given last."""
+        spoken = self.epoch(member_id, group_id) if epoch is None else epoch
+        return Committer(group_id=group_id, member_id=member_id, member_epoch=spoken)
+
+    def commit(
+        self, offsets: Mapping[int, int], by: Committer | None = None, *, metadata: str = ""
+    ) -> tuple[RefusedOffset, ...]:
+        """Commit offsets of ``orders``, by partition."""
+        return self.run(
+            self.machine.commit_offsets(
+                by or Committer(group_id=GROUP), new_offsets(offsets, metadata), now_ms=self.now_ms
+            )
+        )
+
+    def txn_commit(
+        self,
+        offsets: Mapping[int, int],
+        by: Committer | None = None,
+        *,
+        epoch: int = 0,
+        sequence: int = 0,
+        producer_id: int = PRODUCER_ID,
+        metadata: str = "",
+    ) -> None:
+        """Commit offsets of ``orders`` in a transaction."""
+        self.run(
+            self.machine.txn_offset_commit(
+                by or Committer(group_id=GROUP),
+                Transaction(producer_id, epoch),
+                sequence,
+                new_offsets(offsets, metadata),
+                now_ms=self.now_ms,
+            )
+        )
+
+    def marker(
+        self,
+        result: TransactionResult,
+        *,
+        epoch: int = 0,
+        producer_id: int = PRODUCER_ID,
+        coordinator_epoch: int = 1,
+        groups: Sequence[str] = (GROUP,),
+    ) -> tuple[RefusedMarker, ...]:
+        """End a transaction."""
+        marker = txn_marker(
+            result,
+            epoch=epoch,
+            producer_id=producer_id,
+            coordinator_epoch=coordinator_epoch,
+            groups=groups,
+        )
+        (refused,) = self.run(self.machine.write_txn_markers(CLUSTER_ID, [marker]))
+        return refused
+
+    def answer(
+        self,
+        outcome: InquiryOutcome,
+        *,
+        epoch: int = 0,
+        producer_id: int = PRODUCER_ID,
+        coordinator_epoch: int = 1,
+        current_epoch: int = 0,
+    ) -> bool:
+        """Apply an inquiry's answer; return whether it ended the transaction."""
+        answer = InquiryAnswer(
+            transaction=OpenTransaction(GROUP, producer_id, epoch),
+            outcome=outcome,
+            coordinator_epoch=coordinator_epoch,
+            current_epoch=current_epoch,
+        )
+        return bool(self.run(self.machine.apply_inquiry_answers([answer])))
+
+    def fetch(
+        self,
+        *numbers: int,
+        stable: bool = False,
+        by: Committer | None = None,
+        topic: TopicName | None = None,
+    ) -> FetchedOffsets:
+        """Fetch offsets of ``orders``; without partitions, all offsets."""
+        name = topic or TopicName("orders", "")
+        asked = [NamedPartition(name, number) for number in numbers] or None
+        reader = by or Committer(group_id=GROUP)
+        return self.run(self.machine.fetch_offsets(reader, asked, require_stable=stable))
+
+    def committed(self, number: int) -> int:
+        """Return the committed offset of one partition of ``orders``."""
+        (offset,) = self.fetch(number).offsets
+        return offset.committed_offset
+
+    def to_inquire(self, awaited: Collection[OpenTransaction] = ()) -> list[int]:
+        """Return the epochs of the transactions that are to be asked about."""
+        due = self.run(self.machine.transactions_to_inquire(self.now_ms, awaited))
+        return [each.producer_epoch for each in due]
+
+    # -- operators -------------------------------------------------------------------------------
+
+    def describe(self, group_id: str = GROUP) -> GroupDescription | SemelError:
+        """Describe one group."""
+        (description,) = self.run(self.machine.describe_groups([group_id]))
+        return description
+
+    def list(self) -> tuple[GroupListing, ...]:
+        """List all groups."""
+        return self.run(self.machine.list_groups())
+
+    def forget_deleted_topics(self, offsets_max: int = 100) -> int:
+        """Forget offsets of topics that are gone."""
+        return self.run(self.machine.remove_deleted_topics(offsets_max))
+
+
+def new_offsets(offsets: Mapping[int, int], metadata: str = "") -> list[NewOffset]:
+    """Return offsets of ``orders``, by partition."""
+    return [
+        NewOffset(
+            topic=TopicName("orders", ""),
+            partition=partition,
+            committed_offset=committed_offset,
+            metadata=metadata,
+        )
+        for partition, committed_offset in offsets.items()
+    ]
+
+
+def txn_marker(
+    result: TransactionResult,
+    *,
+    epoch: int = 0,
+    producer_id: int = PRODUCER_ID,
+    coordinator_epoch: int = 1,
+    groups: Sequence[str] = (GROUP,),
+) -> TxnMarker:
+    """Return a marker."""
+    return TxnMarker(
+        transaction=Transaction(producer_id, epoch),
+        result=result,
+        coordinator_epoch=coordinator_epoch,
+        group_ids=tuple(groups),
+    )
+
+
+def codes(offsets: Iterable[FetchedOffset | RefusedOffset | RefusedMarker]) -> list[str]:
+    """Return the error of each, or an empty text."""
+    return [each.error.code.name if each.error else "" for each in offsets]
+
+
+def rebuilt(records: Iterable[tuple[int, Record]], limits: GroupLimits) -> GroupMachine:
+    """Return a machine made of records at their journal offsets."""
+    machine = GroupMachine(0, limits)
+    for offset, record in records:
+        machine.replay(offset, record)
+    return machine
+
+
+def state_of(machine: GroupMachine) -> tuple[object, ...]:
+    """Return everything that a machine knows, for comparing."""
+    return (
+        machine.cluster.image,
+        machine.membership.groups,
+        machine.offsets._groups,
+        machine.offsets._coordinator_epochs,
+    )
