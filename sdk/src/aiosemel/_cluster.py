@@ -12,12 +12,14 @@ limited: no two begin within ``retry_backoff_ms``.
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
 from random import Random
 
-from aiosemel._metadata import COORDINATOR, ClusterMetadata, TopicMetadata, merge
-from aiosemel._retry import Deadline, backoff_ms
+from aiosemel._metadata import COORDINATOR, ClusterMetadata, Role, TopicMetadata, merge
+from aiosemel._retry import Deadline, pause_ms, pauses_ms
 from aiosemel.errors import (
+    ConcurrentTransactionsError,
     CoordinatorNotAvailableError,
     InvalidConfigError,
     RefreshRetriableError,
@@ -28,13 +30,15 @@ from aiosemel.errors import (
 from aiosemel.options import ClientOptions
 from semel.coordinator.v1 import cluster_pb2 as cluster
 from semel_common.ids import TopicPartition
-from semel_common.wire.connection import Connector
+from semel_common.wire.connection import Connection, Connector
 from semel_common.wire.methods import METADATA, Method, Req, Res
 
 Route = Callable[[], str]
 """Returns the address, ``host:port``, of who is in charge now, or raises RefreshRetriableError."""
 
 PORT_MAX = 65_535
+CONCURRENT_TRANSACTIONS_BACKOFF_MS = 20
+"""As Kafka's: markers take milliseconds, and then the transaction may go on."""
 
 _log = logging.getLogger(__name__)
 
@@ -124,21 +128,42 @@ class Cluster:
         """Route to some instance that answers ClusterService: another one at every attempt."""
         return self._next_coordinator
 
+    async def everyone(self, role: Role, deadline: Deadline) -> tuple[Route, ...]:
+        """Return a route to each coordinator, or each group coordinator."""
+        if self._metadata is None:
+            await self.refresh(deadline)
+        layout = self.metadata.layout
+        count = layout.coordinators if role == COORDINATOR else layout.group_coordinators
+        return tuple(partial(self._address_of, role, number) for number in range(count))
+
     # -- calls ----------------------------------------------------------------------------------
 
     async def call(
-        self, route: Route, method: Method[Req, Res], request: Req, *, deadline: Deadline
+        self,
+        route: Route,
+        method: Method[Req, Res],
+        request: Req,
+        *,
+        deadline: Deadline,
+        request_timeout_ms: int | None = None,
     ) -> Res:
         """Send a request along a route until it is answered; the request must bear repetition.
 
-        Raises the error that was answered, if it is not retriable; RequestTimedOutError from the
-        last error when the deadline passes.
+        ``request_timeout_ms`` is that of one attempt; None: the client's. Raises the error that was
+        answered, if it is not retriable; RequestTimedOutError from the last error when the deadline
+        passes.
         """
         pauses = self.backoff()
         moved = False
         while True:
             try:
-                return await self.attempt(route, method, request, deadline=deadline)
+                return await self.attempt(
+                    route,
+                    method,
+                    request,
+                    deadline=deadline,
+                    request_timeout_ms=request_timeout_ms,
+                )
             except RefreshRetriableError as error:
                 before = _resolve(route)
                 await self.refresh(deadline)
@@ -150,35 +175,68 @@ class Cluster:
                 await self._pause(pauses, deadline, error)
 
     async def attempt(
-        self, route: Route, method: Method[Req, Res], request: Req, *, deadline: Deadline
+        self,
+        route: Route,
+        method: Method[Req, Res],
+        request: Req,
+        *,
+        deadline: Deadline,
+        request_timeout_ms: int | None = None,
     ) -> Res:
         """Send a request along a route once. Raises what ``Connection.call`` raises."""
         if self._metadata is None:
             await self.refresh(deadline)
-        return await self.attempt_at(route(), method, request, deadline=deadline)
+        return await self.attempt_at(
+            route(), method, request, deadline=deadline, request_timeout_ms=request_timeout_ms
+        )
 
     async def attempt_at(
-        self, address: str, method: Method[Req, Res], request: Req, *, deadline: Deadline
+        self,
+        address: str,
+        method: Method[Req, Res],
+        request: Req,
+        *,
+        deadline: Deadline,
+        request_timeout_ms: int | None = None,
     ) -> Res:
         """Send a request to an address once. Raises what ``Connection.call`` raises."""
-        timeout_ms = min(self._options.request_timeout_ms, deadline.remaining_ms())
+        longest_ms = request_timeout_ms or self._options.request_timeout_ms
+        timeout_ms = min(longest_ms, deadline.remaining_ms())
         if timeout_ms <= 0:
             raise RequestTimedOutError(f"no time is left for {method.name}")
-        connection = self._connector.connect(address)
-        return await connection.call(method, request, timeout_ms=timeout_ms)
+        return await self.connection(address).call(method, request, timeout_ms=timeout_ms)
+
+    def connection(self, address: str) -> Connection:
+        """Return the connection to an address, for who retries in a way of its own."""
+        return self._connector.connect(address)
 
     def backoff(self) -> Iterator[float]:
         """Yield the pauses between the attempts of one request, in milliseconds."""
-        return backoff_ms(self._options, self._random)
+        return pauses_ms(self._options, self._random)
+
+    async def pause(self, attempts: int) -> None:
+        """Wait as long as is due after so many attempts."""
+        await asyncio.sleep(pause_ms(self._options, self._random, attempts) / 1000)
 
     async def _pause(
         self, pauses: Iterator[float], deadline: Deadline, error: RetriableError
     ) -> None:
         """Wait before the next attempt, or give up now if it would come too late."""
         pause_ms = next(pauses)
+        if isinstance(error, ConcurrentTransactionsError):
+            pause_ms = min(pause_ms, CONCURRENT_TRANSACTIONS_BACKOFF_MS)
         if pause_ms >= deadline.remaining_ms():
             raise _out_of_time(error) from error
         await asyncio.sleep(pause_ms / 1000)
+
+    async def insist(self, attempt: Callable[[], Awaitable[None]], *, deadline: Deadline) -> None:
+        """Make an attempt until it raises nothing retriable; as ``call`` does with requests."""
+        pauses = self.backoff()
+        while True:
+            try:
+                return await attempt()
+            except RetriableError as error:
+                await self._pause(pauses, deadline, error)
 
     # -- refreshing -----------------------------------------------------------------------------
 
@@ -250,6 +308,9 @@ class Cluster:
     def _cluster_addresses(self) -> tuple[str, ...]:
         known = self._metadata.addresses_of(COORDINATOR) if self._metadata is not None else ()
         return (*known, *(address for address in self._bootstrap if address not in known))
+
+    def _address_of(self, role: Role, instance_id: int) -> str:
+        return self.metadata.instance_address(role, instance_id)
 
     def _next_coordinator(self) -> str:
         addresses = self._cluster_addresses()

@@ -101,23 +101,26 @@ class ClusterMetadata:
         Raises CoordinatorNotAvailableError.
         """
         partition = partition_for_id(transactional_id, self.layout.transaction_log_partitions)
-        return self._address(COORDINATOR, owner_of(partition, self.layout.coordinators))
+        return self.instance_address(COORDINATOR, owner_of(partition, self.layout.coordinators))
 
     def group_coordinator_address(self, group_id: str) -> str:
         """Return where the coordinator of a group is; raises CoordinatorNotAvailableError."""
         partition = partition_for_id(group_id, self.layout.group_partitions)
-        return self._address(GROUP_COORDINATOR, owner_of(partition, self.layout.group_coordinators))
+        return self.instance_address(
+            GROUP_COORDINATOR, owner_of(partition, self.layout.group_coordinators)
+        )
+
+    def instance_address(self, role: Role, instance_id: int) -> str:
+        """Return where an instance is; raises CoordinatorNotAvailableError."""
+        address = self.addresses.get((role, instance_id))
+        if address is None:
+            name = cluster.ServiceRole.Name(role).removeprefix("SERVICE_ROLE_").lower()
+            raise CoordinatorNotAvailableError(f"{name} {instance_id} is not registered")
+        return address
 
     def addresses_of(self, role: Role) -> tuple[str, ...]:
         """Return where all instances of a role are, by instance id."""
         return tuple(address for (its, _), address in sorted(self.addresses.items()) if its == role)
-
-    def _address(self, role: Role, instance_id: int) -> str:
-        address = self.addresses.get((role, instance_id))
-        if address is None:
-            name = "coordinator" if role == COORDINATOR else "group coordinator"
-            raise CoordinatorNotAvailableError(f"{name} {instance_id} is not registered")
-        return address
 
 
 def merge(known: ClusterMetadata | None, response: cluster.MetadataResponse) -> ClusterMetadata:
@@ -142,8 +145,13 @@ def merge(known: ClusterMetadata | None, response: cluster.MetadataResponse) -> 
     )
 
 
+def topics_in(response: cluster.MetadataResponse) -> list[TopicMetadata]:
+    """Return the topics of an answer, without those that are not there."""
+    return [_topic(topic) for topic in response.topics if not topic.HasField("error")]
+
+
 def _from_response(response: cluster.MetadataResponse) -> ClusterMetadata:
-    topics = [_topic(topic) for topic in response.topics if not topic.HasField("error")]
+    topics = topics_in(response)
     return ClusterMetadata(
         cluster_id=response.cluster_id,
         version=response.version,

@@ -3,11 +3,13 @@
 import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import count
 from random import Random
 
 from aiosemel.options import ClientOptions
 
 _JITTER = 0.2
+_DOUBLINGS_MAX = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +34,12 @@ class Deadline:
         return self.remaining_ms() == 0
 
 
-def backoff_ms(options: ClientOptions, random: Random) -> Iterator[float]:
-    """Yield the pauses before attempt 2, 3, …: doubled up to the longest, 20 % more or less."""
-    pause = float(options.retry_backoff_ms)
-    while True:
-        yield pause * random.uniform(1 - _JITTER, 1 + _JITTER)
-        pause = min(pause * 2, float(options.retry_backoff_max_ms))
+def pause_ms(options: ClientOptions, random: Random, attempts: int) -> float:
+    """Return the pause after so many attempts: doubled up to the longest, 20 % more or less."""
+    doubled = options.retry_backoff_ms * 2.0 ** min(attempts - 1, _DOUBLINGS_MAX)
+    return min(doubled, options.retry_backoff_max_ms) * random.uniform(1 - _JITTER, 1 + _JITTER)
+
+
+def pauses_ms(options: ClientOptions, random: Random) -> Iterator[float]:
+    """Yield the pauses after attempt 1, 2, and so on."""
+    return (pause_ms(options, random, attempts) for attempts in count(1))

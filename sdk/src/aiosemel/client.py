@@ -14,8 +14,11 @@ from typing import Self
 
 from aiosemel._cluster import Cluster, parse_bootstrap
 from aiosemel._context import Clock, Closable, Context
+from aiosemel.admin import Admin
 from aiosemel.errors import ClosedError
-from aiosemel.options import ClientOptions
+from aiosemel.options import ClientOptions, ProducerOptions
+from aiosemel.producer import Producer
+from aiosemel.transactional_producer import TransactionalProducer
 from semel_common.wire.connection import Connector
 from semel_common.wire.grpc_connection import GrpcConnector
 
@@ -107,6 +110,30 @@ class SemelClient:
         traceback: TracebackType | None,
     ) -> None:
         await self.close()
+
+    def producer(self, options: ProducerOptions | None = None) -> Producer:
+        """Return a producer without transactions; the client closes it."""
+        producer = Producer(self._context, options or ProducerOptions())
+        self._adopt(producer)
+        return producer
+
+    def transactional_producer(
+        self, transactional_id: str, options: ProducerOptions | None = None
+    ) -> TransactionalProducer:
+        """Return a producer with transactions; the client closes it.
+
+        The transactional id is the same over restarts of one instance of an application, and no two
+        instances have it at the same time: the newer one fences the older.
+        """
+        producer = TransactionalProducer(
+            self._context, options or ProducerOptions(), transactional_id
+        )
+        self._adopt(producer)
+        return producer
+
+    def admin(self) -> Admin:
+        """Return what creates, lists and describes."""
+        return Admin(self._cluster)
 
     def _spawn(self, run: Coroutine[None, None, None], *, name: str) -> asyncio.Task[None]:
         if self._group is None:

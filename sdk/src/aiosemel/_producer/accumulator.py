@@ -1,0 +1,422 @@
+"""Records on their way: batches for each partition, until they are acknowledged or given up.
+
+Theory of operation. Records are appended to the last batch of their partition's *queue*. ``drain``
+takes batches from the queues and makes requests of them, each for one broker; a batch then is *in
+flight*, and has its producer id, epoch and base sequence, which never change again: a retry sends
+it as it was, because brokers know repeats by them (protocol.md, section 4).
+
+What may be drained, for one partition:
+
+* the first batch in flight, if it must be sent again; then nothing else until it is answered,
+* else the first batch of the queue, while fewer than ``in_flight_max`` are in flight.
+
+Batching needs no timer: a batch that is not full waits while a request to its broker is in flight,
+and takes up what is appended meanwhile. ``flush`` lets all go that is there.
+
+A batch that was sent and is given up leaves a gap in the sequences. A transaction with a gap can
+only be aborted. Without transactions, the partition goes on in an epoch of its own, as soon as
+nothing of the old one is in flight. No batch ever gets a second sequence: an earlier attempt of it
+may still arrive.
+
+Memory is bounded: ``has_room`` says whether a record may be appended; what is appended counts until
+its batch is done.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from aiosemel.errors import (
+    OutOfOrderSequenceNumberError,
+    RequestTimedOutError,
+    RetriableError,
+    SemelError,
+)
+from semel_common.ids import TopicPartition
+
+HeaderPairs = tuple[tuple[str, bytes | None], ...]
+BrokerOf = Callable[[TopicPartition], str | None]
+"""Returns a name for the broker that leads a partition; None while nobody is known."""
+
+SEQUENCES = 1 << 31
+"""Sequences are 0 to 2147483647, then 0 again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Bounds of an accumulator; see ``ProducerOptions``."""
+
+    batch_size_bytes: int
+    request_size_max_bytes: int
+    memory_bytes: int
+    in_flight_max: int
+    delivery_timeout_ms: int
+
+
+class Batch:
+    """Records of one partition that are sent, and acknowledged, together."""
+
+    __slots__ = (
+        "attempts",
+        "base_offset",
+        "base_sequence",
+        "deadline_ms",
+        "error",
+        "has_keys",
+        "headers",
+        "is_done",
+        "is_sent",
+        "keys",
+        "number",
+        "producer_epoch",
+        "producer_id",
+        "size_bytes",
+        "timestamps_ms",
+        "topic_partition",
+        "values",
+    )
+
+    def __init__(self, topic_partition: TopicPartition, number: int, deadline_ms: float) -> None:
+        self.topic_partition = topic_partition
+        self.number = number
+        """Rises from batch to batch of the accumulator."""
+        self.deadline_ms = deadline_ms
+        self.values: list[bytes | None] = []
+        self.keys: list[bytes | None] = []
+        self.has_keys = False
+        self.timestamps_ms: list[int] = []
+        self.headers: dict[int, HeaderPairs] = {}
+        self.size_bytes = 0
+        self.producer_id = -1
+        self.producer_epoch = -1
+        self.base_sequence = -1
+        self.attempts = 0
+        self.is_sent = False
+        """Whether it went out, and was not returned by ``retry``."""
+        self.is_done = False
+        """Whether it is acknowledged or given up: ``error`` says which."""
+        self.base_offset = -1
+        self.error: SemelError | None = None
+
+    def forget_records(self) -> None:
+        """Give the memory back: whoever waits for the batch needs no more than its numbers."""
+        self.values = []
+        self.keys = []
+        self.headers = {}
+
+    @property
+    def was_drained(self) -> bool:
+        """Whether it has a sequence: the broker may know it."""
+        return self.base_sequence >= 0
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Batches for one broker, each of another partition."""
+
+    broker: str
+    batches: tuple[Batch, ...]
+
+
+class _Partition:
+    """The batches of one partition, in sequence order: those in flight, then the queue."""
+
+    __slots__ = ("has_gap", "in_flight", "next_sequence", "producer_epoch", "queue")
+
+    def __init__(self) -> None:
+        self.producer_epoch = -1
+        self.in_flight: deque[Batch] = deque()
+        self.queue: deque[Batch] = deque()
+        self.next_sequence = 0
+        self.has_gap = False
+
+    def sendable(self, in_flight_max: int) -> Batch | None:
+        if self.in_flight:
+            first = self.in_flight[0]
+            if not first.is_sent:
+                return first
+            if self.is_retrying or len(self.in_flight) >= in_flight_max:
+                return None
+        return self.queue[0] if self.queue and not self.has_gap else None
+
+    @property
+    def is_retrying(self) -> bool:
+        """Whether something in flight was sent again, or is to be."""
+        return any(batch.attempts > 1 or not batch.is_sent for batch in self.in_flight)
+
+    def take(self, batch: Batch, producer_id: int) -> None:
+        """Put a sendable batch in flight."""
+        if not batch.was_drained:
+            self.queue.popleft()
+            self.in_flight.append(batch)
+            batch.producer_id = producer_id
+            batch.producer_epoch = self.producer_epoch
+            batch.base_sequence = self.next_sequence
+            self.next_sequence = (self.next_sequence + len(batch.values)) % SEQUENCES
+        batch.is_sent = True
+        batch.attempts += 1
+
+    def remove(self, batch: Batch) -> None:
+        """Forget a batch; without its records, the sequences may have a gap."""
+        (self.in_flight if batch.was_drained else self.queue).remove(batch)
+        if batch.was_drained and batch.error is not None:
+            self.has_gap = True
+
+    def restart(self, producer_epoch: int) -> None:
+        """Count sequences from 0, in a new epoch."""
+        assert not self.in_flight, "batches of the old epoch are in flight"
+        self.producer_epoch = producer_epoch
+        self.next_sequence = 0
+        self.has_gap = False
+
+
+class Accumulator:
+    """All batches of one producer."""
+
+    def __init__(self, limits: Limits, *, transactional: bool) -> None:
+        """Start empty; ``start_epoch`` comes before the first ``drain``."""
+        self._limits = limits
+        self._transactional = transactional
+        self._partitions: dict[TopicPartition, _Partition] = {}
+        self._waiting: dict[TopicPartition, _Partition] = {}
+        self._numbered: dict[TopicPartition, _Partition] = {}
+        self._incomplete: dict[Batch, None] = {}
+        self._requests: dict[str, int] = {}
+        self._producer_id = -1
+        self._producer_epoch = -1
+        self._last_number = 0
+        self._flush_to = 0
+        self.used_bytes = 0
+        """Size of all records that are not done."""
+
+    # -- in -------------------------------------------------------------------------------------
+
+    def has_room(self, size_bytes: int) -> bool:
+        """Return whether records of this size may be appended now. One may always be, alone."""
+        return self.used_bytes + size_bytes <= self._limits.memory_bytes or not self.used_bytes
+
+    def has_open_batch(self, topic_partition: TopicPartition, size_bytes: int) -> bool:
+        """Return whether records of this size would go into a batch that is there already."""
+        partition = self._partitions.get(topic_partition)
+        if partition is None or not partition.queue:
+            return False
+        return partition.queue[-1].size_bytes + size_bytes <= self._limits.batch_size_bytes
+
+    def append(
+        self,
+        topic_partition: TopicPartition,
+        *,
+        value: bytes | None,
+        key: bytes | None,
+        timestamp_ms: int,
+        headers: HeaderPairs,
+        size_bytes: int,
+        now_ms: float,
+    ) -> Batch:
+        """Append one record; it is the last of the batch that is returned."""
+        batch = self._open_batch(topic_partition, size_bytes, now_ms)
+        batch.values.append(value)
+        batch.keys.append(key)
+        batch.timestamps_ms.append(timestamp_ms)
+        if key is not None:
+            batch.has_keys = True
+        if headers:
+            batch.headers[len(batch.values) - 1] = headers
+        batch.size_bytes += size_bytes
+        self.used_bytes += size_bytes
+        return batch
+
+    def append_columns(
+        self,
+        topic_partition: TopicPartition,
+        *,
+        values: Sequence[bytes | None],
+        keys: Sequence[bytes | None] | None,
+        timestamp_ms: int,
+        size_bytes: int,
+        now_ms: float,
+    ) -> Batch:
+        """Append many records; they are the last of the batch that is returned."""
+        batch = self._open_batch(topic_partition, size_bytes, now_ms)
+        batch.values.extend(values)
+        batch.keys.extend([None] * len(values) if keys is None else keys)
+        batch.timestamps_ms.extend([timestamp_ms] * len(values))
+        if keys is not None:
+            batch.has_keys = True
+        batch.size_bytes += size_bytes
+        self.used_bytes += size_bytes
+        return batch
+
+    def _open_batch(self, topic_partition: TopicPartition, size_bytes: int, now_ms: float) -> Batch:
+        partition = self._partitions.get(topic_partition)
+        if partition is None:
+            partition = self._partitions[topic_partition] = _Partition()
+        if partition.queue:
+            last = partition.queue[-1]
+            if last.size_bytes + size_bytes <= self._limits.batch_size_bytes:
+                return last
+        self._last_number += 1
+        deadline_ms = now_ms + self._limits.delivery_timeout_ms
+        batch = Batch(topic_partition, self._last_number, deadline_ms)
+        partition.queue.append(batch)
+        self._waiting[topic_partition] = partition
+        self._incomplete[batch] = None
+        return batch
+
+    # -- out ------------------------------------------------------------------------------------
+
+    def start_epoch(self, producer_id: int, producer_epoch: int) -> None:
+        """Give batches drained from now on another identity; sequences begin at 0."""
+        self._producer_id = producer_id
+        self._producer_epoch = producer_epoch
+        for partition in self._numbered.values():
+            partition.restart(producer_epoch)
+        self._numbered.clear()
+
+    def flush(self) -> int:
+        """Let everything go that is there now, full or not; returns a number for ``is_flushed``."""
+        self._flush_to = self._last_number
+        return self._last_number
+
+    def is_flushed(self, number: int) -> bool:
+        """Return whether all that was there at a flush is done."""
+        oldest = next(iter(self._incomplete), None)
+        return oldest is None or oldest.number > number
+
+    def drain(self, broker_of: BrokerOf) -> list[Request]:
+        """Make requests of all that may go now."""
+        assert self._producer_id >= 0, "no producer id yet"
+        requests: list[Request] = []
+        while made := self._drain_once(broker_of):
+            requests.extend(made)
+        return requests
+
+    def _drain_once(self, broker_of: BrokerOf) -> list[Request]:
+        """Make at most one request for each broker, with one batch of each partition."""
+        chosen: dict[str, list[Batch]] = {}
+        sizes: dict[str, int] = {}
+        for topic_partition, partition in list(self._waiting.items()):
+            batch = partition.sendable(self._limits.in_flight_max)
+            broker = None if batch is None else broker_of(topic_partition)
+            if batch is None or broker is None or not self._may_go(partition, batch, broker):
+                continue
+            size = sizes.get(broker, 0) + batch.size_bytes
+            if broker in chosen and size > self._limits.request_size_max_bytes:
+                continue
+            sizes[broker] = size
+            chosen.setdefault(broker, []).append(batch)
+            self._take(topic_partition, partition, batch)
+        for broker in chosen:
+            self._requests[broker] = self._requests.get(broker, 0) + 1
+        return [Request(broker, tuple(batches)) for broker, batches in chosen.items()]
+
+    def _may_go(self, partition: _Partition, batch: Batch, broker: str) -> bool:
+        in_flight = self._requests.get(broker, 0)
+        if not in_flight:
+            return True
+        return in_flight < self._limits.in_flight_max and (
+            batch.number <= self._flush_to
+            or batch.was_drained
+            or len(partition.queue) > 1
+            or batch.size_bytes >= self._limits.batch_size_bytes
+        )
+
+    def _take(self, topic_partition: TopicPartition, partition: _Partition, batch: Batch) -> None:
+        if topic_partition not in self._numbered:
+            self._numbered[topic_partition] = partition
+            partition.restart(self._producer_epoch)
+        partition.take(batch, self._producer_id)
+        if not partition.queue and all(batch.is_sent for batch in partition.in_flight):
+            del self._waiting[topic_partition]
+
+    # -- answers --------------------------------------------------------------------------------
+
+    def answered(self, request: Request) -> None:
+        """Note that a request is over, whatever came of it; the next may go."""
+        self._requests[request.broker] -= 1
+
+    def acknowledge(self, batch: Batch, base_offset: int) -> None:
+        """Note that a batch is stored. Of one that is done already: nothing."""
+        if not batch.is_done:
+            batch.base_offset = base_offset
+            self._finish(batch)
+
+    def may_retry(self, batch: Batch, error: SemelError) -> bool:
+        """Return whether a batch that was refused may be sent again.
+
+        A gap before a batch that is not the first in flight may close: those before it are retried.
+        """
+        if batch.is_done:
+            return False
+        first = self._partitions[batch.topic_partition].in_flight[0]
+        waits_for_first = isinstance(error, OutOfOrderSequenceNumberError) and batch is not first
+        return isinstance(error, RetriableError) or waits_for_first
+
+    def retry(self, batch: Batch) -> None:
+        """Send a batch again, as it is. Of one that is done already: nothing."""
+        if not batch.is_done:
+            batch.is_sent = False
+            partition = self._partitions[batch.topic_partition]
+            self._waiting[batch.topic_partition] = partition
+
+    def fail(self, batch: Batch, error: SemelError) -> None:
+        """Give a batch up. Of one that is done already: nothing."""
+        if not batch.is_done:
+            batch.error = error
+            self._finish(batch)
+
+    def has_unacknowledged(self, topic_partition: TopicPartition) -> bool:
+        """Return whether something was sent to a partition, and is not done."""
+        return bool(self._partitions[topic_partition].in_flight)
+
+    def next_deadline_ms(self) -> float | None:
+        """Return when the oldest batch is given up."""
+        oldest = next(iter(self._incomplete), None)
+        return None if oldest is None else oldest.deadline_ms
+
+    def expire(self, now_ms: float) -> list[Batch]:
+        """Give up, and return, the batches whose time is up."""
+        expired = list(self._until(now_ms))
+        for batch in expired:
+            self.fail(batch, _expired(batch, self._limits.delivery_timeout_ms))
+        return expired
+
+    def fail_queued(self, error: SemelError) -> list[Batch]:
+        """Give up, and return, the batches that were never sent."""
+        queued = [batch for batch in self._incomplete if not batch.was_drained]
+        for batch in queued:
+            self.fail(batch, error)
+        return queued
+
+    def fail_all(self, error: SemelError) -> list[Batch]:
+        """Give up, and return, all batches."""
+        batches = list(self._incomplete)
+        for batch in batches:
+            self.fail(batch, error)
+        return batches
+
+    def _until(self, now_ms: float) -> Iterator[Batch]:
+        for batch in self._incomplete:
+            if batch.deadline_ms > now_ms:
+                return
+            yield batch
+
+    def _finish(self, batch: Batch) -> None:
+        batch.is_done = True
+        self.used_bytes -= batch.size_bytes
+        del self._incomplete[batch]
+        partition = self._partitions[batch.topic_partition]
+        partition.remove(batch)
+        if partition.has_gap and not partition.in_flight and not self._transactional:
+            partition.restart(partition.producer_epoch + 1)
+        if not partition.queue and not partition.in_flight:
+            self._waiting.pop(batch.topic_partition, None)
+        batch.forget_records()
+
+
+def _expired(batch: Batch, timeout_ms: int) -> RequestTimedOutError:
+    sent = f"sent {batch.attempts} times" if batch.was_drained else "never sent"
+    return RequestTimedOutError(
+        f"{len(batch.values)} records for partition {batch.topic_partition.partition} were not "
+        f"acknowledged in {timeout_ms} ms, {sent}"
+    )

@@ -1,0 +1,119 @@
+"""From the machines' values to messages of the wire."""
+
+from collections.abc import Iterable, Mapping
+
+from aiosemel._producer.accumulator import Batch, Request
+from aiosemel._producer.transaction_manager import EndTxn
+from aiosemel.offsets import OffsetAndMetadata, TopicPartition
+from aiosemel.options import Compression
+from semel.broker.v1 import broker_pb2 as broker
+from semel.common.v1 import participants_pb2 as participants
+from semel.common.v1.records_pb2 import Codec, RecordBatch
+from semel.coordinator.v1 import transactions_pb2 as transactions
+from semel.group.v1 import group_pb2 as group
+from semel_common import ids
+from semel_common.batches import Columns, seal
+from semel_common.ids import GroupId, Participant
+
+CODECS = {Compression.NONE: Codec.CODEC_UNSPECIFIED, Compression.ZSTD: Codec.CODEC_ZSTD}
+
+
+def produce_request(
+    request: Request, *, transactional_id: str | None, compression: Compression
+) -> broker.ProduceRequest:
+    """Make the request that carries batches to one broker."""
+    transactional = transactional_id is not None
+    return broker.ProduceRequest(
+        transactional_id=transactional_id or "",
+        partitions=[
+            broker.ProducePartition(
+                topic_id=batch.topic_partition.topic_id,
+                partition=batch.topic_partition.partition,
+                batches=[_record_batch(batch, transactional, compression)],
+            )
+            for batch in request.batches
+        ],
+    )
+
+
+def _record_batch(batch: Batch, transactional: bool, compression: Compression) -> RecordBatch:
+    columns = Columns(
+        values=batch.values,
+        keys=batch.keys if batch.has_keys else None,
+        timestamps_ms=batch.timestamps_ms,
+        headers=batch.headers,
+    )
+    return seal(
+        columns,
+        producer_id=batch.producer_id,
+        producer_epoch=batch.producer_epoch,
+        base_sequence=batch.base_sequence,
+        transactional=transactional,
+        codec=CODECS[compression],
+    )
+
+
+def topic_partitions(
+    partitions: Iterable[ids.TopicPartition],
+) -> list[participants.TopicPartitions]:
+    """Group partitions by topic."""
+    by_topic: dict[str, list[int]] = {}
+    for topic_id, partition in partitions:
+        by_topic.setdefault(topic_id, []).append(partition)
+    return [
+        participants.TopicPartitions(topic_id=topic_id, partitions=numbers)
+        for topic_id, numbers in by_topic.items()
+    ]
+
+
+def end_txn_request(
+    end: EndTxn, transactional_id: str, *, wait_until_visible: bool
+) -> transactions.EndTxnRequest:
+    """Make the request that ends a transaction, with its participants."""
+    result = (
+        participants.TRANSACTION_RESULT_COMMIT
+        if end.commit
+        else participants.TRANSACTION_RESULT_ABORT
+    )
+    return transactions.EndTxnRequest(
+        transactional_id=transactional_id,
+        producer_id=end.producer_id,
+        producer_epoch=end.producer_epoch,
+        result=result,
+        participants=_participants(end.participants),
+        wait=wait_for(wait_until_visible),
+    )
+
+
+def wait_for(visible: bool) -> transactions.WaitFor.ValueType:
+    """Say what must have happened before an answer."""
+    return transactions.WAIT_FOR_COMPLETE if visible else transactions.WAIT_FOR_DECIDED
+
+
+def _participants(named: Iterable[Participant]) -> participants.Participants:
+    partitions: list[ids.TopicPartition] = []
+    group_ids: list[str] = []
+    for participant in named:
+        if isinstance(participant, GroupId):
+            group_ids.append(participant.group_id)
+        else:
+            partitions.append(participant)
+    return participants.Participants(topics=topic_partitions(partitions), group_ids=group_ids)
+
+
+def offset_topics(
+    offsets: Mapping[TopicPartition, OffsetAndMetadata | int],
+) -> list[group.OffsetCommitTopic]:
+    """Group offsets by topic."""
+    by_topic: dict[str, list[group.OffsetCommitPartition]] = {}
+    for (topic, partition), given in offsets.items():
+        offset, metadata = OffsetAndMetadata(given) if isinstance(given, int) else given
+        by_topic.setdefault(topic, []).append(
+            group.OffsetCommitPartition(
+                partition=partition, committed_offset=offset, metadata=metadata
+            )
+        )
+    return [
+        group.OffsetCommitTopic(topic=topic, partitions=partitions)
+        for topic, partitions in by_topic.items()
+    ]

@@ -1,0 +1,81 @@
+"""The producer without transactions, as its sender sees it: an id of its own, and nothing else."""
+
+import logging
+
+from aiosemel._context import Context
+from aiosemel._producer.accumulator import Batch, Request
+from aiosemel._producer.pipeline import Pipeline
+from aiosemel._retry import Deadline
+from aiosemel.errors import ApplicationRecoverableError, RetriableError, SemelError
+from aiosemel.options import ProducerOptions
+from semel.coordinator.v1.transactions_pb2 import InitProducerIdRequest
+from semel_common.wire.methods import INIT_PRODUCER_ID
+
+_log = logging.getLogger(__name__)
+
+
+class Idempotence:
+    """Owns the pipeline of a producer without transactions. Implements ``Owner``."""
+
+    def __init__(self, context: Context, options: ProducerOptions) -> None:
+        """Ask for the producer id when the first batch is to be sent."""
+        self._cluster = context.cluster
+        self._options = options
+        self._instance_id = f"{context.random.getrandbits(128):032x}"
+        self._identified = False
+        self._error: SemelError | None = None
+        self.pipeline = Pipeline(context, options, self)
+
+    def check(self) -> None:
+        """Raise ApplicationRecoverableError once nothing can be sent any more."""
+        if self._error is not None:
+            raise ApplicationRecoverableError(
+                f"this producer is done: {self._error.message}"
+            ) from self._error
+
+    # -- Owner ----------------------------------------------------------------------------------
+
+    @property
+    def transactional_id(self) -> None:
+        """None: there are no transactions."""
+        return
+
+    @property
+    def may_send(self) -> bool:
+        """Whether batches may be sent now."""
+        return self._error is None
+
+    async def identify(self) -> None:
+        """Ask for a producer id, until there is one."""
+        request = InitProducerIdRequest(instance_id=self._instance_id, init_number=1)
+        while not self._identified and self._error is None:
+            try:
+                response = await self._cluster.call(
+                    self._cluster.any_coordinator(),
+                    INIT_PRODUCER_ID,
+                    request,
+                    deadline=Deadline.after_ms(self._options.max_block_ms),
+                    request_timeout_ms=self._options.request_timeout_ms,
+                )
+            except RetriableError as error:
+                _log.warning("no producer id yet: %s", error)
+            except SemelError as error:
+                self.broken(error)
+            else:
+                self._identified = True
+                self.pipeline.start_epoch(response.producer_id, response.producer_epoch)
+
+    def sending(self, request: Request) -> None:
+        """Nobody needs to know."""
+
+    def acknowledged(self, batch: Batch) -> None:
+        """Nobody needs to know."""
+
+    def failed(self, batch: Batch, error: SemelError) -> None:
+        """Tell the log: whoever awaits the delivery is told too, but perhaps nobody does."""
+        _log.warning("batch not delivered to %s: %s", batch.topic_partition, error)
+
+    def broken(self, error: SemelError) -> None:
+        """Give up everything, now and later."""
+        self._error = error
+        self.pipeline.discard_all(error)

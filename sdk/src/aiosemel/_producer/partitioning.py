@@ -1,0 +1,76 @@
+"""Which partition of a topic a record goes to: by its key, else where others just went."""
+
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from aiosemel.errors import UnknownTopicOrPartitionError
+from semel_common.ids import TopicPartition
+from semel_common.partitioner import murmur2
+
+KEYS_CACHED_MAX = 65_536
+
+
+@lru_cache(maxsize=KEYS_CACHED_MAX)
+def key_hash(key: bytes) -> int:
+    """Return Kafka's hash of a key, not negative."""
+    return murmur2(key) & 0x7FFFFFFF
+
+
+class Columns(NamedTuple):
+    """Values, and their keys, of records for one partition; None: of those without a key."""
+
+    topic_partition: TopicPartition | None
+    values: Sequence[bytes | None]
+    keys: Sequence[bytes | None] | None
+
+
+class TopicPartitions:
+    """The partitions of one topic, and the sticky one among them."""
+
+    __slots__ = ("_sticky", "count", "name", "partitions")
+
+    def __init__(self, name: str, partitions: tuple[TopicPartition, ...], first: int) -> None:
+        """Begin with any number ``first``, so that producers do not all begin with the same."""
+        self.name = name
+        self.partitions = partitions
+        self.count = len(partitions)
+        self._sticky = first % self.count
+
+    def for_key(self, key: bytes) -> TopicPartition:
+        """Return the partition of a key, in every language the same."""
+        return self.partitions[key_hash(key) % self.count]
+
+    def numbered(self, partition: int) -> TopicPartition:
+        """Return a partition by number; raises UnknownTopicOrPartitionError."""
+        if not 0 <= partition < self.count:
+            raise UnknownTopicOrPartitionError(
+                f"topic {self.name} has {self.count} partitions, no partition {partition}"
+            )
+        return self.partitions[partition]
+
+    @property
+    def sticky(self) -> TopicPartition:
+        """The partition for records without a key, until ``move_on``."""
+        return self.partitions[self._sticky]
+
+    def move_on(self) -> TopicPartition:
+        """Make the next partition the sticky one: the batch of the last is full, or was sent."""
+        self._sticky = (self._sticky + 1) % self.count
+        return self.partitions[self._sticky]
+
+    def spread(
+        self, values: Sequence[bytes | None], keys: Sequence[bytes | None]
+    ) -> Iterator[Columns]:
+        """Part records by their keys; each partition's keep their order."""
+        rows: dict[int, list[int]] = {}
+        count = self.count
+        for row, key in enumerate(keys):
+            number = -1 if key is None else key_hash(key) % count
+            rows.setdefault(number, []).append(row)
+        for number, chosen in rows.items():
+            yield Columns(
+                None if number < 0 else self.partitions[number],
+                [values[row] for row in chosen],
+                None if number < 0 else [keys[row] for row in chosen],
+            )

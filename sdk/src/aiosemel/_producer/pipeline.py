@@ -1,0 +1,248 @@
+"""From records to deliveries: what producers with and without transactions have in common.
+
+Appending is synchronous, so that nothing comes between the check that a record may be sent and its
+place in a batch. Only what must wait does: for metadata, for room, or for its turn.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+
+from aiosemel._context import Context
+from aiosemel._metadata import ClusterMetadata
+from aiosemel._producer.accumulator import Accumulator, Batch, HeaderPairs, Limits
+from aiosemel._producer.deliveries import ColumnsDelivery, Completions, Delivery, Piece
+from aiosemel._producer.partitioning import Columns, TopicPartitions
+from aiosemel._producer.sender import Owner, Sender
+from aiosemel._producer.sizes import check_size, record_size, row_sizes, slices
+from aiosemel._producer.waiting import Flushes, Room
+from aiosemel._retry import Deadline
+from aiosemel.errors import SemelError
+from aiosemel.options import ProducerOptions
+from semel_common.ids import TopicPartition
+
+Check = Callable[[], None]
+"""Raises when records may not be sent any more."""
+
+
+class Pipeline:
+    """The way of the records of one producer."""
+
+    def __init__(self, context: Context, options: ProducerOptions, owner: Owner) -> None:
+        """Start nothing yet."""
+        self._cluster = context.cluster
+        self._clock = context.clock
+        self._random = context.random
+        self._options = options
+        limits = Limits(
+            batch_size_bytes=options.batch_size_bytes,
+            request_size_max_bytes=options.max_request_size_bytes,
+            memory_bytes=options.buffer_memory_bytes,
+            in_flight_max=options.max_in_flight,
+            delivery_timeout_ms=options.delivery_timeout_ms,
+        )
+        self._accumulator = Accumulator(limits, transactional=owner.transactional_id is not None)
+        self._sender = Sender(context, options, self._accumulator, owner, self._settled)
+        self._completions = Completions()
+        self._room = Room(self._accumulator)
+        self._flushes = Flushes(self._accumulator)
+        self._topics: dict[str, TopicPartitions] = {}
+        self._metadata: ClusterMetadata | None = None
+        self._unyielded_bytes = 0
+
+    # -- in -------------------------------------------------------------------------------------
+
+    def try_send(
+        self,
+        topic: str,
+        value: bytes | None,
+        key: bytes | None,
+        partition: int | None,
+        headers: HeaderPairs,
+        timestamp_ms: int | None,
+    ) -> Delivery | None:
+        """Append a record if nothing has to be waited for; None if something has.
+
+        Raises TypeError, MessageTooLargeError, UnknownTopicOrPartitionError.
+        """
+        size_bytes = record_size(value, key, headers)
+        partitions = self._topics.get(topic)
+        if (
+            partitions is None
+            or self._metadata is not self._cluster.metadata
+            or self._unyielded_bytes > self._options.batch_size_bytes
+            or not self._room.is_free(size_bytes)
+        ):
+            return None
+        return self._append(partitions, value, key, partition, headers, timestamp_ms, size_bytes)
+
+    async def send(
+        self,
+        topic: str,
+        value: bytes | None,
+        key: bytes | None,
+        partition: int | None,
+        headers: HeaderPairs,
+        timestamp_ms: int | None,
+        check: Check,
+    ) -> Delivery:
+        """Append a record, after waiting for whatever it takes, up to ``max_block_ms``.
+
+        Raises as ``try_send``, and RequestTimedOutError.
+        """
+        deadline = Deadline.after_ms(self._options.max_block_ms)
+        size_bytes = record_size(value, key, headers)
+        check_size(size_bytes, self._options.max_request_size_bytes)
+        partitions = await self._partitions_of(topic, deadline)
+        await self._wait_for_room(size_bytes, deadline)
+        check()
+        return self._append(partitions, value, key, partition, headers, timestamp_ms, size_bytes)
+
+    async def send_columns(
+        self,
+        topic: str,
+        values: Sequence[bytes | None],
+        keys: Sequence[bytes | None] | None,
+        partition: int | None,
+        timestamp_ms: int | None,
+        check: Check,
+    ) -> ColumnsDelivery:
+        """Append many records; errors as ``send``. Those before an error are on their way."""
+        deadline = Deadline.after_ms(self._options.max_block_ms)
+        partitions = await self._partitions_of(topic, deadline)
+        timestamp = self._clock.now_ms() if timestamp_ms is None else timestamp_ms
+        pieces: list[Piece] = []
+        for columns in _parted(partitions, values, keys, partition):
+            sizes = row_sizes(columns.values, columns.keys)
+            for start, stop, size_bytes in slices(sizes, self._options.max_request_size_bytes):
+                await self._wait_for_room(size_bytes, deadline)
+                check()
+                batch = self._accumulator.append_columns(
+                    columns.topic_partition or partitions.move_on(),
+                    values=columns.values[start:stop],
+                    keys=None if columns.keys is None else columns.keys[start:stop],
+                    timestamp_ms=timestamp,
+                    size_bytes=size_bytes,
+                    now_ms=_loop_ms(),
+                )
+                pieces.append(Piece(batch, len(batch.values) - (stop - start), stop - start))
+                self._unyielded_bytes += size_bytes
+                self._sender.wake()
+        return ColumnsDelivery(topic, pieces, self._completions)
+
+    def _append(
+        self,
+        partitions: TopicPartitions,
+        value: bytes | None,
+        key: bytes | None,
+        partition: int | None,
+        headers: HeaderPairs,
+        timestamp_ms: int | None,
+        size_bytes: int,
+    ) -> Delivery:
+        check_size(size_bytes, self._options.max_request_size_bytes)
+        if partition is not None:
+            target = partitions.numbered(partition)
+        elif key is not None:
+            target = partitions.for_key(key)
+        else:
+            target = partitions.sticky
+            if not self._accumulator.has_open_batch(target, size_bytes):
+                target = partitions.move_on()
+        batch = self._accumulator.append(
+            target,
+            value=value,
+            key=key,
+            timestamp_ms=self._clock.now_ms() if timestamp_ms is None else timestamp_ms,
+            headers=headers,
+            size_bytes=size_bytes,
+            now_ms=_loop_ms(),
+        )
+        self._unyielded_bytes += size_bytes
+        self._sender.wake()
+        return Delivery(partitions.name, batch, len(batch.values) - 1, self._completions)
+
+    async def _partitions_of(self, topic: str, deadline: Deadline) -> TopicPartitions:
+        metadata = await self._cluster.topic(topic, deadline)
+        if self._metadata is not self._cluster.metadata:
+            self._metadata = self._cluster.metadata
+            self._topics.clear()
+        partitions = self._topics.get(topic)
+        if partitions is None:
+            partitions = self._topics[topic] = TopicPartitions(
+                topic,
+                tuple(TopicPartition(metadata.topic_id, p.partition) for p in metadata.partitions),
+                self._random.randrange(1 << 16),
+            )
+        return partitions
+
+    async def _wait_for_room(self, size_bytes: int, deadline: Deadline) -> None:
+        if self._unyielded_bytes > self._options.batch_size_bytes:
+            # A caller that never waits must not keep the sender from its work.
+            self._unyielded_bytes = 0
+            await asyncio.sleep(0)
+        if not self._room.is_free(size_bytes):
+            await self._room.wait(size_bytes, deadline)
+
+    # -- out ------------------------------------------------------------------------------------
+
+    async def flush(self, deadline: Deadline | None) -> None:
+        """Wait until everything that is there is done; None: as long as ``delivery_timeout_ms``.
+
+        Raises RequestTimedOutError. Returns early after ``interrupt``.
+        """
+        number = self._accumulator.flush()
+        self._sender.wake()
+        await self._flushes.wait(number, deadline)
+
+    def interrupt(self) -> None:
+        """Let nobody wait for a flush any more."""
+        self._flushes.interrupt()
+
+    def start_epoch(self, producer_id: int, producer_epoch: int) -> None:
+        """Send what comes from now on under another identity."""
+        self._accumulator.start_epoch(producer_id, producer_epoch)
+
+    def has_unacknowledged(self, topic_partition: TopicPartition) -> bool:
+        """Return whether something was sent to a partition, and is not done."""
+        return self._accumulator.has_unacknowledged(topic_partition)
+
+    def discard_queued(self, error: SemelError) -> None:
+        """Give up what was not sent yet."""
+        self._settle_all(self._accumulator.fail_queued(error))
+
+    def discard_all(self, error: SemelError) -> None:
+        """Give up everything, and wait for no answer."""
+        self._sender.cancel_requests()
+        self._settle_all(self._accumulator.fail_all(error))
+
+    async def close(self, error: SemelError) -> None:
+        """Stop sending; what is still there is given up."""
+        await self._sender.close()
+        self.discard_all(error)
+
+    def _settle_all(self, batches: Sequence[Batch]) -> None:
+        for batch in batches:
+            self._settled(batch)
+
+    def _settled(self, batch: Batch) -> None:
+        self._completions.done(batch)
+        self._room.grant()
+        self._flushes.check()
+
+
+def _parted(
+    partitions: TopicPartitions,
+    values: Sequence[bytes | None],
+    keys: Sequence[bytes | None] | None,
+    partition: int | None,
+) -> Iterator[Columns]:
+    if partition is not None:
+        yield Columns(partitions.numbered(partition), values, keys)
+    elif keys is None:
+        yield Columns(None, values, None)
+    else:
+        yield from partitions.spread(values, keys)
+
+
+def _loop_ms() -> float:
+    return asyncio.get_running_loop().time() * 1000

@@ -1,0 +1,237 @@
+"""The I/O task of a producer: drains the accumulator, and sorts answers by what they ask for.
+
+Each request runs in a task of its own, so that several are in flight. Between a wake-up and the
+drain nothing waits: what has queued goes at once, and what comes later is in the next request.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Protocol
+
+from aiosemel._context import Context
+from aiosemel._producer.accumulator import Accumulator, Batch, Request
+from aiosemel._producer.encode import produce_request
+from aiosemel._retry import Deadline
+from aiosemel.errors import (
+    RefreshRetriableError,
+    RetriableError,
+    SemelError,
+    UnknownServerError,
+)
+from aiosemel.options import ProducerOptions
+from semel.broker.v1.broker_pb2 import ProducePartitionResult
+from semel_common.ids import TopicPartition
+from semel_common.wire import status
+from semel_common.wire.methods import PRODUCE
+
+_log = logging.getLogger(__name__)
+
+Answer = int | SemelError
+"""The base offset of a batch, or why it was refused."""
+
+
+class Owner(Protocol):
+    """The producer whose records are sent: what it knows, decides, and wants to hear."""
+
+    @property
+    def transactional_id(self) -> str | None:
+        """The transactional id; None without transactions."""
+        ...
+
+    @property
+    def may_send(self) -> bool:
+        """Whether batches may be sent now."""
+        ...
+
+    async def identify(self) -> None:
+        """See to it that the accumulator knows producer id and epoch."""
+        ...
+
+    def sending(self, request: Request) -> None:
+        """Note what is about to be sent."""
+        ...
+
+    def acknowledged(self, batch: Batch) -> None:
+        """Note that a batch is stored."""
+        ...
+
+    def failed(self, batch: Batch, error: SemelError) -> None:
+        """Note that a batch is given up, and why."""
+        ...
+
+    def broken(self, error: SemelError) -> None:
+        """Note that nothing is sent any more."""
+        ...
+
+
+class Sender:
+    """Sends what one producer accumulates. ``settled`` is told of every batch that is done."""
+
+    def __init__(
+        self,
+        context: Context,
+        options: ProducerOptions,
+        accumulator: Accumulator,
+        owner: Owner,
+        settled: Callable[[Batch], None],
+    ) -> None:
+        """Start no task yet."""
+        self._context = context
+        self._cluster = context.cluster
+        self._options = options
+        self._accumulator = accumulator
+        self._owner = owner
+        self._settled = settled
+        self._woken = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._requests: set[asyncio.Task[None]] = set()
+        self._expiry: asyncio.TimerHandle | None = None
+        self._leaders_missing = False
+
+    def wake(self) -> None:
+        """Let the task look at the accumulator; the first time, start it."""
+        if self._task is None or self._task.done():
+            self._task = self._context.spawn(self._run(), name="producer sender")
+        self._woken.set()
+
+    def cancel_requests(self) -> None:
+        """Wait no longer for answers: what they answer is over."""
+        for request in self._requests:
+            request.cancel()
+
+    async def close(self) -> None:
+        """Stop the task. What is not acknowledged stays in the accumulator."""
+        if self._expiry is not None:
+            self._expiry.cancel()
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+
+    # -- the loop -------------------------------------------------------------------------------
+
+    async def _run(self) -> None:
+        try:
+            async with asyncio.TaskGroup() as group:
+                while True:
+                    await self._woken.wait()
+                    self._woken.clear()
+                    if self._owner.may_send:
+                        self._watch_deadline()
+                        await self._owner.identify()
+                        self._send_ready(group)
+        except Exception as error:
+            self._owner.broken(UnknownServerError(f"the sender has ended by a defect: {error!r}"))
+            raise
+
+    def _send_ready(self, group: asyncio.TaskGroup) -> None:
+        for request in self._accumulator.drain(self._broker_of):
+            self._owner.sending(request)
+            task = group.create_task(self._produce(request), name="produce")
+            self._requests.add(task)
+            task.add_done_callback(self._requests.discard)
+        if self._leaders_missing:
+            self._leaders_missing = False
+            group.create_task(self._find_leaders(), name="find leaders")
+
+    def _broker_of(self, topic_partition: TopicPartition) -> str | None:
+        try:
+            return self._cluster.leader_address(topic_partition)
+        except RefreshRetriableError:
+            self._leaders_missing = True
+            return None
+
+    async def _find_leaders(self) -> None:
+        await self._refresh()
+        await self._cluster.pause(attempts=1)
+        self._woken.set()
+
+    # -- one request ----------------------------------------------------------------------------
+
+    async def _produce(self, request: Request) -> None:
+        try:
+            answers = await self._call(request)
+        finally:
+            self._accumulator.answered(request)
+        refused: list[tuple[Batch, SemelError]] = []
+        for batch, answer in zip(request.batches, answers, strict=True):
+            if isinstance(answer, int):
+                self._acknowledge(batch, answer)
+            elif self._accumulator.may_retry(batch, answer):
+                refused.append((batch, answer))
+            else:
+                self._give_up(batch, answer)
+        self._woken.set()
+        if refused:
+            await self._retry(refused)
+
+    async def _call(self, request: Request) -> list[Answer]:
+        message = produce_request(
+            request,
+            transactional_id=self._owner.transactional_id,
+            compression=self._options.compression,
+        )
+        try:
+            response = await self._cluster.connection(request.broker).call(
+                PRODUCE, message, timeout_ms=self._options.request_timeout_ms
+            )
+        except SemelError as error:
+            return [error] * len(request.batches)
+        answers = [_answer(result) for result in response.partitions]
+        if len(answers) != len(request.batches):
+            given, asked = len(answers), len(request.batches)
+            wrong = UnknownServerError(f"{request.broker} answered {given} of {asked} partitions")
+            return [wrong] * asked
+        return answers
+
+    def _acknowledge(self, batch: Batch, base_offset: int) -> None:
+        if not batch.is_done:
+            self._accumulator.acknowledge(batch, base_offset)
+            self._owner.acknowledged(batch)
+            self._settled(batch)
+
+    def _give_up(self, batch: Batch, error: SemelError) -> None:
+        if not batch.is_done:
+            self._accumulator.fail(batch, error)
+            self._owner.failed(batch, error)
+            self._settled(batch)
+
+    async def _retry(self, refused: list[tuple[Batch, SemelError]]) -> None:
+        errors = [error for _, error in refused]
+        if any(isinstance(error, RefreshRetriableError) for error in errors):
+            await self._refresh()
+        if any(isinstance(error, RetriableError) for error in errors):
+            _log.debug("%d batches are sent again: %s", len(refused), errors[0])
+            await self._cluster.pause(max(batch.attempts for batch, _ in refused))
+        for batch, _ in refused:
+            self._accumulator.retry(batch)
+        self._woken.set()
+
+    async def _refresh(self) -> None:
+        try:
+            await self._cluster.refresh(Deadline.after_ms(self._options.request_timeout_ms))
+        except SemelError as error:
+            _log.debug("metadata not refreshed: %s", error)
+
+    # -- time -----------------------------------------------------------------------------------
+
+    def _watch_deadline(self) -> None:
+        """See to it that batches are given up in time. One timer: the oldest batch is the first."""
+        deadline_ms = self._accumulator.next_deadline_ms()
+        if self._expiry is None and deadline_ms is not None:
+            loop = asyncio.get_running_loop()
+            self._expiry = loop.call_at(deadline_ms / 1000, self._expire)
+
+    def _expire(self) -> None:
+        self._expiry = None
+        now_ms = asyncio.get_running_loop().time() * 1000
+        for batch in self._accumulator.expire(now_ms):
+            assert batch.error is not None
+            self._owner.failed(batch, batch.error)
+            self._settled(batch)
+        self._watch_deadline()
+        self._woken.set()
+
+
+def _answer(result: ProducePartitionResult) -> Answer:
+    return status.from_value(result.error) if result.HasField("error") else result.base_offset

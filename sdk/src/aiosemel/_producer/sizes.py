@@ -1,0 +1,105 @@
+"""How much records take, and how many rows of columns fit into a batch.
+
+Whoever measures looks at every record anyway, so what is not bytes is refused here, whatever the
+caller's types promised.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+from typing import NamedTuple
+
+from aiosemel._producer.accumulator import HeaderPairs
+from aiosemel.errors import InvalidRequestError, MessageTooLargeError
+
+RECORD_OVERHEAD_BYTES = 16
+"""What a record takes beside key, value and headers; counted the same for all."""
+HEADER_OVERHEAD_BYTES = 16
+
+Headers = Sequence[tuple[str, bytes | None]]
+"""Names and values, in order; a name may come twice."""
+
+
+class Slice(NamedTuple):
+    """Rows ``start`` to ``stop`` - 1 of columns."""
+
+    start: int
+    stop: int
+    size_bytes: int
+
+
+def record_size(value: object, key: object, headers: HeaderPairs) -> int:
+    """Return the size of a record; raises TypeError for what is not bytes."""
+    size = RECORD_OVERHEAD_BYTES
+    if value is not None:
+        size += len(value) if isinstance(value, bytes) else _refuse("value", value)
+    if key is not None:
+        size += len(key) if isinstance(key, bytes) else _refuse("key", key)
+    return size + _headers_size(headers) if headers else size
+
+
+def row_sizes(values: Sequence[bytes | None], keys: Sequence[bytes | None] | None) -> list[int]:
+    """Return the size of each row of columns.
+
+    Raises TypeError for what is not bytes, InvalidRequestError for columns of different lengths.
+    """
+    sizes = _column_sizes("value", values)
+    if keys is None:
+        return [size + RECORD_OVERHEAD_BYTES for size in sizes]
+    if len(keys) != len(values):
+        raise InvalidRequestError(f"{len(values)} values have {len(keys)} keys")
+    key_sizes = _column_sizes("key", keys)
+    return [a + b + RECORD_OVERHEAD_BYTES for a, b in zip(sizes, key_sizes, strict=True)]
+
+
+def slices(sizes: Sequence[int], size_max_bytes: int) -> Iterator[Slice]:
+    """Cut columns into as few slices as possible; raises MessageTooLargeError for a row alone."""
+    ends = list(accumulate(sizes))
+    start, base = 0, 0
+    while start < len(ends):
+        stop = bisect_right(ends, base + size_max_bytes, lo=start)
+        if stop == start:
+            check_size(sizes[start], size_max_bytes)
+        yield Slice(start, stop, ends[stop - 1] - base)
+        start, base = stop, ends[stop - 1]
+
+
+def check_size(size_bytes: int, size_max_bytes: int) -> None:
+    """Raise MessageTooLargeError for a record that fits into no request."""
+    if size_bytes > size_max_bytes:
+        raise MessageTooLargeError(
+            f"record takes {size_bytes} bytes, max_request_size_bytes is {size_max_bytes}",
+            size_bytes=size_bytes,
+            max_request_size_bytes=size_max_bytes,
+        )
+
+
+def _column_sizes(name: str, column: Sequence[bytes | None]) -> list[int]:
+    kinds = set(map(type, column))
+    if kinds != {bytes}:
+        return [_size(name, item) for item in column]
+    return [*map(len, column)]  # type: ignore[arg-type]  # all are bytes
+
+
+def _headers_size(headers: HeaderPairs) -> int:
+    size = 0
+    for key, value in headers:
+        size += HEADER_OVERHEAD_BYTES + _key_size(key) + _size("header value", value)
+    return size
+
+
+def _key_size(key: object) -> int:
+    if not isinstance(key, str):
+        raise TypeError(f"header key must be str, not {type(key).__name__}")
+    return len(key.encode())
+
+
+def _size(name: str, item: object) -> int:
+    if item is None:
+        return 0
+    return len(item) if isinstance(item, bytes) else _refuse(name, item)
+
+
+def _refuse(name: str, value: object) -> int:
+    hint = ": encode it first" if isinstance(value, str) else ""
+    raise TypeError(f"{name} must be bytes or None, not {type(value).__name__}{hint}")

@@ -1,0 +1,433 @@
+"""What a transactional producer may do, and what it must send: a machine without I/O.
+
+Theory of operation. A producer is in one of Kafka's states. Two kinds of things move it: *calls*
+of the application, and *events*, which the shell reports (an answer, a failure). ``TRANSITIONS``
+holds every legal step; a call that is not in it is refused with IllegalStateError and changes
+nothing; an event that is not in it is a defect of the shell, and asserted.
+
+A transaction is (producer id, producer epoch). Its end is one EndTxn, whose answer brings the epoch
+of the next. Between, the machine keeps two sets of participants: those that something was *sent*
+to, and those that *acknowledged* all of it. A commit names the acknowledged ones, and is possible
+only if the two are equal (protocol.md, section 6, "the SDK's duty"); an abort names all sent to. A
+transaction that has sent nothing ends without a request, and keeps its epoch.
+
+Once EndTxn(commit) has gone out, only an outcome in its answer, or in the details of an error, is
+definite. Until one comes, the producer stays in COMMITTING_TRANSACTION, where ``commit`` asks again
+and nothing else is legal: above all no abort, which could contradict the commit.
+
+Reports that come late, from an epoch that has ended or after its end was sent, change nothing.
+
+Source: Kafka ``TransactionManager.java``.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum, StrEnum, auto
+
+from aiosemel.errors import (
+    ApplicationRecoverableError,
+    IllegalStateError,
+    InvalidProducerIdMappingError,
+    ProducerFencedError,
+    RetriableError,
+    SemelError,
+    TransactionAbortableError,
+    TransactionAbortedError,
+    TransactionOutcomeUnknownError,
+)
+from semel_common.ids import GroupId, Participant
+
+
+class State(StrEnum):
+    """Where a transactional producer stands; Kafka's names."""
+
+    UNINITIALIZED = "UNINITIALIZED"
+    INITIALIZING = "INITIALIZING"
+    READY = "READY"
+    IN_TRANSACTION = "IN_TRANSACTION"
+    COMMITTING_TRANSACTION = "COMMITTING_TRANSACTION"
+    ABORTING_TRANSACTION = "ABORTING_TRANSACTION"
+    ABORTABLE_ERROR = "ABORTABLE_ERROR"
+    FATAL_ERROR = "FATAL_ERROR"
+
+
+class Call(StrEnum):
+    """What the application asks for, by the name of the method."""
+
+    INIT_TRANSACTIONS = "init_transactions"
+    BEGIN_TRANSACTION = "begin_transaction"
+    SEND = "send"
+    SEND_OFFSETS = "send_offsets"
+    COMMIT = "commit"
+    ABORT = "abort"
+
+
+class TransactionOutcome(StrEnum):
+    """What became of a transaction, as far as its producer knows."""
+
+    COMMITTED = "COMMITTED"
+    ABORTED = "ABORTED"
+    """It is not committed, and never will be."""
+    UNKNOWN = "UNKNOWN"
+    """A commit was sent, and not answered."""
+
+
+class Event(Enum):
+    """What the shell reports."""
+
+    INITIALIZED = auto()
+    COMMIT_WITHDRAWN = auto()
+    """Before EndTxn went out."""
+    ENDED = auto()
+    ABORTABLE = auto()
+    FATAL = auto()
+
+
+_S = State
+
+TRANSITIONS: dict[State, dict[Call | Event, State]] = {
+    _S.UNINITIALIZED: {
+        Call.INIT_TRANSACTIONS: _S.INITIALIZING,
+    },
+    _S.INITIALIZING: {
+        Call.INIT_TRANSACTIONS: _S.INITIALIZING,
+        Event.INITIALIZED: _S.READY,
+        Event.FATAL: _S.FATAL_ERROR,
+    },
+    _S.READY: {
+        Call.BEGIN_TRANSACTION: _S.IN_TRANSACTION,
+    },
+    _S.IN_TRANSACTION: {
+        Call.SEND: _S.IN_TRANSACTION,
+        Call.SEND_OFFSETS: _S.IN_TRANSACTION,
+        Call.COMMIT: _S.COMMITTING_TRANSACTION,
+        Call.ABORT: _S.ABORTING_TRANSACTION,
+        Event.ABORTABLE: _S.ABORTABLE_ERROR,
+        Event.FATAL: _S.FATAL_ERROR,
+    },
+    _S.COMMITTING_TRANSACTION: {
+        Call.COMMIT: _S.COMMITTING_TRANSACTION,
+        Event.COMMIT_WITHDRAWN: _S.IN_TRANSACTION,
+        Event.ENDED: _S.READY,
+        Event.ABORTABLE: _S.ABORTABLE_ERROR,
+        Event.FATAL: _S.FATAL_ERROR,
+    },
+    _S.ABORTING_TRANSACTION: {
+        Call.ABORT: _S.ABORTING_TRANSACTION,
+        Event.ENDED: _S.READY,
+        Event.FATAL: _S.FATAL_ERROR,
+    },
+    _S.ABORTABLE_ERROR: {
+        Call.ABORT: _S.ABORTING_TRANSACTION,
+    },
+    _S.FATAL_ERROR: {},
+}
+
+_FATAL = (ProducerFencedError, InvalidProducerIdMappingError)
+"""Anything else that goes wrong with a transaction only aborts it."""
+
+# The names of the facts in an error that answers EndTxn.
+OUTCOME = "outcome"
+NEXT_EPOCH = "next_epoch"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndTxn:
+    """The request that ends a transaction."""
+
+    producer_id: int
+    producer_epoch: int
+    commit: bool
+    participants: tuple[Participant, ...]
+
+
+class TransactionManager:
+    """The machine of one transactional producer."""
+
+    __slots__ = (
+        "_acknowledged",
+        "_end_sent",
+        "_init_number",
+        "_next_epoch",
+        "_offset_sequences",
+        "_sent",
+        "_transactional_id",
+        "begun",
+        "error",
+        "outcome",
+        "producer_epoch",
+        "producer_id",
+        "state",
+    )
+
+    def __init__(self, transactional_id: str) -> None:
+        self._transactional_id = transactional_id
+        self.state = State.UNINITIALIZED
+        self.error: SemelError | None = None
+        """Why the state is ABORTABLE_ERROR or FATAL_ERROR."""
+        self.producer_id = -1
+        self.producer_epoch = -1
+        self.begun = 0
+        """How many transactions were begun; two may have one epoch, if the first sent nothing."""
+        self.outcome: TransactionOutcome | None = None
+        """Of the transaction that was begun last; None while it is open."""
+        self._init_number = 0
+        self._sent: dict[Participant, None] = {}
+        self._acknowledged: dict[Participant, None] = {}
+        self._offset_sequences: dict[str, int] = {}
+        self._end_sent = False
+        self._next_epoch: int | None = None
+
+    # -- calls of the application ---------------------------------------------------------------
+
+    def init_transactions(self) -> int:
+        """Return the init number to send; a repeat sends the same one again."""
+        self.check(Call.INIT_TRANSACTIONS)
+        if self.state is State.UNINITIALIZED:
+            self._init_number += 1
+        self._move(Call.INIT_TRANSACTIONS)
+        return self._init_number
+
+    def begin_transaction(self) -> None:
+        """Open the next transaction. Sends nothing: the first send does."""
+        self.check(Call.BEGIN_TRANSACTION)
+        self._move(Call.BEGIN_TRANSACTION)
+        self.begun += 1
+        self.outcome = None
+
+    def send_offsets(self, group_id: str) -> int:
+        """Return the base sequence of one more commit of offsets to a group."""
+        self.check(Call.SEND_OFFSETS)
+        sequence = self._offset_sequences.get(group_id, 0)
+        self._offset_sequences[group_id] = sequence + 1
+        return sequence
+
+    def commit(self) -> None:
+        """Take no more sends; then wait until all are acknowledged, and call ``end_commit``.
+
+        Raises TransactionAbortedError when the transaction can only be aborted.
+        """
+        if self.state is State.ABORTABLE_ERROR:
+            raise self._aborted()
+        self.check(Call.COMMIT)
+        self._move(Call.COMMIT)
+
+    def abort(self) -> EndTxn | None:
+        """Return the request to send; None when the transaction has ended with this call."""
+        self.check(Call.ABORT)
+        self._move(Call.ABORT)
+        self.outcome = TransactionOutcome.ABORTED
+        if self._next_epoch is not None:
+            self.ended(self.producer_id, self._next_epoch)
+            return None
+        return self._end(commit=False, participants=self._sent)
+
+    def check(self, call: Call) -> None:
+        """Refuse a call that is illegal now.
+
+        Raises the fatal error that ended the producer, TransactionAbortableError when only an abort
+        is possible, and IllegalStateError when the call is out of order.
+        """
+        if call in TRANSITIONS[self.state]:
+            return
+        if self.error is not None:
+            raise self._kept(call)
+        raise IllegalStateError(f"{call} is not possible in state {self.state}", state=self.state)
+
+    # -- what was sent and heard ----------------------------------------------------------------
+
+    def initialized(self, producer_id: int, producer_epoch: int) -> None:
+        """Take the answer of InitProducerId."""
+        self._move(Event.INITIALIZED)
+        self._start(producer_id, producer_epoch)
+
+    def init_failed(self, error: SemelError) -> None:
+        """Take an error of InitProducerId that is not retriable: a new producer may do better."""
+        self.error = error
+        self._move(Event.FATAL)
+
+    def sent(self, participant: Participant) -> bool:
+        """Note, before it happens, that something goes to a participant.
+
+        Returns whether it is the first in this transaction, and must be registered.
+        """
+        assert self.state in (State.IN_TRANSACTION, State.COMMITTING_TRANSACTION), self.state
+        assert not self._end_sent, "sent after the transaction's end"
+        if participant in self._sent:
+            self._acknowledged.pop(participant, None)
+            return False
+        self._sent[participant] = None
+        return True
+
+    def acknowledged(self, participant: Participant) -> None:
+        """Note that a participant has acknowledged all that was sent to it."""
+        assert participant in self._sent, participant
+        self._acknowledged[participant] = None
+
+    def failed(self, error: SemelError, producer_epoch: int) -> None:
+        """Take an error, not retriable or past its time, of something sent in an epoch."""
+        is_open = self.state in (State.IN_TRANSACTION, State.COMMITTING_TRANSACTION)
+        if not is_open or self._end_sent or producer_epoch != self.producer_epoch:
+            return
+        self.error = error
+        self._move(Event.FATAL if isinstance(error, _FATAL) else Event.ABORTABLE)
+
+    # -- the end --------------------------------------------------------------------------------
+
+    @property
+    def end_sent(self) -> bool:
+        """Whether EndTxn of this transaction went out, so that its outcome is not ours alone."""
+        return self._end_sent
+
+    def withdraw_commit(self) -> None:
+        """Go back to before ``commit``: its time was up before EndTxn went out."""
+        if self.state is State.COMMITTING_TRANSACTION:
+            assert not self._end_sent, "a commit that was sent cannot be withdrawn"
+            self._move(Event.COMMIT_WITHDRAWN)
+
+    def end_commit(self) -> EndTxn | None:
+        """Return the request to send; None when the transaction has ended with this call.
+
+        Raises TransactionAbortedError, or the fatal error, when a send has failed meanwhile.
+        """
+        if self.state is State.COMMITTING_TRANSACTION and self._acknowledged != self._sent:
+            waiting = [
+                participant for participant in self._sent if participant not in self._acknowledged
+            ]
+            self.failed(_unacknowledged(waiting), self.producer_epoch)
+        if self.state is State.ABORTABLE_ERROR:
+            raise self._aborted()
+        self.check(Call.COMMIT)
+        self.outcome = TransactionOutcome.UNKNOWN if self._sent else TransactionOutcome.COMMITTED
+        return self._end(commit=True, participants=self._acknowledged)
+
+    def ended(self, producer_id: int, producer_epoch: int) -> None:
+        """Take the answer of EndTxn: the next transaction's epoch."""
+        if self.state is State.COMMITTING_TRANSACTION:
+            self.outcome = TransactionOutcome.COMMITTED
+        self._move(Event.ENDED)
+        self._start(producer_id, producer_epoch)
+
+    def commit_failed(self, error: SemelError) -> SemelError | None:
+        """Take an error that answered EndTxn(commit), or why there was no answer.
+
+        Returns what to raise: TransactionAbortedError or TransactionOutcomeUnknownError; None when
+        the error says that the transaction has committed.
+        """
+        outcome = error.details.get(OUTCOME)
+        if outcome == TransactionOutcome.COMMITTED:
+            self.outcome = TransactionOutcome.COMMITTED
+            self._settle(error)
+            return None
+        if outcome == TransactionOutcome.ABORTED or isinstance(error, TransactionAbortableError):
+            self.outcome = TransactionOutcome.ABORTED
+            self._settle_aborted(error)
+            return self._aborted_by(error)
+        if not isinstance(error, RetriableError):
+            self.error = error
+            self._move(Event.FATAL)
+        return self._unknown(error)
+
+    def abort_failed(self, error: SemelError) -> None:
+        """Take an error, not retriable, that answered EndTxn(abort)."""
+        self.error = error
+        self._move(Event.FATAL)
+
+    # -- inside ---------------------------------------------------------------------------------
+
+    def _move(self, cause: Call | Event) -> None:
+        steps = TRANSITIONS[self.state]
+        assert cause in steps, f"{cause} in state {self.state}"
+        self.state = steps[cause]
+
+    def _start(self, producer_id: int, producer_epoch: int) -> None:
+        self.producer_id = producer_id
+        self.producer_epoch = producer_epoch
+        self._sent = {}
+        self._acknowledged = {}
+        self._offset_sequences = {}
+        self._end_sent = False
+        self._next_epoch = None
+        self.error = None
+
+    def _end(self, *, commit: bool, participants: Iterable[Participant]) -> EndTxn | None:
+        if not self._sent:
+            self.ended(self.producer_id, self.producer_epoch)
+            return None
+        self._end_sent = True
+        return EndTxn(
+            producer_id=self.producer_id,
+            producer_epoch=self.producer_epoch,
+            commit=commit,
+            participants=tuple(participants),
+        )
+
+    def _settle(self, error: SemelError) -> None:
+        """Go on with the next epoch after a commit; without one, another producer holds it."""
+        next_epoch = _next_epoch(error)
+        if next_epoch is None or isinstance(error, _FATAL):
+            self.error = error
+            self._move(Event.FATAL)
+        else:
+            self.ended(self.producer_id, next_epoch)
+
+    def _settle_aborted(self, error: SemelError) -> None:
+        next_epoch = _next_epoch(error)
+        self.error = error
+        if next_epoch is None or isinstance(error, _FATAL):
+            self._move(Event.FATAL)
+        else:
+            self._move(Event.ABORTABLE)
+            self._next_epoch = next_epoch
+
+    def _kept(self, call: Call) -> SemelError:
+        """Return the error that stands in the way of a call, to be raised once more."""
+        error = self.error
+        assert error is not None
+        if self.state is State.ABORTABLE_ERROR:
+            kind: type[SemelError] = TransactionAbortableError
+            message = "the transaction can only be aborted"
+        else:
+            kind = type(error) if isinstance(error, _FATAL) else ApplicationRecoverableError
+            message = "this producer is done"
+        again = kind(f"{call} is not possible, {message}: {error.message}", state=self.state)
+        again.__cause__ = error
+        return again
+
+    def _aborted(self) -> TransactionAbortedError:
+        assert self.error is not None
+        return self._aborted_by(self.error)
+
+    def _aborted_by(self, error: SemelError) -> TransactionAbortedError:
+        aborted = TransactionAbortedError(
+            f"transaction {self.producer_epoch} of {self._transactional_id} is not committed: "
+            f"{error.message}",
+            **error.details,
+        )
+        aborted.__cause__ = error
+        return aborted
+
+    def _unknown(self, error: SemelError) -> TransactionOutcomeUnknownError:
+        unknown = TransactionOutcomeUnknownError(
+            f"commit of transaction {self.producer_epoch} of {self._transactional_id} was sent, "
+            f"its outcome is not known: {error.message}",
+            transactional_id=self._transactional_id,
+            producer_id=self.producer_id,
+            producer_epoch=self.producer_epoch,
+            can_ask_again=self.state is State.COMMITTING_TRANSACTION,
+        )
+        unknown.__cause__ = error
+        return unknown
+
+
+def _next_epoch(error: SemelError) -> int | None:
+    value = error.details.get(NEXT_EPOCH)
+    return int(value) if value is not None and value.isdecimal() else None
+
+
+def _unacknowledged(participants: list[Participant]) -> TransactionAbortableError:
+    names = [
+        p.group_id if isinstance(p, GroupId) else f"{p.topic_id}-{p.partition}"
+        for p in participants
+    ]
+    return TransactionAbortableError(f"not acknowledged: {', '.join(names)}")

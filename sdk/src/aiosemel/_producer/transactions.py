@@ -1,0 +1,306 @@
+"""The transactional producer behind its public face: one call at a time, in front of the machines.
+
+It owns manager, pipeline, registration and ending of one producer, and is to the sender what the
+producer is: it says what may be sent, and hears what became of it.
+"""
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+from aiosemel._context import Context
+from aiosemel._producer.accumulator import Batch, Request
+from aiosemel._producer.deliveries import ColumnsDelivery, Delivery
+from aiosemel._producer.encode import offset_topics, wait_for
+from aiosemel._producer.ending import Ending
+from aiosemel._producer.pipeline import Pipeline
+from aiosemel._producer.registration import Registration
+from aiosemel._producer.sizes import Headers
+from aiosemel._producer.transaction_manager import Call, State, TransactionManager
+from aiosemel._retry import Deadline
+from aiosemel._signal import Signal
+from aiosemel.errors import (
+    IllegalStateError,
+    RequestTimedOutError,
+    RetriableError,
+    SemelError,
+    TransactionAbortableError,
+)
+from aiosemel.offsets import ConsumerGroupMetadata, OffsetAndMetadata, TopicPartition
+from aiosemel.options import ProducerOptions
+from semel.coordinator.v1.transactions_pb2 import InitProducerIdRequest
+from semel.group.v1.group_pb2 import TxnOffsetCommitRequest
+from semel_common.ids import GroupId
+from semel_common.wire.methods import INIT_PRODUCER_ID, TXN_OFFSET_COMMIT
+
+_log = logging.getLogger(__name__)
+
+_OPEN = (State.IN_TRANSACTION, State.ABORTABLE_ERROR)
+_SENDING = (State.IN_TRANSACTION, State.COMMITTING_TRANSACTION)
+CLOSE_TIMEOUT_MS = 5_000
+"""How long closing waits for the abort of an open transaction: the coordinator aborts it anyway."""
+
+
+class Transactions:
+    """Owns the pipeline of a transactional producer. Implements ``Owner``."""
+
+    def __init__(self, context: Context, options: ProducerOptions, transactional_id: str) -> None:
+        """Be nobody yet: ``init_transactions`` gives the identity."""
+        self._context = context
+        self._cluster = context.cluster
+        self._options = options
+        self._transactional_id = transactional_id
+        self._instance_id = f"{context.random.getrandbits(128):032x}"
+        self.manager = TransactionManager(transactional_id)
+        self.pipeline = Pipeline(context, options, self)
+        self._registration = Registration(
+            context, options, transactional_id, self.manager, self._failed
+        )
+        self._ending = Ending(
+            context, options, transactional_id, self.manager, self.pipeline, self._registration
+        )
+        self._in_progress: Call | None = None
+        self._offsets_in_flight = False
+        self._offsets_answered = Signal()
+
+    # -- the life of transactions ---------------------------------------------------------------
+
+    async def init_transactions(self, *, wait_until_visible: bool) -> None:
+        """Ask for producer id and epoch, which fences every older instance."""
+        self._begin_call(Call.INIT_TRANSACTIONS)
+        try:
+            request = InitProducerIdRequest(
+                transactional_id=self._transactional_id,
+                instance_id=self._instance_id,
+                init_number=self.manager.init_transactions(),
+                transaction_timeout_ms=self._options.transaction_timeout_ms,
+                wait=wait_for(wait_until_visible),
+            )
+            await self._init(request)
+        finally:
+            self._in_progress = None
+
+    async def _init(self, request: InitProducerIdRequest) -> None:
+        try:
+            response = await self._cluster.call(
+                self._cluster.coordinator_of(self._transactional_id),
+                INIT_PRODUCER_ID,
+                request,
+                deadline=self._deadline(),
+                request_timeout_ms=self._options.request_timeout_ms,
+            )
+        except RetriableError:
+            raise
+        except SemelError as error:
+            self.manager.init_failed(error)
+            raise
+        self.manager.initialized(response.producer_id, response.producer_epoch)
+        self.pipeline.start_epoch(response.producer_id, response.producer_epoch)
+
+    async def begin_transaction(self) -> None:
+        """Open a transaction; waits for an abort that is still under way in the background."""
+        await self._ending.join_abort(self._deadline())
+        self.manager.begin_transaction()
+
+    async def send(
+        self,
+        topic: str,
+        value: bytes | None,
+        key: bytes | None,
+        partition: int | None,
+        headers: Headers,
+        timestamp_ms: int | None,
+    ) -> Delivery:
+        """Take a record of the transaction that is open."""
+        self.manager.check(Call.SEND)
+        pairs = tuple(headers) if headers else ()
+        sent = self.pipeline.try_send(topic, value, key, partition, pairs, timestamp_ms)
+        if sent is None:
+            check = partial(self._check_same, self.manager.begun, Call.SEND)
+            sent = await self.pipeline.send(
+                topic, value, key, partition, pairs, timestamp_ms, check
+            )
+        return sent
+
+    async def send_columns(
+        self,
+        topic: str,
+        values: Sequence[bytes | None],
+        keys: Sequence[bytes | None] | None,
+        partition: int | None,
+        timestamp_ms: int | None,
+    ) -> ColumnsDelivery:
+        """Take many records of the transaction that is open."""
+        self.manager.check(Call.SEND)
+        check = partial(self._check_same, self.manager.begun, Call.SEND)
+        return await self.pipeline.send_columns(topic, values, keys, partition, timestamp_ms, check)
+
+    async def send_offsets(
+        self,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata | int],
+        group: ConsumerGroupMetadata,
+    ) -> None:
+        """Commit offsets within the transaction; one call after the other."""
+        deadline = self._deadline()
+        self.manager.check(Call.SEND_OFFSETS)
+        if not offsets:
+            return
+        transaction = self.manager.begun
+        await self._wait_for_offsets(deadline)
+        self._check_same(transaction, Call.SEND_OFFSETS)
+        request = TxnOffsetCommitRequest(
+            transactional_id=self._transactional_id,
+            producer_id=self.manager.producer_id,
+            producer_epoch=self.manager.producer_epoch,
+            base_sequence=self.manager.send_offsets(group.group_id),
+            group_id=group.group_id,
+            member_id=group.member_id,
+            member_epoch=group.member_epoch,
+            topics=offset_topics(offsets),
+        )
+        if self.manager.sent(GroupId(group.group_id)):
+            self._registration.add_offsets(group.group_id)
+        self._offsets_in_flight = True
+        try:
+            await self._commit_offsets(request, deadline)
+        finally:
+            self._offsets_in_flight = False
+            self._offsets_answered.notify()
+
+    async def _commit_offsets(self, request: TxnOffsetCommitRequest, deadline: Deadline) -> None:
+        epoch = request.producer_epoch
+        try:
+            await self._cluster.call(
+                self._cluster.group_coordinator_of(request.group_id),
+                TXN_OFFSET_COMMIT,
+                request,
+                deadline=deadline,
+                request_timeout_ms=self._options.request_timeout_ms,
+            )
+        except asyncio.CancelledError:
+            self._failed(TransactionAbortableError("send_offsets was cancelled"), epoch)
+            raise
+        except SemelError as error:
+            self._failed(error, epoch)
+            raise
+        if epoch == self.manager.producer_epoch:
+            self.manager.acknowledged(GroupId(request.group_id))
+
+    async def commit(self, *, wait_until_visible: bool) -> None:
+        """Wait until all is acknowledged, then end the transaction; see ``Ending``."""
+        self._begin_call(Call.COMMIT)
+        try:
+            self.manager.commit()
+            deadline = self._deadline()
+            if not self.manager.end_sent:
+                await self._wait_for_sends(deadline)
+            await self._ending.commit(deadline, wait_until_visible=wait_until_visible)
+        finally:
+            self._in_progress = None
+
+    async def _wait_for_sends(self, deadline: Deadline) -> None:
+        try:
+            await self._wait_for_offsets(deadline)
+            await self.pipeline.flush(deadline)
+        except asyncio.CancelledError:
+            self.manager.withdraw_commit()
+            self.abort_in_background()
+            raise
+        except RequestTimedOutError:
+            self.manager.withdraw_commit()
+            raise
+
+    async def abort(self) -> None:
+        """Abort; see ``Ending``."""
+        self._begin_call(Call.ABORT)
+        try:
+            await self._ending.abort(self._deadline())
+        finally:
+            self._in_progress = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is a transaction that can still be aborted."""
+        return self.manager.state in _OPEN
+
+    def abort_in_background(self) -> None:
+        """Abort without waiting, if there is something to abort."""
+        if self.is_open:
+            self._ending.abort_in_background()
+
+    async def close(self, error: SemelError) -> None:
+        """Abort what is open, for a while; then stop."""
+        self.abort_in_background()
+        try:
+            await self._ending.join_abort(Deadline.after_ms(CLOSE_TIMEOUT_MS))
+        except RequestTimedOutError:
+            _log.warning("closed before the abort of %s was answered", self._transactional_id)
+        finally:
+            self._registration.cancel()
+            await self.pipeline.close(error)
+
+    # -- Owner ----------------------------------------------------------------------------------
+
+    @property
+    def transactional_id(self) -> str:
+        """The transactional id."""
+        return self._transactional_id
+
+    @property
+    def may_send(self) -> bool:
+        """Whether the transaction is open, and nothing has failed."""
+        return self.manager.state in _SENDING and not self.manager.end_sent
+
+    async def identify(self) -> None:
+        """Nothing to do: ``init_transactions`` has."""
+
+    def sending(self, request: Request) -> None:
+        """Note the partitions; register those that are new in this transaction."""
+        partitions = [batch.topic_partition for batch in request.batches]
+        new = [partition for partition in partitions if self.manager.sent(partition)]
+        if new:
+            self._registration.add_partitions(new)
+
+    def acknowledged(self, batch: Batch) -> None:
+        """Note the partition, once everything that was sent to it is acknowledged."""
+        if not self.pipeline.has_unacknowledged(batch.topic_partition):
+            self.manager.acknowledged(batch.topic_partition)
+
+    def failed(self, batch: Batch, error: SemelError) -> None:
+        """Let the transaction only be aborted."""
+        epoch = batch.producer_epoch if batch.was_drained else self.manager.producer_epoch
+        self._failed(error, epoch)
+
+    def broken(self, error: SemelError) -> None:
+        """Let the transaction only be aborted."""
+        self._failed(error, self.manager.producer_epoch)
+
+    # -- inside ---------------------------------------------------------------------------------
+
+    def _check_same(self, transaction: int, call: Call) -> None:
+        """Refuse a call that has waited, if its transaction has ended meanwhile."""
+        self.manager.check(call)
+        if transaction != self.manager.begun:
+            raise IllegalStateError(f"the transaction that {call} belongs to has ended")
+
+    def _failed(self, error: SemelError, producer_epoch: int) -> None:
+        self.manager.failed(error, producer_epoch)
+        if self.manager.error is not None:
+            self.pipeline.discard_queued(
+                TransactionAbortableError(f"not sent, the transaction failed: {error.message}")
+            )
+            self.pipeline.interrupt()
+
+    async def _wait_for_offsets(self, deadline: Deadline) -> None:
+        while self._offsets_in_flight:
+            if not await self._offsets_answered.wait(deadline.remaining_ms()):
+                raise RequestTimedOutError("an earlier send_offsets is not answered yet")
+
+    def _begin_call(self, call: Call) -> None:
+        if self._in_progress is not None:
+            raise IllegalStateError(f"{call} is not possible while {self._in_progress} goes on")
+        self._in_progress = call
+
+    def _deadline(self) -> Deadline:
+        return Deadline.after_ms(self._options.max_block_ms)

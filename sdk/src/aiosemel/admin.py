@@ -1,0 +1,209 @@
+"""The admin client: creates, deletes, lists and describes.
+
+Every call takes ``default_api_timeout_ms`` of the client at most, with all its attempts; past it,
+RequestTimedOutError is raised.
+"""
+
+from collections.abc import Iterable
+
+from aiosemel import _describe
+from aiosemel._cluster import Cluster
+from aiosemel._metadata import COORDINATOR, GROUP_COORDINATOR, topics_in
+from aiosemel._retry import Deadline
+from aiosemel.descriptions import (
+    ClusterDescription,
+    GroupDescription,
+    GroupListing,
+    GroupState,
+    TopicDescription,
+    TransactionalIdDescription,
+    TransactionListing,
+    TransactionState,
+)
+from aiosemel.errors import (
+    TopicAlreadyExistsError,
+    UnknownTopicOrPartitionError,
+)
+from semel.coordinator.v1 import cluster_pb2 as cluster
+from semel.coordinator.v1 import transactions_pb2 as transactions
+from semel.group.v1 import group_pb2 as group
+from semel_common.wire import methods, status
+
+_GROUP_STATES = {state: number for number, state in _describe.GROUP_STATES.items()}
+_TRANSACTION_STATES = {state: number for number, state in _describe.TRANSACTION_STATES.items()}
+
+
+class Admin:
+    """Looks after a cluster. Made by ``SemelClient.admin``; needs no closing."""
+
+    def __init__(self, cluster_: Cluster) -> None:
+        self._cluster = cluster_
+
+    # -- topics ---------------------------------------------------------------------------------
+
+    async def create_topic(
+        self, name: str, *, partitions: int | None = None, exist_ok: bool = False
+    ) -> TopicDescription:
+        """Create a topic and spread it over the brokers; ``partitions`` None: as many as usual.
+
+        Raises TopicAlreadyExistsError unless ``exist_ok``, InvalidTopicError,
+        InvalidPartitionsError. If an answer was lost on the way, the topic that exists already may
+        be the one that this call has created.
+        """
+        new = cluster.NewTopic(name=name, partitions=partitions or 0)
+        request = cluster.CreateTopicsRequest(topics=[new])
+        deadline = self._deadline()
+        try:
+            await self._cluster.insist(lambda: self._create(request, deadline), deadline=deadline)
+        except TopicAlreadyExistsError:
+            if not exist_ok:
+                raise
+        return _describe.topic(await self._cluster.topic(name, deadline))
+
+    async def _create(self, request: cluster.CreateTopicsRequest, deadline: Deadline) -> None:
+        response = await self._cluster.call(
+            self._cluster.any_coordinator(), methods.CREATE_TOPICS, request, deadline=deadline
+        )
+        for topic in response.topics:
+            if topic.HasField("error"):
+                raise status.from_value(topic.error)
+
+    async def delete_topic(self, name: str, *, missing_ok: bool = False) -> None:
+        """Delete a topic with all that is in it.
+
+        Raises UnknownTopicOrPartitionError unless ``missing_ok``.
+        """
+        response = await self._cluster.call(
+            self._cluster.any_coordinator(),
+            methods.DELETE_TOPICS,
+            cluster.DeleteTopicsRequest(topics=[name]),
+            deadline=self._deadline(),
+        )
+        self._cluster.forget_topic(name)
+        for topic in response.topics:
+            if topic.HasField("error"):
+                error = status.from_value(topic.error)
+                if not missing_ok or not isinstance(error, UnknownTopicOrPartitionError):
+                    raise error
+
+    async def list_topics(self) -> tuple[TopicDescription, ...]:
+        """Return all topics, by name."""
+        response = await self._metadata(cluster.MetadataRequest(all_topics=True))
+        topics = sorted(topics_in(response), key=lambda topic: topic.name)
+        return tuple(_describe.topic(topic) for topic in topics)
+
+    async def describe_topic(self, name: str) -> TopicDescription:
+        """Return one topic; raises UnknownTopicOrPartitionError, InvalidTopicError."""
+        response = await self._metadata(cluster.MetadataRequest(topics=[name]))
+        for topic in response.topics:
+            if topic.HasField("error"):
+                raise status.from_value(topic.error)
+        return _describe.topic(topics_in(response)[0])
+
+    async def _metadata(self, request: cluster.MetadataRequest) -> cluster.MetadataResponse:
+        return await self._cluster.call(
+            self._cluster.any_coordinator(), methods.METADATA, request, deadline=self._deadline()
+        )
+
+    # -- the cluster ----------------------------------------------------------------------------
+
+    async def describe_cluster(self) -> ClusterDescription:
+        """Return the cluster with all its instances."""
+        response = await self._cluster.call(
+            self._cluster.any_coordinator(),
+            methods.DESCRIBE_CLUSTER,
+            cluster.DescribeClusterRequest(),
+            deadline=self._deadline(),
+        )
+        return _describe.whole_cluster(response)
+
+    # -- groups ---------------------------------------------------------------------------------
+
+    async def list_groups(self, *, states: Iterable[GroupState] = ()) -> tuple[GroupListing, ...]:
+        """Return the groups of all group coordinators, by id; ``states`` empty: in any state."""
+        request = group.ListGroupsRequest(states=[_GROUP_STATES[state] for state in states])
+        found: list[GroupListing] = []
+        deadline = self._deadline()
+        for route in await self._cluster.everyone(GROUP_COORDINATOR, deadline):
+            response = await self._cluster.call(
+                route, methods.LIST_GROUPS, request, deadline=deadline
+            )
+            found.extend(_describe.group_listing(listing) for listing in response.groups)
+        return tuple(sorted(found, key=lambda listing: listing.group_id))
+
+    async def describe_group(self, group_id: str) -> GroupDescription:
+        """Return one group; raises GroupIdNotFoundError."""
+        response = await self._cluster.call(
+            self._cluster.group_coordinator_of(group_id),
+            methods.DESCRIBE_GROUPS,
+            group.DescribeGroupsRequest(group_ids=[group_id]),
+            deadline=self._deadline(),
+        )
+        described = response.groups[0]
+        if described.HasField("error"):
+            raise status.from_value(described.error)
+        return _describe.whole_group(described)
+
+    # -- transactions ---------------------------------------------------------------------------
+
+    async def list_transactions(
+        self,
+        *,
+        states: Iterable[TransactionState] = (),
+        producer_ids: Iterable[int] = (),
+        running_longer_than_ms: int | None = None,
+        transactional_id_pattern: str = "",
+    ) -> tuple[TransactionListing, ...]:
+        """Return the transactional ids of all coordinators, by id, that pass every filter.
+
+        The pattern is a regular expression that the whole id must match. Raises
+        InvalidRequestError for one that is none.
+        """
+        request = transactions.ListTransactionsRequest(
+            states=[_TRANSACTION_STATES[state] for state in states],
+            producer_ids=producer_ids,
+            running_longer_than_ms=running_longer_than_ms,
+            transactional_id_pattern=transactional_id_pattern,
+        )
+        found: list[TransactionListing] = []
+        deadline = self._deadline()
+        for route in await self._cluster.everyone(COORDINATOR, deadline):
+            response = await self._cluster.call(
+                route, methods.LIST_TRANSACTIONS, request, deadline=deadline
+            )
+            found.extend(_describe.transaction_listing(each) for each in response.transactions)
+        return tuple(sorted(found, key=lambda listing: listing.transactional_id))
+
+    async def describe_transactions(self, transactional_id: str) -> TransactionalIdDescription:
+        """Return one transactional id with its transactions.
+
+        Raises TransactionalIdNotFoundError.
+        """
+        response = await self._cluster.call(
+            self._cluster.coordinator_of(transactional_id),
+            methods.DESCRIBE_TRANSACTIONS,
+            transactions.DescribeTransactionsRequest(transactional_ids=[transactional_id]),
+            deadline=self._deadline(),
+        )
+        described = response.descriptions[0]
+        if described.HasField("error"):
+            raise status.from_value(described.error)
+        return _describe.transactional_id(described, await self._topic_names(described))
+
+    async def _topic_names(
+        self, described: transactions.TransactionalIdDescription
+    ) -> dict[str, str]:
+        """Return the names of the topics that transactions wrote to, by id."""
+        ids = {
+            topic.topic_id
+            for transaction in described.transactions
+            for named in (transaction.participants, transaction.missing_markers)
+            for topic in named.topics
+        }
+        if not ids:
+            return {}
+        response = await self._metadata(cluster.MetadataRequest(topic_ids=sorted(ids)))
+        return {topic.topic_id: topic.name for topic in topics_in(response)}
+
+    def _deadline(self) -> Deadline:
+        return Deadline.after_ms(self._cluster.options.default_api_timeout_ms)

@@ -1,0 +1,182 @@
+"""What the admin client answers: topics, groups, transactions and the cluster, as values."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from aiosemel.offsets import TopicPartition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionDescription:
+    """One partition of a topic."""
+
+    partition: int
+    leader_id: int
+    """Instance id of the broker that leads it."""
+    leader_epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicDescription:
+    """One topic; ``partitions`` by their number."""
+
+    name: str
+    topic_id: str
+    partitions: tuple[PartitionDescription, ...]
+
+
+class ServiceRole(StrEnum):
+    """What an instance of the cluster does."""
+
+    COORDINATOR = "coordinator"
+    BROKER = "broker"
+    GROUP_COORDINATOR = "group-coordinator"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstanceDescription:
+    """One process of the cluster."""
+
+    role: ServiceRole
+    instance_id: int
+    host: str
+    port: int
+    claim_epoch: int
+    """Rises with every start of the instance."""
+    last_registered_ms: int | None
+    """Milliseconds since 1970-01-01 UTC; None: the instance that answered does not know."""
+    leader_partitions: int
+    """How many partitions it leads, if it is a broker."""
+    is_controller: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterDescription:
+    """The cluster, as the coordinator that answered knows it."""
+
+    cluster_id: str
+    version: int
+    """Rises with every change of instances or topics."""
+    transaction_log_partitions: int
+    group_partitions: int
+    topic_count: int
+    partition_count: int
+    instances: tuple[InstanceDescription, ...]
+
+
+class GroupState(StrEnum):
+    """Where a consumer group stands."""
+
+    EMPTY = "empty"
+    """No members; offsets may be there."""
+    RECONCILING = "reconciling"
+    """Members are moving to their target assignments."""
+    STABLE = "stable"
+    """Every member holds its target assignment."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupListing:
+    """One consumer group in a list."""
+
+    group_id: str
+    state: GroupState
+    member_count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberDescription:
+    """One member of a consumer group."""
+
+    member_id: str
+    member_epoch: int
+    subscribed_topics: tuple[str, ...]
+    assignment: tuple[TopicPartition, ...]
+    """What it holds."""
+    target: tuple[TopicPartition, ...]
+    """What it is to hold."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PendingOffsets:
+    """An open transaction with offsets of a group."""
+
+    producer_id: int
+    producer_epoch: int
+    start_time_ms: int
+    offsets: dict[TopicPartition, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupDescription:
+    """One consumer group."""
+
+    group_id: str
+    state: GroupState
+    group_epoch: int
+    assignor: str
+    members: tuple[MemberDescription, ...]
+    pending: tuple[PendingOffsets, ...]
+
+
+class TransactionState(StrEnum):
+    """Where a transaction stands, by Kafka's names."""
+
+    EMPTY = "Empty"
+    ONGOING = "Ongoing"
+    PREPARE_COMMIT = "PrepareCommit"
+    PREPARE_ABORT = "PrepareAbort"
+    COMPLETE_COMMIT = "CompleteCommit"
+    COMPLETE_ABORT = "CompleteAbort"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionListing:
+    """One transactional id in a list."""
+
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    state: TransactionState
+    """Of the current transaction; of an idle id, that of the last one that is not complete."""
+    start_time_ms: int | None
+    """Milliseconds since 1970-01-01 UTC; None: nothing is known of the transaction yet."""
+    incomplete_transactions: int
+    """Decided transactions whose markers are not all written."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Participants:
+    """What a transaction wrote to. Partitions are those of topics that are still there."""
+
+    partitions: tuple[TopicPartition, ...]
+    """Of a topic that is gone, the name is its id."""
+    group_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionDescription:
+    """One transaction."""
+
+    producer_epoch: int
+    state: TransactionState
+    start_time_ms: int | None
+    """As in ``TransactionListing``."""
+    participants: Participants
+    missing_markers: Participants
+    """Of a decided transaction: who has not written its outcome yet."""
+    abort_reason: str
+    """client, timed out, fenced or operator; empty if it was not aborted."""
+    traceparent: str
+    """W3C trace context, or empty."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionalIdDescription:
+    """One transactional id with its transactions that are not complete, oldest first."""
+
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    transaction_timeout_ms: int
+    transactions: tuple[TransactionDescription, ...]

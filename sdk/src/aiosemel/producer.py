@@ -1,0 +1,135 @@
+"""The producer without transactions: records in, each stored exactly once."""
+
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Self
+
+from aiosemel._context import Context
+from aiosemel._producer.deliveries import ColumnsDelivery, Delivery, RecordMetadata
+from aiosemel._producer.idempotence import Idempotence
+from aiosemel._producer.sizes import Headers
+from aiosemel.errors import ClosedError
+from aiosemel.options import ProducerOptions
+
+
+class Producer:
+    """Sends records, each of them stored exactly once. Made by ``SemelClient.producer``.
+
+    Records of one partition are stored in the order in which they were sent, unless one of them is
+    given up. Safe to share between tasks of one event loop.
+    """
+
+    def __init__(self, context: Context, options: ProducerOptions) -> None:
+        self._context = context
+        self._owner = Idempotence(context, options)
+        self._pipeline = self._owner.pipeline
+        self._closed = False
+
+    async def send(
+        self,
+        topic: str,
+        value: bytes | None,
+        *,
+        key: bytes | None = None,
+        partition: int | None = None,
+        headers: Headers = (),
+        timestamp_ms: int | None = None,
+    ) -> Delivery:
+        """Take a record, and send it soon; await what is returned to know where it is stored.
+
+        Waits only for room in the buffer, and at first for the topic's metadata, up to
+        ``max_block_ms``. The partition is the one given, else that of the key, else any.
+        ``timestamp_ms`` are milliseconds since 1970-01-01 UTC; None: now.
+
+        Raises TypeError for what is not bytes, RequestTimedOutError,
+        UnknownTopicOrPartitionError, MessageTooLargeError.
+        """
+        self._check()
+        pairs = tuple(headers) if headers else ()
+        sent = self._pipeline.try_send(topic, value, key, partition, pairs, timestamp_ms)
+        if sent is None:
+            sent = await self._pipeline.send(
+                topic, value, key, partition, pairs, timestamp_ms, self._check
+            )
+        return sent
+
+    async def send_and_wait(
+        self,
+        topic: str,
+        value: bytes | None,
+        *,
+        key: bytes | None = None,
+        partition: int | None = None,
+        headers: Headers = (),
+        timestamp_ms: int | None = None,
+    ) -> RecordMetadata:
+        """Send a record, and wait until it is stored, up to ``delivery_timeout_ms``.
+
+        Raises as ``send``, and the error that ended the record: after RequestTimedOutError it may
+        be stored all the same.
+        """
+        return await (
+            await self.send(
+                topic,
+                value,
+                key=key,
+                partition=partition,
+                headers=headers,
+                timestamp_ms=timestamp_ms,
+            )
+        )
+
+    async def send_columns(
+        self,
+        topic: str,
+        values: Sequence[bytes | None],
+        *,
+        keys: Sequence[bytes | None] | None = None,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+    ) -> ColumnsDelivery:
+        """Take many records at once: much cheaper for each than ``send``, with the same meaning.
+
+        ``keys``, if given, has one for each value. Raises as ``send``; the records before the one
+        at fault may be on their way then.
+        """
+        self._check()
+        return await self._pipeline.send_columns(
+            topic, values, keys, partition, timestamp_ms, self._check
+        )
+
+    async def flush(self) -> None:
+        """Wait until all that was sent so far is stored, or given up: its deliveries say which."""
+        self._check()
+        await self._pipeline.flush(None)
+
+    async def close(self) -> None:
+        """Wait for what was sent, then stop. May be called twice."""
+        if self._closed:
+            return
+        self._closed = True
+        try:
+            await self._pipeline.flush(None)
+        finally:
+            await self._pipeline.close(_closed())
+            self._context.forget(self)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    def _check(self) -> None:
+        if self._closed:
+            raise _closed()
+        self._owner.check()
+
+
+def _closed() -> ClosedError:
+    return ClosedError("the producer is closed")

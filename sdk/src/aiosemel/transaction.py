@@ -1,0 +1,145 @@
+"""One transaction as a context manager: how the block ends says what becomes of it."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Self
+
+from aiosemel._producer.deliveries import ColumnsDelivery, Delivery, RecordMetadata
+from aiosemel._producer.sizes import Headers
+from aiosemel._producer.transaction_manager import TransactionOutcome
+from aiosemel._producer.transactions import Transactions
+from aiosemel.errors import (
+    IllegalStateError,
+    RequestTimedOutError,
+    SemelError,
+    TransactionAbortedError,
+)
+from aiosemel.offsets import ConsumerGroupMetadata, OffsetAndMetadata, TopicPartition
+
+_log = logging.getLogger(__name__)
+
+
+class Transaction:
+    """One transaction, for ``async with``. Made by ``TransactionalProducer.transaction``.
+
+    The block's end commits; raises as ``commit`` does, but leaves nothing to be called after a
+    definite abort: the producer is ready for the next transaction. An exception in the block
+    aborts, and goes on. A cancellation aborts in the background, and goes on.
+    """
+
+    def __init__(self, transactions: Transactions, *, wait_until_visible: bool) -> None:
+        self._transactions = transactions
+        self._manager = transactions.manager
+        self._wait_until_visible = wait_until_visible
+        self._number: int | None = None
+        self._outcome: TransactionOutcome | None = None
+
+    @property
+    def outcome(self) -> TransactionOutcome | None:
+        """What became of it; None while it is open."""
+        return self._manager.outcome if self._is_latest() else self._outcome
+
+    async def send(
+        self,
+        topic: str,
+        value: bytes | None,
+        *,
+        key: bytes | None = None,
+        partition: int | None = None,
+        headers: Headers = (),
+        timestamp_ms: int | None = None,
+    ) -> Delivery:
+        """As ``TransactionalProducer.send``, and never outside of this transaction."""
+        self._check()
+        return await self._transactions.send(topic, value, key, partition, headers, timestamp_ms)
+
+    async def send_and_wait(
+        self,
+        topic: str,
+        value: bytes | None,
+        *,
+        key: bytes | None = None,
+        partition: int | None = None,
+        headers: Headers = (),
+        timestamp_ms: int | None = None,
+    ) -> RecordMetadata:
+        """As ``TransactionalProducer.send_and_wait``, and never outside of this transaction."""
+        self._check()
+        return await (
+            await self._transactions.send(topic, value, key, partition, headers, timestamp_ms)
+        )
+
+    async def send_columns(
+        self,
+        topic: str,
+        values: Sequence[bytes | None],
+        *,
+        keys: Sequence[bytes | None] | None = None,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+    ) -> ColumnsDelivery:
+        """As ``TransactionalProducer.send_columns``, and never outside of this transaction."""
+        self._check()
+        return await self._transactions.send_columns(topic, values, keys, partition, timestamp_ms)
+
+    async def send_offsets(
+        self,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata | int],
+        group: ConsumerGroupMetadata,
+    ) -> None:
+        """As ``TransactionalProducer.send_offsets``, and never outside of this transaction."""
+        self._check()
+        await self._transactions.send_offsets(offsets, group)
+
+    async def __aenter__(self) -> Self:
+        if self._number is not None:
+            raise IllegalStateError("a transaction can be entered only once: make another")
+        await self._transactions.begin_transaction()
+        self._number = self._manager.begun
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if not self._is_latest() or not self._transactions.is_open:
+            return  # The block has ended it itself, or cannot.
+        try:
+            if exc is None:
+                await self._commit()
+            elif isinstance(exc, Exception):
+                await self._abort()
+            else:
+                self._transactions.abort_in_background()
+        finally:
+            self._outcome = self._manager.outcome
+
+    async def _commit(self) -> None:
+        try:
+            await self._transactions.commit(wait_until_visible=self._wait_until_visible)
+        except TransactionAbortedError:
+            await self._abort()
+            raise
+        except RequestTimedOutError as error:
+            # No commit was sent: so it is ours to say what becomes of it.
+            await self._abort()
+            raise TransactionAbortedError(f"aborted: {error.message}") from error
+
+    async def _abort(self) -> None:
+        """Abort; what goes wrong must not hide why."""
+        if not self._transactions.is_open:
+            return
+        try:
+            await self._transactions.abort()
+        except SemelError as error:
+            _log.warning("abort of %s failed: %s", self._transactions.transactional_id, error)
+
+    def _check(self) -> None:
+        if not self._is_latest():
+            raise IllegalStateError("this transaction is not open: not yet, or no longer")
+
+    def _is_latest(self) -> bool:
+        return self._number is not None and self._number == self._manager.begun

@@ -1,0 +1,174 @@
+"""The producer with transactions: records and offsets become visible together, or not at all."""
+
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Self
+
+from aiosemel._context import Context
+from aiosemel._producer.deliveries import ColumnsDelivery, Delivery, RecordMetadata
+from aiosemel._producer.sizes import Headers
+from aiosemel._producer.transactions import Transactions
+from aiosemel.errors import ClosedError, InvalidConfigError
+from aiosemel.offsets import ConsumerGroupMetadata, OffsetAndMetadata, TopicPartition
+from aiosemel.options import ProducerOptions
+from aiosemel.transaction import Transaction
+
+
+class TransactionalProducer:
+    """Sends records in transactions. Made by ``SemelClient.transactional_producer``.
+
+    ::
+
+        await producer.init_transactions()
+        async with producer.transaction() as txn:
+            await txn.send("payments", b"42", key=b"alice")
+            await txn.send_offsets(offsets, consumer.group_metadata())
+
+    The calls, one by one and by Kafka's rules, are ``init_transactions`` once, then again and again
+    ``begin_transaction``, sends, and ``commit`` or ``abort``. A call out of order raises
+    IllegalStateError, which names the state; it changes nothing. After an
+    AbortableTransactionError, call ``abort``; after an ApplicationRecoverableError, such as
+    ProducerFencedError, close this producer and make another.
+    """
+
+    def __init__(self, context: Context, options: ProducerOptions, transactional_id: str) -> None:
+        if not transactional_id:
+            raise InvalidConfigError("transactional_id is empty")
+        self._context = context
+        self._transactions = Transactions(context, options, transactional_id)
+        self._closed = False
+
+    @property
+    def transactional_id(self) -> str:
+        """The id under which this producer's transactions stand."""
+        return self._transactions.transactional_id
+
+    async def init_transactions(self, *, wait_until_visible: bool = True) -> None:
+        """Take over the transactional id: fence its older producers, abort what they left open.
+
+        Also waits until every reader sees how the earlier transactions ended. With
+        ``wait_until_visible=False`` it does not, which is enough for who restores only offsets.
+        After RequestTimedOutError, call it again. Any other error is final.
+        """
+        self._check_open()
+        await self._transactions.init_transactions(wait_until_visible=wait_until_visible)
+
+    async def begin_transaction(self) -> None:
+        """Begin a transaction. Sends nothing yet."""
+        self._check_open()
+        await self._transactions.begin_transaction()
+
+    def transaction(self, *, wait_until_visible: bool = False) -> Transaction:
+        """Return a transaction for ``async with``: commits at the end, aborts at an exception."""
+        return Transaction(self._transactions, wait_until_visible=wait_until_visible)
+
+    async def send(
+        self,
+        topic: str,
+        value: bytes | None,
+        *,
+        key: bytes | None = None,
+        partition: int | None = None,
+        headers: Headers = (),
+        timestamp_ms: int | None = None,
+    ) -> Delivery:
+        """Take a record of the transaction, and send it soon; as ``Producer.send``.
+
+        ``commit`` waits for it: there is no need to await what is returned. Also raises
+        TransactionAbortableError when an earlier send has failed, and IllegalStateError.
+        """
+        return await self._transactions.send(topic, value, key, partition, headers, timestamp_ms)
+
+    async def send_and_wait(
+        self,
+        topic: str,
+        value: bytes | None,
+        *,
+        key: bytes | None = None,
+        partition: int | None = None,
+        headers: Headers = (),
+        timestamp_ms: int | None = None,
+    ) -> RecordMetadata:
+        """Send a record and wait until it is stored, which does not yet make it visible."""
+        return await (
+            await self._transactions.send(topic, value, key, partition, headers, timestamp_ms)
+        )
+
+    async def send_columns(
+        self,
+        topic: str,
+        values: Sequence[bytes | None],
+        *,
+        keys: Sequence[bytes | None] | None = None,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+    ) -> ColumnsDelivery:
+        """Take many records at once; as ``Producer.send_columns``."""
+        return await self._transactions.send_columns(topic, values, keys, partition, timestamp_ms)
+
+    async def send_offsets(
+        self,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata | int],
+        group: ConsumerGroupMetadata,
+    ) -> None:
+        """Commit a group's offsets, of the next record to read, as part of the transaction.
+
+        ``group`` is what ``consumer.group_metadata()`` says: a member that has lost its partitions
+        meanwhile is refused, with UnknownMemberIdError, FencedMemberEpochError or
+        StaleMemberEpochError. After any error, the transaction can only be aborted.
+        """
+        self._check_open()
+        await self._transactions.send_offsets(offsets, group)
+
+    async def flush(self) -> None:
+        """Wait until all that was sent so far is stored, or given up. ``commit`` does it too."""
+        self._check_open()
+        await self._transactions.pipeline.flush(None)
+
+    async def commit(self, *, wait_until_visible: bool = False) -> None:
+        """Commit the transaction: it is durable, and decided, when this returns.
+
+        Readers see it within milliseconds; with ``wait_until_visible=True``, at once.
+
+        Raises TransactionAbortedError if it did not commit and never will: call ``abort`` then.
+        Raises TransactionOutcomeUnknownError if nobody could say: call ``commit`` again.
+        Raises RequestTimedOutError if not everything was acknowledged in ``max_block_ms``, and so
+        no commit was sent: call ``commit`` again, or ``abort``.
+        """
+        self._check_open()
+        await self._transactions.commit(wait_until_visible=wait_until_visible)
+
+    async def abort(self) -> None:
+        """Abort the transaction: none of it ever becomes visible.
+
+        After RequestTimedOutError, call it again. Any other error is final.
+        """
+        self._check_open()
+        await self._transactions.abort()
+
+    async def close(self) -> None:
+        """Abort an open transaction, and stop. May be called twice."""
+        if self._closed:
+            return
+        self._closed = True
+        await self._transactions.close(_closed())
+        self._context.forget(self)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise _closed()
+
+
+def _closed() -> ClosedError:
+    return ClosedError("the producer is closed")
