@@ -6,6 +6,7 @@ it through the Environment, so a test can put a whole cluster into one process.
 """
 
 import asyncio
+import gc
 import signal
 import sys
 from collections.abc import Callable, Sequence
@@ -19,6 +20,7 @@ import structlog
 import uvloop
 from pydantic import ValidationError
 
+from semel_common.errors import SemelError
 from semel_common.wire.connection import Connector
 from semel_common.wire.grpc_connection import ChannelOptions, GrpcConnector
 from semel_runtime.clock import Clock, SystemClock
@@ -62,6 +64,10 @@ class App(Protocol):
         """Do all background work until cancelled."""
         ...
 
+    def drain(self) -> None:
+        """Answer what is parked, such as long polls, and park nothing any more."""
+        ...
+
     async def __aenter__(self) -> Self:
         """Load the journal."""
         ...
@@ -101,11 +107,14 @@ def _read_settings(name: str, settings_class: type[S]) -> S:
 
 async def _serve(name: str, settings: S, build: Callable[[S, Environment], App]) -> int:
     stop = _stop_on_signals()
+    _collect_garbage_seldom()
     try:
         async with AsyncExitStack() as stack:
             options = SqliteOptions(disk_reserve_bytes=settings.disk_reserve_bytes)
             journal = await stack.enter_async_context(
-                await SqliteJournal.open(settings.data_dir, service=name, options=options)
+                await SqliteJournal.open(
+                    settings.data_dir, service=f"{name} {settings.instance_id}", options=options
+                )
             )
             connector = GrpcConnector(
                 ChannelOptions(message_size_max_bytes=settings.message_size_max_bytes)
@@ -122,7 +131,7 @@ async def _serve(name: str, settings: S, build: Callable[[S, Environment], App])
             )
             app = await stack.enter_async_context(build(settings, environment))
             return await _run(app, server, settings, stop)
-    except (JournalError, OSError) as error:
+    except (JournalError, SemelError, OSError) as error:
         log.error("service cannot run", error=str(error))  # noqa: TRY400 - the sentence says what to do
         return EXIT_FAILURE
 
@@ -140,6 +149,7 @@ async def _run(app: App, server: GrpcServer, settings: ServiceSettings, stop: as
     failed = app.failed.is_set() or background.done()
     log.info("service stops", failed=failed)
     if not app.failed.is_set():
+        app.drain()
         await server.stop(drain_ms=settings.shutdown_drain_ms, grace_ms=settings.shutdown_grace_ms)
     for task in (*ends, ready):
         task.cancel()
@@ -161,6 +171,16 @@ def _report(results: Sequence[BaseException | bool | None]) -> None:
             _report(result.exceptions)
         elif isinstance(result, Exception):
             log.error("background work failed", error=str(result), exc_info=result)
+
+
+def _collect_garbage_seldom() -> None:
+    """Keep the collector from walking the whole state again and again.
+
+    Records and entities are immutable and hold no cycles; reference counts free them.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(100_000, 50, 100)
 
 
 def _stop_on_signals() -> asyncio.Event:

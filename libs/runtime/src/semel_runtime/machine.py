@@ -11,16 +11,17 @@ from typing import Generic, Protocol, TypeVar
 from semel_runtime.journal.base import StoredBatch
 
 R = TypeVar("R")
-T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+R_co = TypeVar("R_co", covariant=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Result(Generic[T, R]):
+class Result(Generic[T_co, R_co]):
     """What a handler decided."""
 
-    response: T
+    response: T_co
     """Given to the caller once everything appended so far is durable."""
-    records: Sequence[R] = ()
+    records: Sequence[R_co] = ()
     """Facts to append and replay, in this order, all or none."""
     batches: Sequence[StoredBatch] = ()
     """Record batches that ride along; never without a record."""

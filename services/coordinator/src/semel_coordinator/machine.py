@@ -6,7 +6,7 @@ answer from ``cluster``: on the controller it is no state of its own, but shows 
 
 from collections.abc import Iterable
 from itertools import chain
-from typing import TypeAlias, TypeVar, cast
+from typing import TypeAlias
 
 from semel_coordinator.controller.machine import ControllerLimits, ControllerMachine
 from semel_coordinator.controller.records import (
@@ -23,13 +23,10 @@ from semel_coordinator.transactions.machine import (
 )
 from semel_runtime.cluster.copy import ClusterCopy
 from semel_runtime.cluster.image import ClusterImage
-from semel_runtime.machine import Result
 
 CoordinatorRecord: TypeAlias = ControllerRecord | ClusterImage | TransactionsRecord
 
 CONTROLLER_RECORDS = (ClusterRecord, InstanceRecord, TopicRecord, TopicDeletedRecord)
-
-T = TypeVar("T")
 
 
 class CoordinatorMachine:
@@ -75,10 +72,3 @@ class CoordinatorMachine:
             if image is not self.cluster.image:
                 self.cluster.replay(0, image)
         return 0 if self.cluster.image is None else self.cluster.image.version
-
-
-def widened(
-    result: Result[T, ControllerRecord] | Result[T, ClusterImage],
-) -> Result[T, CoordinatorRecord]:
-    """Return one machine's decision as one of the whole, which it is: nobody changes a result."""
-    return cast("Result[T, CoordinatorRecord]", result)

@@ -126,12 +126,16 @@ class ClusterCopy:
         partition = partition_for_id(group_id, self.layout.group_partitions)
         return owner_of(partition, self.layout.group_coordinators)
 
+    def instance(self, role: ServiceRole, instance_id: int) -> Instance | None:
+        """Return an instance, or None if it has never registered."""
+        return self._instances.get((role, instance_id))
+
     def address(self, role: ServiceRole, instance_id: int, listener: str) -> str:
         """Return where an instance is reached, ``host:port``.
 
         Raises CoordinatorNotAvailableError or BrokerNotAvailableError when it has not registered.
         """
-        instance = self._instances.get((role, instance_id))
+        instance = self.instance(role, instance_id)
         found = None if instance is None else instance.listener(listener)
         if found is not None:
             return found.address

@@ -66,8 +66,8 @@ def image_to_journal(image: ClusterImage) -> journal.ClusterImage:
         coordinators=image.layout.coordinators,
         group_partitions=image.layout.group_partitions,
         group_coordinators=image.layout.group_coordinators,
-        instances=[_instance_to_journal(each) for each in image.instances],
-        topics=[_topic_to_journal(each) for each in image.topics],
+        instances=[instance_to_journal(each) for each in image.instances],
+        topics=[topic_to_journal(each) for each in image.topics],
     )
 
 
@@ -82,8 +82,51 @@ def image_from_journal(image: journal.ClusterImage) -> ClusterImage:
             group_partitions=image.group_partitions,
             group_coordinators=image.group_coordinators,
         ),
-        instances=tuple(_instance_from_journal(each) for each in image.instances),
-        topics=tuple(_topic_from_journal(each) for each in image.topics),
+        instances=tuple(instance_from_journal(each) for each in image.instances),
+        topics=tuple(topic_from_journal(each) for each in image.topics),
+    )
+
+
+def instance_to_journal(instance: Instance) -> journal.InstanceImage:
+    """Write an instance for the journal."""
+    return journal.InstanceImage(
+        role=instance.role.value,
+        instance_id=instance.instance_id,
+        listeners=[
+            journal.ListenerImage(name=each.name, host=each.host, port=each.port)
+            for each in instance.listeners
+        ],
+    )
+
+
+def instance_from_journal(instance: journal.InstanceImage) -> Instance:
+    """Read an instance from the journal."""
+    return Instance(
+        role=ServiceRole(instance.role),
+        instance_id=instance.instance_id,
+        listeners=tuple(
+            Listener(name=each.name, host=each.host, port=each.port) for each in instance.listeners
+        ),
+    )
+
+
+def topic_to_journal(topic: Topic) -> journal.TopicImage:
+    """Write a topic for the journal."""
+    return journal.TopicImage(
+        topic_id=topic.topic_id,
+        name=topic.name,
+        leader_ids=[each.leader_id for each in topic.partitions],
+        leader_epochs=[each.leader_epoch for each in topic.partitions],
+    )
+
+
+def topic_from_journal(topic: journal.TopicImage) -> Topic:
+    """Read a topic from the journal."""
+    leaders = zip(topic.leader_ids, topic.leader_epochs, strict=True)
+    return Topic(
+        topic_id=topic.topic_id,
+        name=topic.name,
+        partitions=tuple(PartitionLeader(leader_id, epoch) for leader_id, epoch in leaders),
     )
 
 
@@ -101,43 +144,4 @@ def _topic_from_wire(topic: wire.Topic) -> Topic:
         topic_id=topic.topic_id,
         name=topic.name,
         partitions=tuple(PartitionLeader(each.leader_id, each.leader_epoch) for each in ordered),
-    )
-
-
-def _instance_to_journal(instance: Instance) -> journal.InstanceImage:
-    return journal.InstanceImage(
-        role=instance.role.value,
-        instance_id=instance.instance_id,
-        listeners=[
-            journal.ListenerImage(name=each.name, host=each.host, port=each.port)
-            for each in instance.listeners
-        ],
-    )
-
-
-def _instance_from_journal(instance: journal.InstanceImage) -> Instance:
-    return Instance(
-        role=ServiceRole(instance.role),
-        instance_id=instance.instance_id,
-        listeners=tuple(
-            Listener(name=each.name, host=each.host, port=each.port) for each in instance.listeners
-        ),
-    )
-
-
-def _topic_to_journal(topic: Topic) -> journal.TopicImage:
-    return journal.TopicImage(
-        topic_id=topic.topic_id,
-        name=topic.name,
-        leader_ids=[each.leader_id for each in topic.partitions],
-        leader_epochs=[each.leader_epoch for each in topic.partitions],
-    )
-
-
-def _topic_from_journal(topic: journal.TopicImage) -> Topic:
-    leaders = zip(topic.leader_ids, topic.leader_epochs, strict=True)
-    return Topic(
-        topic_id=topic.topic_id,
-        name=topic.name,
-        partitions=tuple(PartitionLeader(leader_id, epoch) for leader_id, epoch in leaders),
     )

@@ -29,7 +29,7 @@ from semel_coordinator.controller.machine import (
     Registration,
 )
 from semel_coordinator.controller.records import ClusterRecord, ControllerRecord
-from semel_coordinator.machine import CoordinatorRecord, widened
+from semel_coordinator.machine import CoordinatorRecord
 from semel_runtime.clock import Clock
 from semel_runtime.cluster.copy import ClusterCopy
 from semel_runtime.cluster.image import ServiceRole, Topic
@@ -128,10 +128,8 @@ class ControllerChanges:
         """Note where an instance is, and that it lives."""
         now_ms = self._clock.now_ms()
         cluster = await self._runner.run(
-            lambda: widened(
-                self._machine.register_instance(
-                    registration, is_live=lambda key: self._liveness.is_live(key, now_ms=now_ms)
-                )
+            lambda: self._machine.register_instance(
+                registration, is_live=lambda key: self._liveness.is_live(key, now_ms=now_ms)
             )
         )
         self._liveness.note(registration.key, now_ms=now_ms)
@@ -147,7 +145,7 @@ class ControllerChanges:
             if repeated:
                 raise InvalidRequestError(f"topic {topic.name!r} is in this request more than once")
             created = await self._runner.run(
-                lambda: widened(self._machine.create_topic(new, validate_only=validate_only))
+                lambda: self._machine.create_topic(new, validate_only=validate_only)
             )
         except SemelError as error:
             return wire.CreateTopicResult(name=topic.name, error=to_value(error))
@@ -173,7 +171,7 @@ class ControllerChanges:
 
     async def _delete(self, decide: Decide) -> Topic:
         # A full disk must not keep anybody from deleting.
-        return await self._runner.run(lambda: widened(decide()), privileged=True)
+        return await self._runner.run(decide, privileged=True)
 
 
 class PassedOnChanges:

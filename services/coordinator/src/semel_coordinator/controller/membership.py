@@ -12,7 +12,7 @@ from semel_coordinator.controller.changes import Changes, ControllerChanges, Pas
 from semel_coordinator.controller.ids import new_id
 from semel_coordinator.controller.liveness import Liveness
 from semel_coordinator.controller.machine import Registration
-from semel_coordinator.machine import CoordinatorMachine, CoordinatorRecord, widened
+from semel_coordinator.machine import CoordinatorMachine, CoordinatorRecord
 from semel_runtime.app import Environment
 from semel_runtime.cluster.image import ClusterImage, Instance
 from semel_runtime.cluster.link import ClusterLink, Identity
@@ -80,7 +80,7 @@ class ControllerMembership:
             )
         cluster_id, layout = new_id(self._random), self._settings.layout()
         cluster = await self._runner.run(
-            lambda: widened(self._machine.controller.create_cluster(cluster_id, layout))
+            lambda: self._machine.controller.create_cluster(cluster_id, layout)
         )
         await self._journal.set_cluster_id(cluster.cluster_id)
         await self._register()
@@ -158,5 +158,5 @@ class LinkedMembership:
         await self._link.run()
 
     async def _take(self, image: ClusterImage) -> None:
-        await self._runner.run(lambda: widened(self._machine.cluster.update(image)))
+        await self._runner.run(lambda: self._machine.cluster.update(image))
         await self._journal.set_cluster_id(image.cluster_id)

@@ -2,7 +2,6 @@
 
 from typing import assert_never
 
-from semel.common.journal.v1.cluster_pb2 import InstanceImage, ListenerImage, TopicImage
 from semel.coordinator.journal.v1 import controller_pb2 as journal
 from semel.coordinator.journal.v1.journal_pb2 import JournalRecord
 from semel_coordinator.controller.records import (
@@ -12,13 +11,12 @@ from semel_coordinator.controller.records import (
     TopicDeletedRecord,
     TopicRecord,
 )
-from semel_runtime.cluster.image import (
-    Instance,
-    Layout,
-    Listener,
-    PartitionLeader,
-    ServiceRole,
-    Topic,
+from semel_runtime.cluster.image import Layout
+from semel_runtime.cluster.serde import (
+    instance_from_journal,
+    instance_to_journal,
+    topic_from_journal,
+    topic_to_journal,
 )
 
 
@@ -79,54 +77,26 @@ def _cluster_from_journal(record: journal.ClusterRecord) -> ClusterRecord:
 
 
 def _instance_to_journal(record: InstanceRecord) -> journal.InstanceRecord:
-    listeners = (
-        ListenerImage(name=each.name, host=each.host, port=each.port)
-        for each in record.instance.listeners
-    )
     return journal.InstanceRecord(
         version=record.version,
-        instance=InstanceImage(
-            role=record.instance.role.value,
-            instance_id=record.instance.instance_id,
-            listeners=listeners,
-        ),
+        instance=instance_to_journal(record.instance),
         claim_epoch=record.claim_epoch,
         claim_token=record.claim_token,
     )
 
 
 def _instance_from_journal(record: journal.InstanceRecord) -> InstanceRecord:
-    listeners = (
-        Listener(name=each.name, host=each.host, port=each.port)
-        for each in record.instance.listeners
-    )
     return InstanceRecord(
         version=record.version,
-        instance=Instance(
-            role=ServiceRole(record.instance.role),
-            instance_id=record.instance.instance_id,
-            listeners=tuple(listeners),
-        ),
+        instance=instance_from_journal(record.instance),
         claim_epoch=record.claim_epoch,
         claim_token=record.claim_token,
     )
 
 
 def _topic_to_journal(record: TopicRecord) -> journal.TopicRecord:
-    topic = TopicImage(
-        topic_id=record.topic.topic_id,
-        name=record.topic.name,
-        leader_ids=[each.leader_id for each in record.topic.partitions],
-        leader_epochs=[each.leader_epoch for each in record.topic.partitions],
-    )
-    return journal.TopicRecord(version=record.version, topic=topic)
+    return journal.TopicRecord(version=record.version, topic=topic_to_journal(record.topic))
 
 
 def _topic_from_journal(record: journal.TopicRecord) -> TopicRecord:
-    leaders = zip(record.topic.leader_ids, record.topic.leader_epochs, strict=True)
-    topic = Topic(
-        topic_id=record.topic.topic_id,
-        name=record.topic.name,
-        partitions=tuple(PartitionLeader(leader_id, epoch) for leader_id, epoch in leaders),
-    )
-    return TopicRecord(version=record.version, topic=topic)
+    return TopicRecord(version=record.version, topic=topic_from_journal(record.topic))

@@ -187,12 +187,12 @@ class ClusterService:
         return self._instance(ServiceRole.COORDINATOR, instance_id)
 
     def _instance(self, role: ServiceRole, instance_id: int) -> Instance:
-        for each in self._image().instances:
-            if each.role is role and each.instance_id == instance_id:
-                return each
-        raise CoordinatorNotAvailableError(
-            f"{InstanceKey(role, instance_id)} has not registered yet"
-        )
+        instance = self._cluster.instance(role, instance_id)
+        if instance is None:
+            raise CoordinatorNotAvailableError(
+                f"{InstanceKey(role, instance_id)} has not registered yet"
+            )
+        return instance
 
     def _describe_cluster(self, listener: str) -> wire.DescribeClusterResponse:
         image = self._image()
