@@ -92,6 +92,7 @@ class Consumer:
         )
         self._background = Background(self._work, self._arrived.notify)
         self._polling = False
+        self._woken = False
         self._closed = False
         self._auto_commit_at: float | None = None
 
@@ -209,8 +210,16 @@ class Consumer:
                     await self._rebalance.reconcile()
                 taken = self._positions.take(max_records)
                 self._fetcher.look()
+                if self._woken and not taken:
+                    self._woken = False
+                    return taken
                 if taken or not await self._arrived.wait(deadline.remaining_ms()):
                     return taken
+
+    def wakeup(self) -> None:
+        """Let the poll that waits now, or else the next one that would, return without records."""
+        self._woken = True
+        self._arrived.notify()
 
     @contextmanager
     def _poll_running(self) -> Iterator[None]:
@@ -274,6 +283,10 @@ class Consumer:
                 return known
             if not await self._arrived.wait(deadline.remaining_ms()):
                 raise RequestTimedOutError(f"the position in {held} was not found in time")
+
+    def positions(self) -> dict[TopicPartition, int]:
+        """Return the positions that are known at this moment."""
+        return self._positions.positions()
 
     def _held(self, partition: tuple[str, int]) -> TopicPartition:
         held = TopicPartition(*partition)

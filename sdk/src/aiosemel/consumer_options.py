@@ -68,3 +68,5 @@ class ConsumerOptions:
 
 
 _MINIMUM = {"fetch_max_wait_ms": 0}
+
+__all__ = ["ConsumerOptions", "IsolationLevel", "OffsetReset"]

@@ -1,0 +1,373 @@
+"""Consume, transform, produce, exactly once: the loop that everyone would otherwise write wrongly.
+
+Theory of operation. Records are polled first, and only then does a transaction begin: handler,
+outputs, offsets, commit. No transaction is ever open while the consumer polls, and rebalances take
+effect inside polls only; so a transaction has always ended before its partitions are acknowledged
+as given up (protocol.md, section 5), and records whose partitions go are simply dropped.
+
+Every transaction ends in one of three ways:
+
+* committed: the consumer goes on,
+* definitely not: it is aborted, and the consumer goes back to where the records began,
+* unknown: the commit is repeated until its outcome is definite; it takes effect once.
+
+A producer that has come to its end is replaced by a new one, whose ``init_transactions`` waits
+until every earlier transaction of the id is settled; then the consumer goes on from the group's
+committed offsets, which are the only witness of what became of the last transaction. A producer
+that another instance has fenced is replaced only if ``take_over_when_fenced`` says so.
+
+What failed decides what happens next. Trouble on the way (brokers, coordinators, rebalances, time-
+outs) is nobody's fault: the records are processed again, after a pause that grows, for ever. What
+the handler raised, and what is refused because of what is in it, is the records' fault: they are
+tried one by one, and the one that goes on failing is poison (``_input.Suspects``).
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping
+from dataclasses import replace
+from random import Random
+
+from aiosemel._input import Input, Suspects
+from aiosemel._retry import Deadline
+from aiosemel._signal import Signal
+from aiosemel.consumer import Consumer
+from aiosemel.consumer_records import ConsumerRecord
+from aiosemel.errors import (
+    AbortableTransactionError,
+    ApplicationRecoverableError,
+    IllegalStateError,
+    InvalidRequestError,
+    ProducerFencedError,
+    RetriableError,
+    SemelError,
+    TransactionOutcomeUnknownError,
+    UnknownTopicOrPartitionError,
+)
+from aiosemel.offsets import OffsetAndMetadata, TopicPartition
+from aiosemel.transactional_producer import TransactionalProducer
+from aiosemel.transform_types import (
+    Handler,
+    OnEvent,
+    OnPoison,
+    Outputs,
+    RecordPoisoned,
+    TransactionAborted,
+    TransactionCommitted,
+    TransformEvent,
+    TransformOptions,
+    TransformStats,
+)
+
+_log = logging.getLogger(__name__)
+_JITTER = 0.2
+_TRANSIENT = (RetriableError, AbortableTransactionError, ApplicationRecoverableError)
+"""Trouble on the way. (An output topic that is not there has been waited for already.)"""
+
+
+class _HandlerError(Exception):
+    """The handler raised its cause."""
+
+
+class _StopError(Exception):
+    """The cause is to reach the user."""
+
+
+class Transform:
+    """One consume-transform-produce loop. Made by ``SemelClient.transform``."""
+
+    def __init__(
+        self,
+        consumer: Consumer,
+        make_producer: Callable[[], TransactionalProducer],
+        *,
+        source: Collection[str],
+        handler: Handler,
+        on_poison: OnPoison | None,
+        on_event: OnEvent | None,
+        options: TransformOptions,
+        random: Random | None = None,
+    ) -> None:
+        """Do nothing yet. The consumer is closed at the end, and so is every producer made."""
+        self._consumer = consumer
+        self._make_producer = make_producer
+        self._producer: TransactionalProducer | None = None
+        self._source = source
+        self._handler = handler
+        self._on_poison = on_poison
+        self._on_event = on_event
+        self._options = options
+        self._random = random or Random()
+        self._input = Input()
+        self._suspects = Suspects(options.handler_retries)
+        self._stats = TransformStats()
+        self._pauses: Iterator[float] | None = None
+        self._started = False
+        self._stopping = False
+        self._stopped = Signal()
+
+    @property
+    def stats(self) -> TransformStats:
+        """What has happened so far."""
+        return self._stats
+
+    def stop(self) -> None:
+        """Let ``run`` end: after the transaction that is open now, if there is one."""
+        self._stopping = True
+        self._stopped.notify()
+        self._consumer.wakeup()
+
+    def __await__(self) -> Generator[object, None, None]:
+        return self.run().__await__()
+
+    async def run(self) -> None:
+        """Transform until ``stop``. Can be run once.
+
+        When it ends, however it does, the open transaction is aborted, or committed if its commit
+        was sent, and the group is left. Raises ProducerFencedError when another instance has taken
+        the transactional id, TransactionOutcomeUnknownError when that happened during a commit, the
+        handler's error of a poison record without ``on_poison``, what ``on_poison`` and
+        ``on_event`` raise, and what no repetition mends.
+        """
+        if self._started:
+            raise IllegalStateError("a transformation can be run once: make another")
+        self._started = True
+        try:
+            self._producer = await self._new_producer()
+            self._consumer.subscribe(self._source, on_revoked=self._forget)
+            while not self._stopping:
+                await self._poll()
+                if self._input:
+                    await self._consume(self._producer)
+        finally:
+            try:
+                if self._producer is not None:
+                    await self._producer.close()
+            finally:
+                await self._consumer.close()
+
+    # -- input -----------------------------------------------------------------------------------
+
+    async def _poll(self) -> None:
+        """Gather the records of one transaction."""
+        options, taken = self._options, self._input
+        limit = 1 if self._suspects.any else options.max_records
+        taken.add(await self._consumer.poll(limit, options.poll_timeout_ms))
+        deadline = Deadline.after_ms(options.linger_ms)
+        while 0 < len(taken) < limit and taken.size_bytes < options.max_bytes:
+            if deadline.passed or self._stopping:
+                return
+            polled = await self._consumer.poll(limit - len(taken), deadline.remaining_ms())
+            taken.add(polled)
+
+    async def _forget(self, partitions: frozenset[TopicPartition]) -> None:
+        """Drop records of partitions that go: their next owner reads them."""
+        self._input.drop(partitions)
+        self._suspects.forget(partitions)
+
+    # -- one transaction -------------------------------------------------------------------------
+
+    async def _consume(self, producer: TransactionalProducer) -> None:
+        """Consume what was gathered in one transaction, or go back to before it."""
+        taken, self._input = self._input, Input()
+        records = taken.records()
+        failure = self._suspects.poison(records)
+        outputs = Outputs(producer)
+        try:
+            await producer.begin_transaction()
+            if failure is None:
+                await self._handle(records, outputs)
+            else:
+                await self._give_up(records[0], failure.error, outputs)
+            ends = taken.ends(self._consumer.positions())
+            await self._send_offsets(producer, ends)
+            await self._commit(producer)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the transaction must end
+            await self._recover(producer, taken, error)
+            return
+        self._pauses = None
+        self._suspects.passed(ends)
+        self._count(committed=1, records_in=len(records), records_out=outputs.count)
+        if failure is not None:
+            self._count(poisoned=1)
+            await self._tell(RecordPoisoned(record=records[0], error=failure.error))
+        offsets = {each: end.offset for each, end in ends.items()}
+        await self._tell(
+            TransactionCommitted(
+                records_in=len(records), records_out=outputs.count, offsets=offsets
+            )
+        )
+
+    async def _handle(self, records: list[ConsumerRecord], outputs: Outputs) -> None:
+        try:
+            await outputs.send_all(await self._handler(records, outputs))
+        except Exception as error:
+            raise _HandlerError from error
+        finally:
+            outputs.close()
+
+    async def _give_up(self, record: ConsumerRecord, error: Exception, outputs: Outputs) -> None:
+        assert self._on_poison is not None, "without it, the error has been raised"
+        try:
+            await outputs.send_all(await self._on_poison(record, error, outputs))
+        except Exception as stop:
+            raise _StopError from stop
+        finally:
+            outputs.close()
+
+    async def _send_offsets(
+        self, producer: TransactionalProducer, ends: Mapping[TopicPartition, OffsetAndMetadata]
+    ) -> None:
+        try:
+            await producer.send_offsets(ends, self._consumer.group_metadata())
+        except Exception as error:
+            raise _StopError from error
+
+    async def _commit(self, producer: TransactionalProducer) -> None:
+        """Commit; asks again until the outcome is definite, or cannot be asked for."""
+        while True:
+            try:
+                await producer.commit()
+            except TransactionOutcomeUnknownError as error:
+                self._count(unknown=1)
+                if isinstance(error.__cause__, asyncio.CancelledError):
+                    raise error.__cause__ from None  # what it became, the next start finds out
+                if not error.can_ask_again or self._stopping:
+                    raise
+                _log.warning("asking for the outcome again: %s", error)
+                await self._pause()
+            else:
+                return
+
+    # -- after a failure -------------------------------------------------------------------------
+
+    async def _recover(
+        self, producer: TransactionalProducer, taken: Input, error: Exception
+    ) -> None:
+        """End the transaction, and go back; raises what no repetition mends."""
+        unknown = isinstance(error, TransactionOutcomeUnknownError)
+        records = taken.records()
+        cause = _cause(error)
+        _log.warning("a transaction of %s records did not commit: %s", len(records), cause)
+        try:
+            if isinstance(error, TransactionOutcomeUnknownError):
+                raise error
+            await self._abort(producer)
+        except SemelError as end:
+            if isinstance(end, InvalidRequestError):
+                raise
+            await self._replace(producer, end)
+            self._consumer.seek_to_committed()
+        else:
+            self._go_back(taken)
+        self._count(aborted=0 if unknown else 1)
+        await self._tell(
+            TransactionAborted(records_in=len(records), error=cause, outcome_unknown=unknown)
+        )
+        self._blame(records, error)
+        await self._pause()
+
+    async def _abort(self, producer: TransactionalProducer) -> None:
+        while True:
+            try:
+                await producer.abort()
+            except RetriableError as error:
+                if self._stopping:
+                    return  # closing the producer does what can be done
+                _log.warning("aborting again: %s", error)
+                await self._pause()
+            else:
+                return
+
+    async def _replace(self, producer: TransactionalProducer, end: SemelError) -> None:
+        """Put a new producer in the place of one that has come to its end."""
+        fenced = any(isinstance(each, ProducerFencedError) for each in _causes(end))
+        if fenced and not self._options.take_over_when_fenced:
+            raise end
+        await producer.close()
+        while True:
+            try:
+                self._producer = await self._new_producer()
+            except RetriableError as error:
+                if self._stopping:
+                    raise
+                _log.warning("making a new producer again: %s", error)
+                await self._pause()
+            else:
+                return
+
+    async def _new_producer(self) -> TransactionalProducer:
+        """Make a producer; every earlier transaction of its id is settled, and visible."""
+        producer = self._make_producer()
+        try:
+            await producer.init_transactions()
+        except BaseException:
+            await producer.close()
+            raise
+        self._count(producers=1)
+        return producer
+
+    def _go_back(self, taken: Input) -> None:
+        """Let the consumer read again what it has polled."""
+        held = self._consumer.assignment()
+        for topic_partition, start in taken.starts().items():
+            if topic_partition in held:
+                self._consumer.seek(topic_partition, start)
+
+    def _blame(self, records: list[ConsumerRecord], error: Exception) -> None:
+        """Blame the records, if it was their fault; raises what no repetition mends."""
+        cause = _cause(error)
+        if isinstance(cause, _TRANSIENT) and not isinstance(cause, UnknownTopicOrPartitionError):
+            return
+        of_records = isinstance(error, _HandlerError) or isinstance(
+            cause, (InvalidRequestError, UnknownTopicOrPartitionError)
+        )
+        if isinstance(error, _StopError) or not of_records:
+            raise cause
+        self._suspects.failed(records, cause)
+        failure = self._suspects.poison(records)
+        if failure is not None and self._on_poison is None:
+            raise failure.error
+
+    # -- small things ----------------------------------------------------------------------------
+
+    async def _pause(self) -> None:
+        """Wait a little longer than the last time, or until ``stop``."""
+        if self._pauses is None:
+            options = self._options
+            self._pauses = _pauses_ms(options.retry_backoff_ms, options.retry_backoff_max_ms)
+        jitter = self._random.uniform(1 - _JITTER, 1 + _JITTER)
+        if not self._stopping:
+            await self._stopped.wait(next(self._pauses) * jitter)
+
+    async def _tell(self, event: TransformEvent) -> None:
+        if self._on_event is not None:
+            await self._on_event(event)
+
+    def _count(self, **more: int) -> None:
+        stats = self._stats
+        self._stats = replace(stats, **{name: getattr(stats, name) + n for name, n in more.items()})
+
+
+def _pauses_ms(first_ms: float, longest_ms: float) -> Iterator[float]:
+    pause_ms = first_ms
+    while True:
+        yield pause_ms
+        pause_ms = min(2 * pause_ms, longest_ms)
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield an error, and what it was raised from."""
+    at: BaseException | None = error
+    while at is not None:
+        yield at
+        at = at.__cause__
+
+
+def _cause(error: Exception) -> Exception:
+    """Return what went wrong at first, as far as it is ours to understand."""
+    cause: Exception = error
+    for each in _causes(error):
+        if isinstance(cause, (_HandlerError, _StopError)) or isinstance(each, SemelError):
+            cause = each if isinstance(each, Exception) else cause
+    return cause

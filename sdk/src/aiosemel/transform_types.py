@@ -1,0 +1,180 @@
+"""What users of ``transform`` give it, and what it tells them."""
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import TypeAlias
+
+from aiosemel._producer.deliveries import Delivery
+from aiosemel._producer.sizes import Headers
+from aiosemel.consumer_records import ConsumerRecord
+from aiosemel.errors import IllegalStateError, InvalidConfigError
+from aiosemel.offsets import TopicPartition
+from aiosemel.transactional_producer import TransactionalProducer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputRecord:
+    """A record for a handler to return: the same as a ``send`` within the transaction."""
+
+    topic: str
+    value: bytes | None
+    key: bytes | None = None
+    headers: Headers = ()
+    partition: int | None = None
+    """None: by the key."""
+    timestamp_ms: int | None = None
+    """None: now."""
+
+
+class Outputs:
+    """The open transaction, as a handler sees it."""
+
+    def __init__(self, producer: TransactionalProducer) -> None:
+        self._producer = producer
+        self._open = True
+        self.count = 0
+        """How many records were sent."""
+
+    async def send(
+        self,
+        topic: str,
+        value: bytes | None,
+        *,
+        key: bytes | None = None,
+        partition: int | None = None,
+        headers: Headers = (),
+        timestamp_ms: int | None = None,
+    ) -> Delivery:
+        """Send a record as part of the transaction; nobody needs to await what is returned.
+
+        Raises as ``TransactionalProducer.send``, and IllegalStateError once the handler has
+        returned: what is sent later would belong to another transaction, or to none.
+        """
+        if not self._open:
+            raise IllegalStateError("the transaction of these records is over: send in the handler")
+        delivery = await self._producer.send(
+            topic,
+            value,
+            key=key,
+            partition=partition,
+            headers=headers,
+            timestamp_ms=timestamp_ms,
+        )
+        self.count += 1
+        return delivery
+
+    async def send_all(self, made: Iterable[OutputRecord] | None) -> None:
+        """Send what a handler returned."""
+        for each in made or ():
+            _ = await self.send(
+                each.topic,
+                each.value,
+                key=each.key,
+                partition=each.partition,
+                headers=each.headers,
+                timestamp_ms=each.timestamp_ms,
+            )
+
+    def close(self) -> None:
+        """Take no more."""
+        self._open = False
+
+
+Made: TypeAlias = Iterable[OutputRecord] | None
+Handler: TypeAlias = Callable[[Sequence[ConsumerRecord], Outputs], Awaitable[Made]]
+"""Is given the records of one transaction, partition after partition in offset order, and the
+transaction to send to; what it returns is sent too. It may be called again with the same records:
+whatever it does beside sending, it must bear that."""
+OnPoison: TypeAlias = Callable[[ConsumerRecord, Exception, Outputs], Awaitable[Made]]
+"""Is given a record that the handler cannot process, why, and the transaction in which the record
+counts as consumed: returning skips it; sending, or returning, something writes it to a dead-letter
+topic; raising stops."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionCommitted:
+    """A transaction committed: its outputs are visible, its inputs consumed, exactly once."""
+
+    records_in: int
+    records_out: int
+    offsets: Mapping[TopicPartition, int]
+    """Where the group goes on, by partition."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionAborted:
+    """A transaction did not commit, or nobody knows: its inputs are read again, if need be."""
+
+    records_in: int
+    error: Exception
+    outcome_unknown: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordPoisoned:
+    """A record goes to ``on_poison``."""
+
+    record: ConsumerRecord
+    error: Exception
+
+
+TransformEvent: TypeAlias = TransactionCommitted | TransactionAborted | RecordPoisoned
+OnEvent: TypeAlias = Callable[[TransformEvent], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransformStats:
+    """What has happened so far."""
+
+    committed: int = 0
+    """Transactions that committed."""
+    aborted: int = 0
+    """Transactions that did not."""
+    unknown: int = 0
+    """Commits whose outcome was not known at first, or never."""
+    records_in: int = 0
+    """Records consumed in committed transactions."""
+    records_out: int = 0
+    """Records sent in committed transactions."""
+    poisoned: int = 0
+    """Records that were given to ``on_poison`` in committed transactions."""
+    producers: int = 0
+    """Producers that were made: one, and one more for each that had come to its end."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransformOptions:
+    """How records become transactions, and what happens when they do not."""
+
+    max_records: int = 500
+    """How many records a transaction consumes at most."""
+    max_bytes: int = 4_194_304
+    """About how much, keys and values, a transaction consumes at most, in bytes."""
+    linger_ms: int = 0
+    """How long to wait for more records once there is one, in milliseconds."""
+    poll_timeout_ms: int = 500
+    """How long one poll waits for records, in milliseconds."""
+    handler_retries: int = 2
+    """How often a record is given to the handler again after it raised, before it is poison."""
+    retry_backoff_ms: int = 100
+    """The pause after a transaction that did not commit, in milliseconds; doubled each time."""
+    retry_backoff_max_ms: int = 5_000
+    """The longest such pause, in milliseconds."""
+    take_over_when_fenced: bool = False
+    """What to do when another instance has taken this transactional id. Off: stop with the error,
+    so that two instances with one id do not fence one another for ever."""
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot work, with InvalidConfigError."""
+        for option in fields(self):
+            value, minimum = getattr(self, option.name), _MINIMUM.get(option.name, 0)
+            if value < minimum:
+                raise InvalidConfigError(f"{option.name} is {value}, less than {minimum}")
+        if self.retry_backoff_ms > self.retry_backoff_max_ms:
+            raise InvalidConfigError(
+                f"retry_backoff_max_ms is {self.retry_backoff_max_ms}, less than retry_backoff_ms, "
+                f"which is {self.retry_backoff_ms}"
+            )
+
+
+_MINIMUM = {"max_records": 1, "max_bytes": 1, "poll_timeout_ms": 1}
