@@ -1,5 +1,6 @@
 """A machine of named counters, and what runner tests need around it."""
 
+import asyncio
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -92,6 +93,12 @@ class Service:
     async def restart(self, options: RunnerOptions | None = None) -> "Service":
         await self.runner.close()
         return await start(self.volume, options)
+
+
+async def settle() -> None:
+    """Let all tasks go on until they wait for the disk."""
+    for _ in range(30):
+        await asyncio.sleep(0)
 
 
 async def start(

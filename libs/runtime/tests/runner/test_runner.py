@@ -6,7 +6,7 @@ from typing import TypeVar
 
 import pytest
 from journal_harness import PLENTY, batch
-from runner_harness import Counted, Counters, CounterSerde, Service, start
+from runner_harness import Counted, Counters, CounterSerde, Service, settle, start
 
 from semel_common.errors import (
     InvalidRequestError,
@@ -35,12 +35,6 @@ async def begin(call: Coroutine[None, None, T]) -> asyncio.Task[T]:
     task = asyncio.ensure_future(call)
     await settle()
     return task
-
-
-async def settle() -> None:
-    """Let all tasks go on until they wait for the disk."""
-    for _ in range(10):
-        await asyncio.sleep(0)
 
 
 # -- the barrier -----------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from semel_runtime.journal.base import Journal
+from semel_runtime.journal.errors import JournalOpenError
 from semel_runtime.journal.sqlite import SqliteJournal, SqliteOptions
 
 
@@ -18,5 +19,10 @@ async def open_journal(
     `service` and, once known, `cluster_id` are stored at the first time and checked from then on.
     Raises JournalOpenError with a sentence that says what to do.
     """
+    scheme, separator, _ = str(location).partition("://")
+    if separator:
+        raise JournalOpenError(
+            f"There is no engine for {scheme!r}. Give the path of a data folder instead."
+        )
     folder = Path(location)
     return await SqliteJournal.open(folder, service=service, cluster_id=cluster_id, options=options)

@@ -50,8 +50,7 @@ class Writer:
         Cancelling the caller loses only the rows. Raises JournalFencedError if the statement's
         check says so; JournalUnknownError for anything else, now and ever after.
         """
-        if self._failure is not None:
-            raise JournalUnknownError(f"the handle is dead: {self._failure}") from self._failure
+        self._check_alive()
         try:
             return list(await self._connection.execute_fetchall(statement, parameters))
         except aiosqlite.IntegrityError as error:
@@ -61,6 +60,17 @@ class Writer:
             raise self._die(error) from error
         await self.check_epoch()
         raise self.dead("a statement was fenced, but the epoch is ours")
+
+    async def execute_script(self, script: str) -> None:
+        """Run one statement to its end that has a row for each step, but no columns.
+
+        `execute` would take only the first step. Raises JournalUnknownError.
+        """
+        self._check_alive()
+        try:
+            await self._connection.executescript(script)
+        except Exception as error:
+            raise self._die(error) from error
 
     async def check_epoch(self) -> None:
         """Raise JournalFencedError if another owner has claimed the journal."""
@@ -75,6 +85,10 @@ class Writer:
     async def close(self) -> None:
         """Close after all that is queued."""
         await self._connection.close()
+
+    def _check_alive(self) -> None:
+        if self._failure is not None:
+            raise JournalUnknownError(f"the handle is dead: {self._failure}") from self._failure
 
     def _die(self, error: Exception) -> JournalUnknownError:
         self._failure = error

@@ -16,5 +16,5 @@ async def give_back(writer: Writer) -> bool:
     surplus = int(rows[0][0]) - _SLACK_PAGES
     if surplus <= 0:
         return False
-    await writer.execute(f"PRAGMA incremental_vacuum({min(surplus, _STEP_PAGES)})")
+    await writer.execute_script(f"PRAGMA incremental_vacuum({min(surplus, _STEP_PAGES)})")
     return surplus > _STEP_PAGES

@@ -1,0 +1,213 @@
+"""Opening a data folder: whatever is wrong ends in a sentence that says what to do."""
+
+import errno
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import aiosqlite
+import pytest
+from journal_harness import read_all
+
+from semel_runtime.journal import JournalInUseError, JournalOpenError
+from semel_runtime.journal.opening import open_journal
+from semel_runtime.journal.sqlite import SqliteJournal
+from semel_runtime.journal.sqlite.folder import folder_sentence
+from semel_runtime.journal.sqlite.schema import SCHEMA_VERSION
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "data"
+
+
+@pytest.fixture
+def made_folder(folder: Path) -> Path:
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def foreign_folder() -> Iterator[Path]:
+    """Give a folder that this user may not write; root becomes somebody else for the test."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o555)
+        user = os.geteuid()
+        if user == 0:
+            os.seteuid(65_534)
+        yield folder
+        os.seteuid(user)
+        folder.chmod(0o755)
+
+
+async def sql(folder: Path, statement: str) -> None:
+    """Change the file behind the engine's back."""
+    async with aiosqlite.connect(folder / "journal.db", isolation_level=None) as connection:
+        await connection.execute(statement)
+
+
+async def test_folder_is_made_with_its_parents(tmp_path: Path) -> None:
+    folder = tmp_path / "with spaces" / "a%20b?c#d" / "ä"
+
+    async with await SqliteJournal.open(folder, service="test") as journal:
+        await journal.claim("token")
+        await journal.append(0, [b"zero"])
+        assert await read_all(journal) == [b"zero"]
+
+    assert (folder / "journal.db").exists()
+
+
+async def test_second_opening_in_one_process_is_refused_too(folder: Path) -> None:
+    journal = await SqliteJournal.open(folder, service="test")
+
+    with pytest.raises(JournalInUseError):
+        await SqliteJournal.open(folder, service="test")
+    await journal.close()
+
+    await (await SqliteJournal.open(folder, service="test")).close()
+
+
+async def test_refused_opening_leaves_the_folder_free(folder: Path) -> None:
+    await (await SqliteJournal.open(folder, service="coordinator")).close()
+
+    with pytest.raises(JournalOpenError, match="Give each service a data folder of its own"):
+        await SqliteJournal.open(folder, service="broker")
+
+    await (await SqliteJournal.open(folder, service="coordinator")).close()
+
+
+async def test_newer_schema_is_refused_with_both_versions(folder: Path) -> None:
+    await (await SqliteJournal.open(folder, service="test")).close()
+    await sql(folder, "PRAGMA user_version = 99")
+
+    with pytest.raises(JournalOpenError, match=r"has schema version 99, this program knows \d"):
+        await SqliteJournal.open(folder, service="test")
+
+
+async def test_file_that_is_no_database_is_refused_and_not_touched(
+    made_folder: Path,
+) -> None:
+    folder = made_folder
+    file = folder / "journal.db"
+    file.write_bytes(b"my holiday photographs" * 1000)
+
+    with pytest.raises(JournalOpenError, match="not a database at all"):
+        await SqliteJournal.open(folder, service="test")
+
+    assert file.read_bytes() == b"my holiday photographs" * 1000
+
+
+async def test_database_of_another_program_is_refused_and_not_touched(
+    made_folder: Path,
+) -> None:
+    folder = made_folder
+    await sql(folder, "CREATE TABLE photographs (name TEXT)")
+    before = (folder / "journal.db").read_bytes()
+
+    with pytest.raises(JournalOpenError, match="is not a journal of Semel"):
+        await SqliteJournal.open(folder, service="test")
+
+    assert (folder / "journal.db").read_bytes() == before
+
+
+async def test_folder_that_is_a_file_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.touch()
+
+    for folder in (file, file / "below"):
+        with pytest.raises(JournalOpenError, match="is a file, or lies below one"):
+            await SqliteJournal.open(folder, service="test")
+
+
+async def test_full_disk_at_start_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        "semel_runtime.journal.sqlite.opening._pragmas", lambda _: ("max_page_count = 2",)
+    )
+
+    with pytest.raises(JournalOpenError, match=r"is full\. Free some space, then start again"):
+        await SqliteJournal.open(folder, service="test")
+
+
+async def test_folder_without_the_right_to_write_is_refused(foreign_folder: Path) -> None:
+    for folder in (foreign_folder, foreign_folder / "below"):
+        with pytest.raises(JournalOpenError, match=r"cannot be written\. Give this user the right"):
+            await SqliteJournal.open(folder, service="test")
+
+
+@pytest.mark.parametrize(
+    ("number", "message"),
+    [
+        (errno.EROFS, "cannot be written. Give this user the right to write there"),
+        (errno.ENOSPC, "is full. Free some space, then start again"),
+        (errno.ENAMETOOLONG, "cannot be used: File name too long. Choose another one"),
+    ],
+)
+def test_every_error_of_the_folder_says_what_to_do(folder: Path, number: int, message: str) -> None:
+    sentence = folder_sentence(folder, OSError(number, os.strerror(number)))
+
+    assert str(folder) in sentence
+    assert message in sentence
+
+
+async def test_first_schema_is_stored_in_the_file(folder: Path) -> None:
+    await (await SqliteJournal.open(folder, service="test")).close()
+
+    async with aiosqlite.connect(folder / "journal.db") as connection:
+        rows = list(await connection.execute_fetchall("PRAGMA user_version"))
+
+    assert rows[0][0] == SCHEMA_VERSION
+
+
+async def test_migration_runs_once_and_keeps_what_is_there(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with await SqliteJournal.open(folder, service="test") as journal:
+        await journal.claim("old")
+        await journal.append(0, [b"zero"])
+    opening = "semel_runtime.journal.sqlite.opening"
+    script = "CREATE TABLE more (id INTEGER);"
+    monkeypatch.setattr(f"{opening}.MIGRATIONS", ("never run again",) * SCHEMA_VERSION + (script,))
+    monkeypatch.setattr(f"{opening}.SCHEMA_VERSION", SCHEMA_VERSION + 1)
+
+    for token in ("new", "again"):
+        async with await SqliteJournal.open(folder, service="test") as journal:
+            await journal.claim(token)
+            assert await read_all(journal) == [b"zero"]
+
+    monkeypatch.undo()
+    with pytest.raises(JournalOpenError, match="written by a newer version of Semel"):
+        await SqliteJournal.open(folder, service="test")
+
+
+async def test_failed_migration_changes_nothing(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await (await SqliteJournal.open(folder, service="test")).close()
+    script = "CREATE TABLE more (id INTEGER); nonsense;"
+    monkeypatch.setattr(
+        "semel_runtime.journal.sqlite.opening.MIGRATIONS", ("",) * SCHEMA_VERSION + (script,)
+    )
+
+    with pytest.raises(JournalOpenError, match="nonsense"):
+        await SqliteJournal.open(folder, service="test")
+
+    monkeypatch.undo()
+    await (await SqliteJournal.open(folder, service="test")).close()
+
+
+async def test_location_that_is_a_path_opens_a_folder(folder: Path) -> None:
+    async with await open_journal(str(folder), service="test", cluster_id="one") as journal:
+        assert journal.cluster_id == "one"
+
+
+async def test_location_with_a_scheme_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    with pytest.raises(JournalOpenError, match="no engine for 'postgresql'"):
+        await open_journal("postgresql://host/name", service="test")
+
+    assert os.listdir(tmp_path) == []  # noqa: PTH208  # Path's own is no list
