@@ -17,6 +17,9 @@ from aiosemel._producer.sizes import Headers
 from aiosemel._producer.transaction_manager import TransactionOutcome
 from aiosemel.admin import Admin
 from aiosemel.client import SemelClient, SystemClock
+from aiosemel.consumer import Consumer
+from aiosemel.consumer_options import ConsumerOptions, IsolationLevel, OffsetReset
+from aiosemel.consumer_records import ColumnBatch, ConsumerRecord
 from aiosemel.errors import (
     AbortableTransactionError,
     ApplicationRecoverableError,
@@ -35,6 +38,8 @@ from aiosemel.options import ClientOptions, Compression, ProducerOptions
 from aiosemel.producer import Producer
 from aiosemel.transaction import Transaction
 from aiosemel.transactional_producer import TransactionalProducer
+from aiosemel.transform import Transform
+from aiosemel.transform_types import TransformOptions
 
 logging.getLogger(__name__).addHandler(logging.NullHandler())
 
@@ -45,15 +50,21 @@ __all__ = [
     "ClientOptions",
     "Clock",
     "ClosedError",
+    "ColumnBatch",
     "ColumnsDelivery",
     "ColumnsMetadata",
     "Compression",
+    "Consumer",
     "ConsumerGroupMetadata",
+    "ConsumerOptions",
+    "ConsumerRecord",
     "Delivery",
     "Headers",
     "IllegalStateError",
     "InvalidRequestError",
+    "IsolationLevel",
     "OffsetAndMetadata",
+    "OffsetReset",
     "Producer",
     "ProducerFencedError",
     "ProducerOptions",
@@ -69,4 +80,6 @@ __all__ = [
     "TransactionOutcome",
     "TransactionOutcomeUnknownError",
     "TransactionalProducer",
+    "Transform",
+    "TransformOptions",
 ]

@@ -7,7 +7,7 @@ closes all of that: open transactions are aborted, and nothing is left running.
 import asyncio
 import logging
 import time
-from collections.abc import Coroutine
+from collections.abc import Collection, Coroutine
 from random import Random
 from types import TracebackType
 from typing import Self
@@ -15,10 +15,14 @@ from typing import Self
 from aiosemel._cluster import Cluster, parse_bootstrap
 from aiosemel._context import Clock, Closable, Context
 from aiosemel.admin import Admin
+from aiosemel.consumer import Consumer
+from aiosemel.consumer_options import ConsumerOptions
 from aiosemel.errors import ClosedError
 from aiosemel.options import ClientOptions, ProducerOptions
 from aiosemel.producer import Producer
 from aiosemel.transactional_producer import TransactionalProducer
+from aiosemel.transform import Transform, transform
+from aiosemel.transform_types import Handler, OnEvent, OnPoison, TransformOptions
 from semel_common.wire.connection import Connector
 from semel_common.wire.grpc_connection import GrpcConnector
 
@@ -130,6 +134,44 @@ class SemelClient:
         )
         self._adopt(producer)
         return producer
+
+    def consumer(
+        self, group_id: str | None = None, options: ConsumerOptions | None = None
+    ) -> Consumer:
+        """Return a consumer, of a group or of none; the client closes it."""
+        consumer = Consumer(self._context, group_id, options)
+        self._adopt(consumer)
+        return consumer
+
+    def transform(  # noqa: PLR0913 - all are named
+        self,
+        *,
+        source: Collection[str],
+        group: str,
+        transactional_id: str,
+        handler: Handler,
+        on_poison: OnPoison | None = None,
+        on_event: OnEvent | None = None,
+        options: TransformOptions | None = None,
+        consumer_options: ConsumerOptions | None = None,
+        producer_options: ProducerOptions | None = None,
+    ) -> Transform:
+        """Consume topics, produce what a handler makes of them, exactly once; await the result.
+
+        See ``aiosemel.transform.transform``.
+        """
+        return transform(
+            self,
+            source=source,
+            group=group,
+            transactional_id=transactional_id,
+            handler=handler,
+            on_poison=on_poison,
+            on_event=on_event,
+            options=options,
+            consumer_options=consumer_options,
+            producer_options=producer_options,
+        )
 
     def admin(self) -> Admin:
         """Return what creates, lists and describes."""
