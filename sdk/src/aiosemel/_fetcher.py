@@ -12,11 +12,10 @@ import contextlib
 import logging
 from collections import defaultdict, deque
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
-from itertools import chain, repeat
 from typing import TypeVar
 
 from aiosemel._cluster import Cluster
-from aiosemel._group_offsets import GroupOffsets
+from aiosemel._group_offsets import GroupOffsets, quick_pauses_ms
 from aiosemel._positions import (
     Chunk,
     FetchPosition,
@@ -49,8 +48,6 @@ from semel_common.wire.methods import FETCH, LIST_OFFSETS, Method, Req, Res
 
 FETCHES_MAX = 5
 """Unanswered fetches at one broker; past it, the oldest makes way."""
-QUICK_PAUSES_MS = (10.0, 20.0, 50.0)
-"""Pauses for what is settled within milliseconds; the last one again and again."""
 
 Held = set[Ticket]
 """The partitions that a request has not let go of."""
@@ -361,11 +358,6 @@ class Fetcher:
 
     def _deadline(self) -> Deadline:
         return Deadline.after_ms(self._cluster.options.default_api_timeout_ms)
-
-
-def quick_pauses_ms() -> Iterator[float]:
-    """Yield pauses for what is settled within milliseconds."""
-    return chain(QUICK_PAUSES_MS, repeat(QUICK_PAUSES_MS[-1]))
 
 
 def _chunk(batch: RecordBatch) -> Chunk[RecordBatch]:

@@ -38,6 +38,7 @@ class GroupMember:
         self._arrived = arrived
         self._changed = Signal()
         self._at_once = False
+        self._answers = 0
         self._polled_at: float | None = None
         self._pauses: Iterator[float] | None = None
 
@@ -85,14 +86,15 @@ class GroupMember:
                 _log.debug("leaving group %s failed: %s", self._group_id, error)
                 self.membership.failed(heartbeat, error)
 
-    async def newer_epoch(self, than: int, deadline: Deadline) -> bool:
-        """Wait until the member's epoch is newer; False if it did not become so in time."""
-        while self.membership.member_epoch <= than:
+    async def ask_again(self, deadline: Deadline) -> bool:
+        """Send a heartbeat now; returns whether its answer brought a newer epoch, in time."""
+        epoch, answers = self.membership.member_epoch, self._answers
+        while self._answers == answers and self.membership.heartbeats:
             self._at_once = True
             self.look()
             if not await self._arrived.wait(deadline.remaining_ms()):
                 return False
-        return True
+        return self.membership.heartbeats and self.membership.member_epoch > epoch
 
     async def _wait_until_due(self) -> None:
         """Wait for something to say, or for the interval to be over."""
@@ -133,6 +135,7 @@ class GroupMember:
                 _log.warning("group %s refused a heartbeat: %s", self._group_id, error)
         else:
             self._pauses = None
+            self._answers += 1
             self.membership.answered(heartbeat, answer)
             self._arrived.notify()
 

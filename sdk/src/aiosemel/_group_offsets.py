@@ -1,7 +1,8 @@
 """What a group has committed, as one consumer asks and commits it."""
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain, repeat
 
 from aiosemel._cluster import Cluster
 from aiosemel._retry import Deadline
@@ -10,6 +11,9 @@ from aiosemel.offsets import ConsumerGroupMetadata, OffsetAndMetadata, TopicPart
 from semel.group.v1 import group_pb2 as group
 from semel_common.wire import status
 from semel_common.wire.methods import COMMIT_OFFSETS, FETCH_OFFSETS
+
+QUICK_PAUSES_MS = (10.0, 20.0, 50.0)
+"""Pauses while an open transaction may change an offset; the last one again and again."""
 
 Committed = OffsetAndMetadata | SemelError | None
 
@@ -86,6 +90,11 @@ class GroupOffsets:
         response = await self._cluster.call(route, COMMIT_OFFSETS, request, deadline=deadline)
         for refused in response.errors:
             raise status.from_value(refused.error)
+
+
+def quick_pauses_ms() -> Iterator[float]:
+    """Yield pauses for what is settled within milliseconds."""
+    return chain(QUICK_PAUSES_MS, repeat(QUICK_PAUSES_MS[-1]))
 
 
 def _committed(fetched: group.FetchedOffset) -> Committed:

@@ -33,9 +33,15 @@ class Callbacks:
 class Rebalance:
     """The rebalances of one member."""
 
-    def __init__(self, member: GroupMember, positions: Positions[RecordBatch]) -> None:
+    def __init__(
+        self,
+        member: GroupMember,
+        positions: Positions[RecordBatch],
+        before_giving_up: Callable[[], Awaitable[None]],
+    ) -> None:
         """Take the two that are to be brought in line."""
         self.callbacks = Callbacks()
+        self._before_giving_up = before_giving_up
         self._member = member
         self._membership = member.membership
         self._positions = positions
@@ -69,7 +75,7 @@ class Rebalance:
         held = self._positions.held()
         try:
             if held:
-                await _tell(self.callbacks.on_revoked, held)
+                await self._tell_revoked(held)
         finally:
             self._let_go(held)
 
@@ -86,11 +92,15 @@ class Rebalance:
     async def _revoke(self, partitions: frozenset[TopicIdPartition]) -> None:
         names = _names(partitions)
         try:
-            await _tell(self.callbacks.on_revoked, names)
+            await self._tell_revoked(names)
         except Exception:
             self._revoked(partitions)
             raise
         self._revoked(partitions)
+
+    async def _tell_revoked(self, partitions: frozenset[TopicPartition]) -> None:
+        await self._before_giving_up()
+        await _tell(self.callbacks.on_revoked, partitions)
 
     def _revoked(self, partitions: frozenset[TopicIdPartition]) -> None:
         self._let_go(_names(partitions))

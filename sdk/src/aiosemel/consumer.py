@@ -6,7 +6,6 @@ polls may count on its partitions, for ``max_poll_interval_ms``.
 """
 
 import asyncio
-import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from types import TracebackType
@@ -14,14 +13,13 @@ from typing import Self
 
 from aiosemel._background import Background
 from aiosemel._context import Context
-from aiosemel._fetcher import Fetcher, open_batch, quick_pauses_ms
-from aiosemel._group_member import GroupMember
-from aiosemel._group_offsets import GroupOffsets
+from aiosemel._fetcher import Fetcher, open_batch
+from aiosemel._group import Group
 from aiosemel._positions import OffsetReset, Positions
-from aiosemel._rebalance import Callbacks, Rebalance, RebalanceCallback
+from aiosemel._rebalance import Callbacks, RebalanceCallback
 from aiosemel._retry import Deadline
 from aiosemel._signal import Signal
-from aiosemel.consumer_options import ConsumerOptions, IsolationLevel
+from aiosemel.consumer_options import ConsumerOptions
 from aiosemel.consumer_records import ColumnBatch, ConsumerRecord
 from aiosemel.errors import (
     ClosedError,
@@ -30,9 +28,6 @@ from aiosemel.errors import (
     InvalidRequestError,
     InvalidTopicError,
     RequestTimedOutError,
-    RetriableError,
-    SemelError,
-    StaleMemberEpochError,
 )
 from aiosemel.offsets import ConsumerGroupMetadata, OffsetAndMetadata, TopicPartition
 
@@ -40,8 +35,6 @@ POLL_RECORDS = 500
 POLL_COLUMN_RECORDS = 100_000
 POLL_TIMEOUT_MS = 500
 CLOSE_TIMEOUT_MS = 5_000
-
-_log = logging.getLogger(__name__)
 
 
 class Consumer:
@@ -72,29 +65,17 @@ class Consumer:
             prefetch_max_bytes=self._options.prefetch_max_bytes,
             partition_max_bytes=self._options.max_partition_fetch_bytes,
         )
-        self._subscribed = False
-        self._member: GroupMember | None = None
-        self._rebalance: Rebalance | None = None
-        self._offsets: GroupOffsets | None = None
+        self._group: Group | None = None
         if group_id is not None:
-            member_id = f"{context.random.getrandbits(128):032x}"
-            self._member = GroupMember(
-                context.cluster, group_id, member_id, self._options, self._arrived
-            )
-            self._rebalance = Rebalance(self._member, self._positions)
-            self._offsets = GroupOffsets(
-                context.cluster,
-                self.group_metadata,
-                require_stable=self._options.isolation_level is IsolationLevel.READ_COMMITTED,
-            )
+            self._group = Group(context, group_id, self._options, self._positions, self._arrived)
+        offsets = None if self._group is None else self._group.offsets
         self._fetcher = Fetcher(
-            context.cluster, self._positions, self._offsets, self._options, self._arrived
+            context.cluster, self._positions, offsets, self._options, self._arrived
         )
         self._background = Background(self._work, self._arrived.notify)
         self._polling = False
         self._woken = False
         self._closed = False
-        self._auto_commit_at: float | None = None
 
     # -- which partitions ------------------------------------------------------------------------
 
@@ -116,18 +97,15 @@ class Consumer:
         id, IllegalStateError after ``assign``.
         """
         self._check_open()
-        if self._member is None or self._rebalance is None:
-            raise InvalidGroupIdError("a consumer without a group id cannot subscribe")
-        if not self._subscribed and self._positions.held():
+        group = self._needs_group()
+        if not group.subscribed and self._positions.held():
             raise IllegalStateError("the consumer has assigned partitions: it cannot subscribe")
         if isinstance(topics, str) or not topics:
             raise InvalidTopicError(f"topics is {topics!r}, not a collection of names")
-        self._subscribed = True
-        self._rebalance.callbacks = Callbacks(
+        callbacks = Callbacks(
             on_assigned=on_assigned, on_revoked=on_revoked, on_lost=on_lost or on_revoked
         )
-        self._member.membership.subscribe(topics)
-        self._member.look()
+        group.subscribe(topics, callbacks)
 
     def assign(self, partitions: Iterable[tuple[str, int]]) -> None:
         """Read these partitions and no others, whatever any group says.
@@ -137,7 +115,7 @@ class Consumer:
         Raises IllegalStateError after ``subscribe``.
         """
         self._check_open()
-        if self._subscribed:
+        if self._group is not None and self._group.subscribed:
             raise IllegalStateError("the consumer has subscribed to topics: it cannot assign")
         wanted = {TopicPartition(*each) for each in partitions}
         for gone in self._positions.held() - wanted:
@@ -156,11 +134,7 @@ class Consumer:
 
         Raises InvalidGroupIdError without a group id.
         """
-        if self._group_id is None or self._member is None:
-            raise InvalidGroupIdError("the consumer has no group id")
-        if not self._subscribed:
-            return ConsumerGroupMetadata(group_id=self._group_id)
-        return self._member.group_metadata()
+        return self._needs_group().metadata()
 
     # -- records ---------------------------------------------------------------------------------
 
@@ -203,11 +177,12 @@ class Consumer:
         with self._poll_running():
             deadline = Deadline.after_ms(timeout_ms)
             await asyncio.sleep(0)  # a user who always finds records must not starve everybody else
-            await self._auto_commit(at_once=False)
+            if self._group is not None:
+                await self._group.auto_commit()
             while True:
                 self._background.check()
-                if self._rebalance is not None and self._rebalance.due:
-                    await self._rebalance.reconcile()
+                if self._group is not None:
+                    await self._group.reconcile()
                 taken = self._positions.take(max_records)
                 self._fetcher.look()
                 if self._woken and not taken:
@@ -227,14 +202,14 @@ class Consumer:
         if self._polling:
             raise IllegalStateError("the consumer is being polled by another task")
         self._polling = True
-        if self._member is not None:
-            self._member.polling()
+        if self._group is not None:
+            self._group.polling()
         try:
             yield
         finally:
             self._polling = False
-            if self._member is not None:
-                self._member.polled()
+            if self._group is not None:
+                self._group.polled()
 
     # -- positions -------------------------------------------------------------------------------
 
@@ -308,21 +283,11 @@ class Consumer:
         the partitions may belong to another member by now: nothing is committed then;
         RequestTimedOutError: it may be committed.
         """
+        group = self._needs_group()
         self._start()
-        if self._offsets is None:
-            raise InvalidGroupIdError("a consumer without a group id cannot commit")
         given = self._positions.positions() if offsets is None else offsets
         wanted = {TopicPartition(*each): _with_metadata(offset) for each, offset in given.items()}
-        deadline = self._deadline(timeout_ms)
-        while wanted:
-            epoch = self.group_metadata().member_epoch
-            try:
-                await self._offsets.commit(wanted, self._positions.topic_ids(), deadline)
-            except StaleMemberEpochError:
-                if self._member is None or not await self._member.newer_epoch(epoch, deadline):
-                    raise
-            else:
-                return
+        await group.commit(wanted, self._deadline(timeout_ms))
 
     async def committed(
         self, partitions: Iterable[tuple[str, int]], timeout_ms: int | None = None
@@ -332,38 +297,10 @@ class Consumer:
         With READ_COMMITTED, waits for open transactions that may still change an offset. Raises
         InvalidGroupIdError without a group id, UnstableOffsetCommitError when it took too long.
         """
+        group = self._needs_group()
         self._start()
-        if self._offsets is None:
-            raise InvalidGroupIdError("a consumer without a group id has committed nothing")
-        wanted = [(TopicPartition(*each), "") for each in partitions]
-        deadline = self._deadline(timeout_ms)
-        pauses_ms = quick_pauses_ms()
-        while True:
-            answers = await self._offsets.fetch(wanted, deadline)
-            found = {k: v for k, v in answers.items() if not isinstance(v, SemelError)}
-            errors = [each for each in answers.values() if isinstance(each, SemelError)]
-            if not errors:
-                return found
-            pause_ms = next(pauses_ms)
-            for error in errors:
-                if not isinstance(error, RetriableError) or deadline.remaining_ms() <= pause_ms:
-                    raise error
-            await asyncio.sleep(pause_ms / 1000)
-
-    async def _auto_commit(self, *, at_once: bool) -> None:
-        """Commit what earlier polls returned, when it is time."""
-        now = asyncio.get_running_loop().time()
-        if not self._options.enable_auto_commit or self._offsets is None:
-            return
-        if not at_once and self._auto_commit_at is not None and now < self._auto_commit_at:
-            return
-        first = self._auto_commit_at is None
-        self._auto_commit_at = now + self._options.auto_commit_interval_ms / 1000
-        if not first or at_once:
-            try:
-                await self.commit()
-            except SemelError as error:
-                _log.warning("offsets could not be committed: %s", error)
+        wanted = [TopicPartition(*each) for each in partitions]
+        return await group.committed(wanted, self._deadline(timeout_ms))
 
     # -- life ------------------------------------------------------------------------------------
 
@@ -378,13 +315,13 @@ class Consumer:
         deadline = Deadline.after_ms(timeout_ms)
         started = self._background.running
         try:
-            if self._rebalance is not None and started:
-                await self._rebalance.give_up_all()
+            if self._group is not None and started:
+                await self._group.give_up_all()
         finally:
             await self._background.close()
             self._arrived.notify()
-            if self._member is not None and started:
-                await self._member.leave(deadline)
+            if self._group is not None and started:
+                await self._group.leave(deadline)
             self._context.forget(self)
 
     async def __aenter__(self) -> Self:
@@ -407,8 +344,13 @@ class Consumer:
     async def _work(self) -> None:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._fetcher.run(), name="consumer fetcher")
-            if self._member is not None:
-                group.create_task(self._member.run(), name="consumer heartbeats")
+            if self._group is not None:
+                group.create_task(self._group.run(), name="consumer heartbeats")
+
+    def _needs_group(self) -> Group:
+        if self._group is None:
+            raise InvalidGroupIdError("the consumer has no group id")
+        return self._group
 
     def _check_open(self) -> None:
         if self._closed:
