@@ -1,6 +1,18 @@
 """What every engine's store of record batches must do, run on each of them."""
 
-from journal_harness import PLENTY, Engine, batch, claimed, offsets_read
+from pathlib import Path
+from random import Random
+
+import pytest
+from journal_harness import (
+    PLENTY,
+    Engine,
+    MemoryEngine,
+    SqliteEngine,
+    batch,
+    claimed,
+    offsets_read,
+)
 
 from semel_runtime.journal import BatchPosition, Journal, StoredBatch
 
@@ -99,3 +111,34 @@ async def test_deleted_partition_is_empty(engine: Engine) -> None:
     assert await journal.batches.delete(1, before=PLENTY, rows_max=100) == 2
 
     assert await offsets_read(journal, 0) == []
+
+
+@pytest.mark.parametrize("seed", range(5))
+async def test_sqlite_reads_the_same_as_memory(tmp_path: Path, seed: int) -> None:
+    """Any batches with any gaps, read from anywhere within any bounds."""
+    random = Random(seed)
+    sqlite, memory = SqliteEngine(tmp_path), MemoryEngine()
+    batches = any_batches(random)
+    stores = [await store(engine, *batches) for engine in (sqlite, memory)]
+
+    for _ in range(200):
+        offset, upto, max_bytes = random.randrange(120), random.randrange(120), random.randrange(99)
+        read = [await offsets_read(one, offset, upto=upto, max_bytes=max_bytes) for one in stores]
+        found = [await one.batches.first_at(1, offset, upto=upto) for one in stores]
+        assert read[0] == read[1], (offset, upto, max_bytes)
+        assert found[0] == found[1], (offset, upto)
+    await sqlite.close()
+
+
+def any_batches(random: Random) -> list[StoredBatch]:
+    """Make batches of partition 1 in order, with gaps; another partition's lie between them."""
+    batches: list[StoredBatch] = []
+    at = 0
+    for _ in range(20):
+        at += random.choice([0, 0, 3])
+        count = random.randrange(1, 6)
+        payload = bytes(random.randrange(30))
+        batches.append(batch(1, at, count, timestamp_ms=random.randrange(120), payload=payload))
+        batches.append(batch(2, at, count))
+        at += count
+    return batches

@@ -136,6 +136,27 @@ async def test_folder_without_the_right_to_write_is_refused(foreign_folder: Path
             await SqliteJournal.open(folder, service="test")
 
 
+async def test_file_system_without_locks_is_no_obstacle(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def flock(_: int, __: int) -> None:
+        raise OSError(errno.ENOLCK, "no locks available")
+
+    monkeypatch.setattr("fcntl.flock", flock)
+
+    async with await SqliteJournal.open(folder, service="test") as journal:
+        assert (await journal.claim("token")).epoch == 1
+
+
+async def test_python_with_an_old_sqlite_is_refused(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("aiosqlite.sqlite_version_info", (3, 36, 0))
+
+    with pytest.raises(JournalOpenError, match=r"Use a Python with SQLite 3\.37 or newer"):
+        await SqliteJournal.open(folder, service="test")
+
+
 @pytest.mark.parametrize(
     ("number", "message"),
     [

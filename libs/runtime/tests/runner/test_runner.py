@@ -1,7 +1,7 @@
 """The runner: one atomic step from deciding to replaying, and nothing shown that is not on disk."""
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from typing import TypeVar
 
 import pytest
@@ -242,6 +242,34 @@ async def test_replay_that_breaks_an_assumption_is_the_end(service: Service) -> 
     assert service.volume.content.records == []
 
 
+async def test_listener_that_fails_is_the_end_but_the_commit_was_answered(
+    service: Service,
+) -> None:
+    def listener(_: Sequence[Counted]) -> None:
+        raise LookupError
+
+    service.runner.on_durable(listener)
+
+    assert await service.add("a") == 1
+    await service.runner.failed.wait()
+
+    assert isinstance(service.runner.failure, LookupError)
+
+
+async def test_commit_that_ends_after_a_failure_is_not_acknowledged(service: Service) -> None:
+    service.volume.hold()
+    add = await begin(service.add("a"))
+    with pytest.raises(AssertionError):
+        await service.add("a", -2)
+    service.volume.sync()
+
+    with pytest.raises(KafkaStorageError):
+        await add
+
+    await settle()
+    assert service.durable == []
+
+
 async def test_restart_after_lost_power_shows_only_what_was_answered(service: Service) -> None:
     assert await service.add("a") == 1
     service.volume.hold()
@@ -281,6 +309,20 @@ async def test_full_queue_refuses_appends_but_not_reads_and_privileged_calls() -
     service.volume.release()
 
     assert await asyncio.gather(*pending, read, privileged) == [1, 2, 2, 3]
+    await service.runner.close()
+
+
+async def test_full_queue_is_counted_in_bytes_too() -> None:
+    service = await start(options=RunnerOptions(pending_bytes_max=20))
+    service.volume.hold()
+    first = await begin(service.add("a"))
+
+    with pytest.raises(ThrottlingQuotaExceededError, match="8 bytes wait for the disk"):
+        await service.add("abcdefgh")
+    service.volume.release()
+
+    assert await first == 1
+    assert await service.add("abcdefgh") == 1
     await service.runner.close()
 
 

@@ -18,6 +18,8 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Generic, Self, TypeVar
 
+import structlog
+
 from semel_common.errors import (
     KafkaStorageError,
     MessageTooLargeError,
@@ -26,11 +28,14 @@ from semel_common.errors import (
 from semel_runtime.journal.base import Claim, Journal
 from semel_runtime.machine import Machine, Result, Serde
 from semel_runtime.runner.commits import Commit, CommitQueue, Decided
+from semel_runtime.runner.loading import load
 from semel_runtime.runner.options import RunnerOptions, RunnerStats
 from semel_runtime.runner.snapshots import SnapshotPieces, SnapshotPolicy
 
 R = TypeVar("R")
 T = TypeVar("T")
+
+log = structlog.get_logger(__name__)
 
 
 class Runner(Generic[R]):
@@ -82,8 +87,16 @@ class Runner(Generic[R]):
         Raises what `Journal.claim` and `Journal.read` raise.
         """
         claim = await journal.claim(token or secrets.token_hex(16))
-        runner = cls(journal, machine, serde, claim=claim, options=options or RunnerOptions())
-        await runner._load()
+        options = options or RunnerOptions()
+        runner = cls(journal, machine, serde, claim=claim, options=options)
+        await load(
+            journal,
+            machine,
+            serde,
+            claim=claim,
+            policy=runner._policy,
+            read_bytes=options.read_bytes,
+        )
         runner._committer = asyncio.create_task(runner._commit_all(), name="journal committer")
         return runner
 
@@ -253,6 +266,7 @@ class Runner(Generic[R]):
     def _fail(self, failure: BaseException) -> None:
         if self.failure is not None:
             return
+        log.error("journal failed: the process must end", error=str(failure))
         self.failure = failure
         self._queue.fail(self._in_flight, failure)
         self.failed.set()
@@ -278,26 +292,10 @@ class Runner(Generic[R]):
         except Exception as failure:  # noqa: BLE001  # a dead journal is dead for appends too
             self._fail(failure)
             return
+        log.info("snapshot taken", upto=upto, records=pieces.records, size_bytes=pieces.size_bytes)
         self._policy.took(records=pieces.records, size_bytes=pieces.size_bytes)
         self._snapshots += 1
         self._snapshotter = None
-
-    # -- starting ------------------------------------------------------------------------------
-
-    async def _load(self) -> None:
-        """Replay the snapshot, then the records after it."""
-        records = size_bytes = 0
-        async for piece in self._journal.read_snapshot():
-            for offset, data in piece:
-                self._machine.replay(offset, self._serde.decode(data))
-                size_bytes += len(data)
-            records += len(piece)
-        self._policy.took(records=records, size_bytes=size_bytes)
-        start = self._claim.first_offset
-        async for piece in self._journal.read(start, max_bytes=self._options.read_bytes):
-            for offset, data in piece:
-                self._machine.replay(offset, self._serde.decode(data))
-            self._policy.add(records=len(piece), size_bytes=sum(len(data) for _, data in piece))
 
 
 async def _stop(task: asyncio.Task[None] | None) -> None:

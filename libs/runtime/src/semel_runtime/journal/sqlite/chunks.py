@@ -26,16 +26,19 @@ def pack_records(records: Sequence[bytes]) -> bytes:
 
 def unpack_records(base_offset: int, record_count: int, crc32c: int, data: bytes) -> list[Entry]:
     """Return the records of one append with their offsets; raise JournalCorruptError."""
-    where = f"records {base_offset} to {base_offset + record_count - 1}"
     if checksum(base_offset, record_count, data) != crc32c:
-        raise JournalCorruptError(f"{where} are damaged: the CRC-32C differs")
+        raise _corrupt(base_offset, record_count, "are damaged: the CRC-32C differs")
     try:
-        records = Chunk.FromString(data).records
+        records = Chunk.FromString(data).records[:]  # A slice is a list: quicker to walk.
     except DecodeError as error:
-        raise JournalCorruptError(f"{where} are no chunk") from error
+        raise _corrupt(base_offset, record_count, "are no chunk") from error
     if len(records) != record_count:
-        raise JournalCorruptError(f"{where}: the chunk has {len(records)} records")
+        raise _corrupt(base_offset, record_count, f"are {len(records)} in their chunk")
     return list(enumerate(records, base_offset))
+
+
+def _corrupt(base_offset: int, record_count: int, what: str) -> JournalCorruptError:
+    return JournalCorruptError(f"records {base_offset} to {base_offset + record_count - 1} {what}")
 
 
 def pack_piece(piece: Piece) -> bytes:
