@@ -1,4 +1,4 @@
-"""A group coordinator's machine in five-line scenarios: decide, write, replay, as the runner does."""
+"""A group coordinator's machine in five-line scenarios: decide, write, replay, as a runner does."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TypeVar

@@ -8,6 +8,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from group_harness import GROUP, GroupHarness
+
 from semel_common.errors import FencedMemberEpochError, SemelError, UnknownMemberIdError
 from semel_common.ids import TopicPartition
 from semel_group.machine.values import JOIN_EPOCH, Heartbeat, HeartbeatAnswer

@@ -1,7 +1,9 @@
 """Groups as operators see them."""
 
 from group_harness import ABORT, COMMIT, GROUP, PRODUCER_ID, START_MS, GroupHarness, orders
+
 from semel_common.errors import GroupIdNotFoundError, NotCoordinatorError
+from semel_common.ids import TopicPartition
 from semel_group.machine.values import (
     GroupDescription,
     GroupListing,
@@ -43,7 +45,7 @@ def test_a_group_is_described_with_members_and_pending_transactions() -> None:
                 producer_id=PRODUCER_ID,
                 producer_epoch=2,
                 start_time_ms=START_MS,
-                offsets=((("orders-id", 1), 7), (("orders-id", 3), 8)),
+                offsets=((TopicPartition("orders-id", 1), 7), (TopicPartition("orders-id", 3), 8)),
             ),
         ),
     )
@@ -55,7 +57,8 @@ def test_a_group_of_offsets_only_is_empty() -> None:
     description = group.describe()
     assert isinstance(description, GroupDescription)
     assert description.state is GroupState.EMPTY
-    assert description.members == description.pending == ()
+    assert description.members == ()
+    assert description.pending == ()
 
 
 def test_a_group_that_is_not_here_is_described_as_an_error() -> None:

@@ -1,8 +1,8 @@
 """Which transactions are asked about, and what the answers do (protocol.md, section 6)."""
 
 import pytest
-
 from group_harness import ABORT, COMMIT, GROUP, PRODUCER_ID, GroupHarness, orders
+
 from semel_common.errors import InvalidProducerEpochError, OutOfOrderSequenceNumberError
 from semel_group.machine.records import TransactionEnded
 from semel_group.machine.values import InquiryOutcome, OpenTransaction
@@ -79,12 +79,13 @@ def test_what_somebody_waits_for_is_asked_about_at_once(group: GroupHarness) -> 
     assert group.to_inquire(open_ones) == []
 
 
-def test_somebody_has_something_pending_or_not(group: GroupHarness) -> None:
-    assert not group.machine.has_pending
+def test_an_instance_knows_whether_anything_is_open(group: GroupHarness) -> None:
+    seen = [group.machine.has_pending]
     group.txn_commit({0: 8})
-    assert group.machine.has_pending
+    seen.append(group.machine.has_pending)
     group.marker(ABORT)
-    assert not group.machine.has_pending
+    seen.append(group.machine.has_pending)
+    assert seen == [False, True, False]
 
 
 # -- what ----------------------------------------------------------------------------------------

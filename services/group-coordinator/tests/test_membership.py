@@ -1,8 +1,8 @@
 """Members come, speak, move to their targets and go: one scenario for each rule of KIP-848."""
 
 import pytest
-
 from group_harness import GROUP, GroupHarness, orders, partitions
+
 from semel_common.errors import (
     CoordinatorNotAvailableError,
     FencedMemberEpochError,

@@ -1,8 +1,8 @@
 """CommitOffsets and FetchOffsets: who may move a group, and what it is told."""
 
 import pytest
-
 from group_harness import COMMIT, GROUP, PRODUCER_ID, GroupHarness, codes, orders
+
 from semel_common.errors import (
     GroupIdNotFoundError,
     InvalidRequestError,

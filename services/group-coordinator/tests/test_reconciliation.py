@@ -7,9 +7,9 @@ time and does as it is told. A seed decides what happens; a failure names it.
 from random import Random
 
 import pytest
-
 from group_harness import GROUP, GroupHarness, rebuilt, state_of
 from group_member import ClientMember, Request, deliver
+
 from semel_common.ids import TopicPartition
 
 SEEDS = 200

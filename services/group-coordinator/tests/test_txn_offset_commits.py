@@ -4,9 +4,6 @@ The scenarios C-170 to C-183 are those of Kafka's own tests.
 """
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
 from group_harness import (
     ABORT,
     CLUSTER_ID,
@@ -19,6 +16,9 @@ from group_harness import (
     orders,
     txn_marker,
 )
+from hypothesis import given
+from hypothesis import strategies as st
+
 from semel_common.errors import (
     CoordinatorNotAvailableError,
     GroupIdNotFoundError,
@@ -235,14 +235,14 @@ def test_a_repeat_after_the_outcome_holds_nothing(group: GroupHarness) -> None:
 
 def test_an_epoch_below_the_fence_is_refused(group: GroupHarness) -> None:
     group.marker(ABORT, epoch=3)
-    with pytest.raises(InvalidProducerEpochError, match="producer epoch 3 .* is older than 4"):
+    with pytest.raises(InvalidProducerEpochError, match=r"producer epoch 3 .* is older than 4"):
         group.txn_commit({0: 8}, epoch=3)
     group.txn_commit({0: 8}, epoch=4)
 
 
 def test_an_epoch_older_than_the_highest_seen_is_refused(group: GroupHarness) -> None:
     group.txn_commit({0: 8}, epoch=2)
-    with pytest.raises(InvalidProducerEpochError, match="producer epoch 1 .* is older than 2"):
+    with pytest.raises(InvalidProducerEpochError, match=r"producer epoch 1 .* is older than 2"):
         group.txn_commit({0: 7}, epoch=1)
 
 

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
-import structlog
-
 from semel_group.config import GroupSettings
 from semel_group.inquiry import Inquirer
 from semel_group.machine import GroupMachine
@@ -21,8 +19,6 @@ from semel_runtime.cluster.image import ServiceRole
 from semel_runtime.cluster.link import ClusterLink, Identity
 from semel_runtime.runner import Runner
 from semel_runtime.server.calls import Handlers
-
-log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,11 +54,6 @@ class GroupApp:
         self.failed = runner.failed
         self._background = self._put_together(runner, claim_token)
         self.ready = self._background.link.ready
-        log.info(
-            "journal loaded",
-            claim_epoch=runner.claim_epoch,
-            cluster_id=self._machine.cluster.cluster_id,
-        )
         return self
 
     async def __aexit__(

@@ -143,15 +143,17 @@ class CoordinatorEpochSeen:
 MembershipRecord: TypeAlias = ConsumerGroup | Member | MemberRemoved
 """What changes who is in a group."""
 
-OffsetsRecord: TypeAlias = (
+GroupOffsetsRecord: TypeAlias = (
     OffsetCommitted
     | OffsetRemoved
     | TxnOffsetsCommitted
     | TransactionEnded
     | TransactionNeverGiven
     | ProducerState
-    | CoordinatorEpochSeen
 )
+"""What changes where one group stands, which its ``group_id`` names."""
+
+OffsetsRecord: TypeAlias = GroupOffsetsRecord | CoordinatorEpochSeen
 """What changes where groups stand."""
 
 Record: TypeAlias = MembershipRecord | OffsetsRecord | ClusterImage

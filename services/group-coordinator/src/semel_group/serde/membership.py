@@ -1,6 +1,7 @@
 """Records of membership as protobuf. Entries are sorted, so that equal records are equal bytes."""
 
 from collections.abc import Iterable
+from typing import assert_never
 
 from semel.group.journal.v1 import membership_pb2 as journal
 from semel.group.journal.v1.journal_pb2 import JournalRecord
@@ -18,6 +19,8 @@ def membership_to_journal(record: MembershipRecord) -> JournalRecord:
         case MemberRemoved(group_id=group_id, member_id=member_id):
             removed = journal.MemberRemovedRecord(group_id=group_id, member_id=member_id)
             return JournalRecord(member_removed=removed)
+        case _:
+            assert_never(record)
 
 
 def membership_from_journal(record: JournalRecord) -> MembershipRecord | None:

@@ -1,5 +1,7 @@
 """Records of offsets as protobuf."""
 
+from typing import assert_never
+
 from semel.group.journal.v1 import offsets_pb2 as journal
 from semel.group.journal.v1.journal_pb2 import JournalRecord
 from semel_common.ids import TopicPartition
@@ -32,6 +34,8 @@ def offsets_to_journal(record: OffsetsRecord) -> JournalRecord:
             return JournalRecord(producer_state=_producer_to_journal(record))
         case CoordinatorEpochSeen():
             return JournalRecord(coordinator_epoch_seen=_epoch_to_journal(record))
+        case _:
+            assert_never(record)
 
 
 def offsets_from_journal(record: JournalRecord) -> OffsetsRecord:

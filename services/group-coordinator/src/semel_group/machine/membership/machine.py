@@ -12,6 +12,7 @@ not the member's own is fenced.
 
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
+from typing import assert_never
 
 from semel_common.errors import (
     FencedMemberEpochError,
@@ -136,6 +137,8 @@ class MembershipMachine:
                 self.groups[record.group_id].put(offset, record)
             case MemberRemoved():
                 self.groups[record.group_id].remove(record.member_id)
+            case _:
+                assert_never(record)
 
     def snapshot(self) -> Iterable[tuple[int, MembershipRecord]]:
         """Return every group, each followed by its members."""

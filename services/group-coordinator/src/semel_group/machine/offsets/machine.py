@@ -9,6 +9,7 @@ out of order, a group moves exactly once for each transaction that committed.
 
 from collections.abc import Collection, Iterable
 from dataclasses import replace
+from typing import assert_never
 
 from semel_common.errors import ThrottlingQuotaExceededError, TransactionCoordinatorFencedError
 from semel_common.ids import TopicPartition, transaction_log_partition_of
@@ -228,6 +229,8 @@ class OffsetsMachine:
                     current_epoch=answer.current_epoch,
                 )
                 return (made_up,)
+            case _:
+                assert_never(answer.outcome)
 
     def _due(self, group: GroupOffsets, now_ms: int) -> Iterable[Transaction]:
         """Return the due transactions of one group, the newest of each producer first."""

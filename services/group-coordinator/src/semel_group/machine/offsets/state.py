@@ -6,6 +6,7 @@ journal, not the order of markers, says which of two offsets of a partition is t
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from typing import assert_never
 
 from semel_common.ids import TopicPartition
 from semel_group.machine.offsets.producer import (
@@ -16,9 +17,9 @@ from semel_group.machine.offsets.producer import (
     unknown_producer,
 )
 from semel_group.machine.records import (
+    GroupOffsetsRecord,
     OffsetCommitted,
     OffsetRemoved,
-    OffsetsRecord,
     ProducerState,
     TransactionEnded,
     TransactionNeverGiven,
@@ -88,7 +89,7 @@ class GroupOffsets:
 
     # -- replay ----------------------------------------------------------------------------------
 
-    def replay(self, offset: int, record: OffsetsRecord) -> None:
+    def replay(self, offset: int, record: GroupOffsetsRecord) -> None:
         """Apply one record of this group."""
         match record:
             case OffsetCommitted():
@@ -104,9 +105,9 @@ class GroupOffsets:
             case ProducerState():
                 self.producers[record.producer_id] = (offset, record)
             case _:
-                raise AssertionError(f"{record} is no record of a group")
+                assert_never(record)
 
-    def snapshot(self) -> Iterable[tuple[int, OffsetsRecord]]:
+    def snapshot(self) -> Iterable[tuple[int, GroupOffsetsRecord]]:
         """Return offsets, what transactions hold, then the producers, who have the last word."""
         yield from self.committed.values()
         for pending in self.pending.values():

@@ -1,0 +1,252 @@
+"""A whole group coordinator in memory: app, volume, and coordinators that a test scripts."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import TypeAlias
+
+from group_harness import CLUSTER_ID, GROUP, PRODUCER_ID, image
+from group_virtual_time import LoopClock
+
+from semel.common.v1 import participants_pb2 as participants
+from semel.coordinator.v1 import cluster_pb2 as cluster
+from semel.coordinator.v1 import transactions_pb2 as transactions
+from semel.group.v1 import group_pb2 as wire
+from semel_common.wire import methods
+from semel_common.wire.methods import Method, Req, Res
+from semel_group.app import GroupApp
+from semel_group.config import GroupSettings
+from semel_runtime.app import Environment
+from semel_runtime.cluster.image import ClusterImage, Listener
+from semel_runtime.cluster.serde import layout_to_wire, listeners_to_wire
+from semel_runtime.server.calls import Call, Handlers
+from semel_runtime.testing.journal import MemoryJournal
+from semel_runtime.testing.network import MemoryNetwork
+from semel_runtime.testing.volume import MemoryVolume
+
+ADDRESS = "group-coordinator-0:1"
+COMMIT = participants.TransactionResult.TRANSACTION_RESULT_COMMIT
+ABORT = participants.TransactionResult.TRANSACTION_RESULT_ABORT
+OPEN = transactions.InquiryAnswer(outcome=transactions.INQUIRY_OUTCOME_ONGOING, time_left_ms=60_000)
+COMMITTED = transactions.InquiryAnswer(
+    outcome=transactions.INQUIRY_OUTCOME_COMMITTED, coordinator_epoch=1
+)
+ABORTED = transactions.InquiryAnswer(
+    outcome=transactions.INQUIRY_OUTCOME_ABORTED, coordinator_epoch=1
+)
+
+
+Inquire: TypeAlias = Callable[
+    [transactions.InquireTransactionsRequest, Call],
+    Awaitable[transactions.InquireTransactionsResponse],
+]
+
+
+@dataclass(slots=True)
+class Coordinators:
+    """Both coordinators of the cluster; the first is the controller."""
+
+    network: MemoryNetwork
+    image: ClusterImage = field(default_factory=lambda: image({"orders": 4}))
+    answer: Callable[[transactions.Inquiry], transactions.InquiryAnswer] = lambda _: OPEN
+    inquiries: list[tuple[int, int]] = field(default_factory=list)
+    """What was asked: coordinator and producer epoch."""
+    registrations: list[cluster.RegisterInstanceRequest] = field(default_factory=list)
+    silent: set[int] = field(default_factory=set)
+    """Coordinators that never answer inquiries."""
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def serve(self) -> None:
+        """Be there."""
+        for each in range(2):
+            handlers = Handlers()
+            handlers.add(methods.INQUIRE_TRANSACTIONS, self._inquire(each))
+            if each == 0:
+                handlers.add(methods.METADATA, self._metadata)
+                handlers.add(methods.REGISTER_INSTANCE, self._register)
+            self.network.serve(f"coordinator-{each}:1", handlers)
+
+    def topics(self, topics: Mapping[str, int]) -> None:
+        """Let the cluster have these topics."""
+        self.image = image(topics, version=self.image.version + 1)
+        self.changed.set()
+
+    def _inquire(self, coordinator: int) -> Inquire:
+        async def inquire(
+            request: transactions.InquireTransactionsRequest, call: Call
+        ) -> transactions.InquireTransactionsResponse:
+            del call
+            assert request.cluster_id == CLUSTER_ID
+            self.inquiries += [(coordinator, each.producer_epoch) for each in request.inquiries]
+            if coordinator in self.silent:
+                await asyncio.Event().wait()
+            answers = [self.answer(each) for each in request.inquiries]
+            return transactions.InquireTransactionsResponse(answers=answers)
+
+        return inquire
+
+    async def _metadata(
+        self, request: cluster.MetadataRequest, call: Call
+    ) -> cluster.MetadataResponse:
+        del call
+        while self.image.version <= request.known_version:
+            self.changed.clear()
+            await self.changed.wait()
+        return metadata(self.image)
+
+    async def _register(
+        self, request: cluster.RegisterInstanceRequest, call: Call
+    ) -> cluster.RegisterInstanceResponse:
+        del call
+        self.registrations.append(request)
+        return cluster.RegisterInstanceResponse(cluster_id=CLUSTER_ID)
+
+
+def metadata(image: ClusterImage) -> cluster.MetadataResponse:
+    """Write an image as the controller answers it."""
+    return cluster.MetadataResponse(
+        cluster_id=image.cluster_id,
+        version=image.version,
+        layout=layout_to_wire(image.layout),
+        instances=[
+            cluster.Instance(
+                role=each.role.value,  # type: ignore[arg-type]  # equal numbers
+                instance_id=each.instance_id,
+                listeners=listeners_to_wire(each.listeners),
+            )
+            for each in image.instances
+        ],
+        topics=[
+            cluster.Topic(
+                name=each.name,
+                topic_id=each.topic_id,
+                partitions=[cluster.Partition(index=p) for p in range(len(each.partitions))],
+            )
+            for each in image.topics
+        ],
+    )
+
+
+@dataclass(slots=True)
+class GroupService:
+    """A running group coordinator and those around it."""
+
+    network: MemoryNetwork
+    volume: MemoryVolume
+    coordinators: Coordinators
+    app: GroupApp
+
+    async def call(self, method: Method[Req, Res], request: Req) -> Res:
+        """Call the group coordinator."""
+        return await self.network.connect(ADDRESS).call(method, request, timeout_ms=60_000)
+
+    async def heartbeat(
+        self, member_id: str, epoch: int, *owned: int, rebalance_timeout_ms: int = 60_000
+    ) -> wire.ConsumerGroupHeartbeatResponse:
+        """Let a member of the group speak; it reads ``orders``."""
+        request = wire.ConsumerGroupHeartbeatRequest(
+            group_id=GROUP,
+            member_id=member_id,
+            member_epoch=epoch,
+            rebalance_timeout_ms=rebalance_timeout_ms,
+            subscription=wire.Subscription(topics=["orders"]),
+            owned=wire.OwnedPartitions(),
+        )
+        if owned:
+            request.owned.topics.add(topic_id="orders-id", partitions=owned)
+        return await self.call(methods.CONSUMER_GROUP_HEARTBEAT, request)
+
+    async def txn_commit(
+        self, offsets: Mapping[int, int], *, epoch: int = 0, producer_id: int = PRODUCER_ID
+    ) -> None:
+        """Commit offsets of ``orders`` in a transaction, outside of the group."""
+        request = wire.TxnOffsetCommitRequest(
+            transactional_id="t",
+            producer_id=producer_id,
+            producer_epoch=epoch,
+            group_id=GROUP,
+            member_epoch=-1,
+            topics=[commit_topic(offsets)],
+        )
+        await self.call(methods.TXN_OFFSET_COMMIT, request)
+
+    async def fetch(self, *partitions: int, require_stable: bool = False) -> list[int | str]:
+        """Fetch offsets of ``orders``: a number each, or an error."""
+        topic = wire.OffsetFetchTopic(topic="orders", partitions=partitions)
+        request = wire.FetchOffsetsRequest(
+            group_id=GROUP, topics=[topic], require_stable=require_stable
+        )
+        response = await self.call(methods.FETCH_OFFSETS, request)
+        return [
+            each.error.message if each.HasField("error") else each.committed_offset
+            for each in response.offsets
+        ]
+
+    async def marker(
+        self, result: participants.TransactionResult.ValueType, *, epoch: int = 0
+    ) -> None:
+        """End a transaction."""
+        marker = participants.TxnMarker(
+            producer_id=PRODUCER_ID,
+            producer_epoch=epoch,
+            result=result,
+            coordinator_epoch=1,
+            participants=participants.Participants(group_ids=[GROUP]),
+        )
+        request = participants.WriteTxnMarkersRequest(cluster_id=CLUSTER_ID, markers=[marker])
+        response = await self.call(methods.GROUP_WRITE_TXN_MARKERS, request)
+        assert [list(each.errors) for each in response.results] == [[]]
+
+
+def commit_topic(offsets: Mapping[int, int]) -> wire.OffsetCommitTopic:
+    """Return offsets of ``orders``."""
+    return wire.OffsetCommitTopic(
+        topic="orders",
+        partitions=[
+            wire.OffsetCommitPartition(partition=partition, committed_offset=offset)
+            for partition, offset in offsets.items()
+        ],
+    )
+
+
+def settings(**values: int) -> GroupSettings:
+    """Return settings of a group coordinator in a test."""
+    return GroupSettings.model_validate(
+        {"data_dir": Path("unused"), "controller": "coordinator-0:1", **values}
+    )
+
+
+@asynccontextmanager
+async def running(
+    coordinators: Coordinators, volume: MemoryVolume, **values: int
+) -> AsyncIterator[GroupService]:
+    """Run a group coordinator on a volume until the end of the block."""
+    network = coordinators.network
+    environment = Environment(
+        journal=MemoryJournal(volume),
+        connector=network,
+        clock=LoopClock(),
+        random=Random(volume.content.epoch),
+        listeners=(Listener(name="default", host="group-coordinator-0", port=1),),
+    )
+    async with GroupApp(settings(**values), environment) as app, asyncio.TaskGroup() as group:
+        background = group.create_task(app.run(), name="background")
+        network.serve(ADDRESS, app.handlers)
+        await app.ready.wait()
+        yield GroupService(network, volume, coordinators, app)
+        network.cut(ADDRESS)
+        background.cancel()
+
+
+@asynccontextmanager
+async def cluster_in_memory(**values: int) -> AsyncIterator[GroupService]:
+    """Run a group coordinator on an empty volume, with its coordinators."""
+    network = MemoryNetwork()
+    coordinators = Coordinators(network)
+    coordinators.serve()
+    async with running(coordinators, MemoryVolume(), **values) as service:
+        yield service
+    await network.close()
