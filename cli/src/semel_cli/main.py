@@ -2,7 +2,7 @@
 
 import typer
 
-from semel_cli import up
+from semel_cli import cluster, consume, groups, produce, topics, transactions, up
 from semel_cli.output import examples
 
 app = typer.Typer(
@@ -20,11 +20,12 @@ app = typer.Typer(
     ),
 )
 app.command(epilog=up.EXAMPLES)(up.up)
-
-
-@app.callback()
-def semel() -> None:
-    """Have subcommands even while there is only one."""
+app.add_typer(topics.app, name="topics")
+app.command(epilog=produce.EXAMPLES)(produce.produce)
+app.command(epilog=consume.EXAMPLES)(consume.consume)
+app.add_typer(groups.app, name="groups")
+app.add_typer(transactions.app, name="transactions")
+app.add_typer(cluster.app, name="cluster")
 
 
 def main() -> None:

@@ -16,7 +16,7 @@ from semel_cli.output import note
 from semel_cli.running import read_running
 
 if TYPE_CHECKING:
-    from aiosemel.client import SemelClient
+    from aiosemel import SemelClient
 
 EXIT_FAILURE = 1
 EXIT_USAGE = 2
@@ -43,14 +43,17 @@ class UsageError(Exception):
     """The command line asks for something that cannot be."""
 
 
+class CommandError(Exception):
+    """The command cannot do what was asked; the message is for its user."""
+
+
 def with_client(
     bootstrap: str | None, work: "Callable[[SemelClient], Coroutine[None, None, T]]"
 ) -> T:
     """Do some work with a client of the cluster; see ``run``."""
 
     async def connected() -> T:
-        from aiosemel.client import SemelClient
-        from aiosemel.options import ClientOptions
+        from aiosemel import ClientOptions, SemelClient
 
         options = ClientOptions(
             request_timeout_ms=REQUEST_TIMEOUT_MS, default_api_timeout_ms=API_TIMEOUT_MS
@@ -90,7 +93,7 @@ def run(work: Coroutine[None, None, T]) -> T:
         fail(str(error), EXIT_USAGE)
     except RequestTimedOutError as error:
         fail(f"{error}: is the cluster running, and is the address right?")
-    except (SemelError, LocalClusterError) as error:
+    except (SemelError, LocalClusterError, CommandError) as error:
         fail(str(error))
     except BrokenPipeError:
         # Whoever reads has enough. What is still buffered must go nowhere, or Python complains.

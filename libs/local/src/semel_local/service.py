@@ -99,7 +99,7 @@ class LocalService:
 
     async def _serve(self, stack: AsyncExitStack) -> None:
         journal = await stack.enter_async_context(
-            await self._place.open_journal(f"semel-{self.name.role}")
+            await self._place.open_journal(f"semel-{self.name}")
         )
         connector = GrpcConnector()
         stack.push_async_callback(connector.close)
@@ -121,6 +121,7 @@ class LocalService:
                 group.create_task(_fail_with(app), name=f"failure of {self.name}"),
             ]
             await self._stop.wait()
+            app.drain()
             await server.stop(drain_ms=0, grace_ms=STOP_GRACE_MS)
             for task in tasks:
                 task.cancel()

@@ -1,0 +1,65 @@
+"""`semel cluster`: describe."""
+
+import typer
+
+from semel_cli.output import Facts, Format, FormatOption, Table, examples, show, time_text
+from semel_cli.session import BootstrapOption, with_client
+
+app = typer.Typer(help="Describe the cluster.", no_args_is_help=True)
+
+
+@app.callback()
+def cluster() -> None:
+    """Have subcommands even while there is only one."""
+
+
+@app.command(epilog=examples("semel cluster describe", "semel cluster describe --format json"))
+def describe(output_format: FormatOption = Format.TEXT, bootstrap: BootstrapOption = None) -> None:
+    """Describe the cluster and its instances."""
+    described = with_client(bootstrap, lambda client: client.admin().describe_cluster())
+    show(
+        output_format,
+        {
+            "cluster_id": described.cluster_id,
+            "version": described.version,
+            "transaction_log_partitions": described.transaction_log_partitions,
+            "group_partitions": described.group_partitions,
+            "topics": described.topic_count,
+            "partitions": described.partition_count,
+            "instances": [
+                {
+                    "role": each.role,
+                    "instance_id": each.instance_id,
+                    "host": each.host,
+                    "port": each.port,
+                    "claim_epoch": each.claim_epoch,
+                    "last_registered_ms": each.last_registered_ms,
+                    "leader_partitions": each.leader_partitions,
+                    "controller": each.is_controller,
+                }
+                for each in described.instances
+            ],
+        },
+        Facts(
+            {
+                "Cluster": described.cluster_id,
+                "Metadata version": described.version,
+                "Topics": described.topic_count,
+                "Partitions": described.partition_count,
+            }
+        ),
+        Table(
+            headings=("Instance", "Address", "Starts", "Leads", "Last heard of", "Controller"),
+            rows=[
+                (
+                    f"{each.role}-{each.instance_id}",
+                    f"{each.host}:{each.port}",
+                    each.claim_epoch,
+                    each.leader_partitions if each.role == "broker" else None,
+                    time_text(each.last_registered_ms or 0),
+                    "yes" if each.is_controller else "",
+                )
+                for each in described.instances
+            ],
+        ),
+    )

@@ -1,0 +1,111 @@
+"""Offsets of partitions and groups, as commands show them; asked through consumers."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from aiosemel import ConsumerOptions, IsolationLevel, OffsetReset, TopicPartition
+
+if TYPE_CHECKING:
+    from aiosemel import SemelClient
+
+COUNTED_MAX = 10_000
+"""Past this distance in offsets, records are not counted one by one."""
+
+Partitions = Sequence[tuple[str, int]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watermarks:
+    """Where a partition begins and ends."""
+
+    start: int
+    stable_end: int
+    """The last stable offset: how far readers of committed records see."""
+    end: int
+    """The high watermark."""
+
+
+async def watermarks(client: "SemelClient", partitions: Partitions) -> list[Watermarks]:
+    """Return where each partition begins and ends."""
+    starts, stable_ends, ends = await asyncio.gather(
+        _reset_to(client, partitions, OffsetReset.EARLIEST, IsolationLevel.READ_COMMITTED),
+        _reset_to(client, partitions, OffsetReset.LATEST, IsolationLevel.READ_COMMITTED),
+        _reset_to(client, partitions, OffsetReset.LATEST, IsolationLevel.READ_UNCOMMITTED),
+    )
+    return [
+        Watermarks(start=starts[each], stable_end=stable_ends[each], end=ends[each])
+        for each in starts
+    ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupOffset:
+    """How far a group is in a partition."""
+
+    partition: TopicPartition
+    committed: int
+    stable_end: int
+    lag: int
+    """Records that the group has yet to read. Markers and aborted records do not count."""
+    lag_is_exact: bool
+    """False: too many to be counted; ``lag`` is the distance in offsets."""
+
+
+async def group_offsets(client: "SemelClient", group_id: str) -> list[GroupOffset]:
+    """Return how far a group is, wherever it has committed an offset."""
+    topics = await client.admin().list_topics()
+    everywhere = [(topic.name, p.partition) for topic in topics for p in topic.partitions]
+    # Uncommitted: what an open transaction may still change is shown as it is now.
+    options = ConsumerOptions(isolation_level=IsolationLevel.READ_UNCOMMITTED)
+    async with client.consumer(group_id, options) as consumer:
+        answered = await consumer.committed(everywhere)
+    committed = {each: known.offset for each, known in answered.items() if known is not None}
+    ends = await _reset_to(
+        client, list(committed), OffsetReset.LATEST, IsolationLevel.READ_COMMITTED
+    )
+    counted = {
+        each: offset for each, offset in committed.items() if 0 < ends[each] - offset <= COUNTED_MAX
+    }
+    visible = await _count_records(client, counted, ends)
+    return [
+        GroupOffset(
+            partition=each,
+            committed=offset,
+            stable_end=ends[each],
+            lag=visible.get(each, max(0, ends[each] - offset)),
+            lag_is_exact=ends[each] - offset <= COUNTED_MAX,
+        )
+        for each, offset in sorted(committed.items())
+    ]
+
+
+async def _reset_to(
+    client: "SemelClient", partitions: Partitions, reset: OffsetReset, isolation: IsolationLevel
+) -> dict[TopicPartition, int]:
+    options = ConsumerOptions(isolation_level=isolation, auto_offset_reset=reset)
+    async with client.consumer(options=options) as consumer:
+        consumer.assign(partitions)
+        return {TopicPartition(*each): await consumer.position(each) for each in partitions}
+
+
+async def _count_records(
+    client: "SemelClient",
+    starts: Mapping[TopicPartition, int],
+    ends: Mapping[TopicPartition, int],
+) -> dict[TopicPartition, int]:
+    """Count the committed records between two offsets of each partition."""
+    counts = dict.fromkeys(starts, 0)
+    options = ConsumerOptions(auto_offset_reset=OffsetReset.EARLIEST)
+    async with client.consumer(options=options) as consumer:
+        consumer.assign(starts)
+        for each, offset in starts.items():
+            consumer.seek(each, offset)
+        unread = set(starts)
+        while unread:
+            for each, batches in (await consumer.poll_columns()).items():
+                counts[each] += sum(offset < ends[each] for b in batches for offset in b.offsets)
+            positions = consumer.positions()
+            unread = {each for each in unread if positions.get(each, 0) < ends[each]}
+    return counts

@@ -1,0 +1,202 @@
+"""`semel produce`: records from standard input into a topic."""
+
+import asyncio
+import sys
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from semel_cli.input_format import InputError, InputRecord, parse_json, parse_text
+from semel_cli.input_lines import read_lines
+from semel_cli.output import Format, examples, note
+from semel_cli.session import (
+    API_TIMEOUT_MS,
+    EXIT_USAGE,
+    REQUEST_TIMEOUT_MS,
+    BootstrapOption,
+    CommandError,
+    fail,
+    with_client,
+)
+
+if TYPE_CHECKING:
+    from aiosemel import Delivery, Producer, SemelClient, SemelError, Transaction
+
+TRANSACTION_TIMEOUT_MS = 900_000
+"""Input may come from a person who types: as long as a coordinator allows by default."""
+DELIVERY_TIMEOUT_MS = 30_000
+_UNSETTLED_MAX = 10_000
+
+EXAMPLES = examples(
+    "echo hello | semel produce greetings",
+    "semel produce users --key-separator : < users.txt",
+    "semel produce orders --transactional-id load-1 < orders.txt   # all of it, or nothing",
+    "semel consume orders --from-beginning --format json \\",
+    "  --timeout 1 | semel produce copy --format json",
+)
+
+Parse = Callable[[bytes], InputRecord]
+
+
+def produce(
+    topic: Annotated[str, typer.Argument(show_default=False)],
+    key_separator: Annotated[
+        str | None,
+        typer.Option(
+            "--key-separator",
+            "-K",
+            help="What stands between key and value.",
+            show_default="no keys",
+        ),
+    ] = None,
+    partition: Annotated[
+        int | None, typer.Option("--partition", "-p", min=0, show_default="by the key, or any")
+    ] = None,
+    transactional_id: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ID",
+            help="Make the whole input one transaction of this id; Ctrl-C aborts it.",
+            show_default="no transaction",
+        ),
+    ] = None,
+    input_format: Annotated[
+        Format,
+        typer.Option(
+            "--format",
+            help="text: a value on each line; json: an object with key, value, headers, partition"
+            " and timestamp_ms on each line, as `semel consume --format json` writes it.",
+        ),
+    ] = Format.TEXT,
+    bootstrap: BootstrapOption = None,
+) -> None:
+    """Send each line of standard input as a record.
+
+    Every record is stored exactly once, also when it has to be sent again. Says how many were
+    stored on standard error.
+    """
+    if input_format is Format.JSON and key_separator is not None:
+        fail("--key-separator is for --format text: JSON says what is the key", EXIT_USAGE)
+    parse: Parse = parse_json
+    if input_format is Format.TEXT:
+        separator = None if key_separator is None else key_separator.encode()
+        parse = partial(parse_text, key_separator=separator)
+    load = _Load(topic, parse, partition)
+    if sys.stdin.isatty():
+        note("Type a record on each line; Ctrl-D ends the input.")
+    if transactional_id is None:
+        with_client(bootstrap, lambda client: _produce_each(client, load))
+    else:
+        with_client(bootstrap, lambda client: _produce_as_one(client, load, transactional_id))
+
+
+@dataclass(slots=True)
+class _Load:
+    """The input on its way into a topic."""
+
+    topic: str
+    parse: Parse
+    partition: int | None
+    count: int = 0
+    """Records taken so far."""
+
+    async def send_to(self, producer: "Producer | Transaction") -> "AsyncIterator[Delivery]":
+        """Send all of it; yields each record on its way."""
+        async for lines in read_lines():
+            for line in lines:
+                record = self._record(line)
+                yield await producer.send(
+                    self.topic,
+                    record.value,
+                    key=record.key,
+                    partition=self.partition if record.partition is None else record.partition,
+                    headers=record.headers,
+                    timestamp_ms=record.timestamp_ms,
+                )
+                self.count += 1
+
+    def _record(self, line: bytes) -> InputRecord:
+        try:
+            return self.parse(line)
+        except InputError as error:
+            raise CommandError(
+                f"line {self.count + 1} of the input is no record: {error}"
+            ) from error
+
+
+async def _produce_each(client: "SemelClient", load: _Load) -> None:
+    """Store each record for itself; what was taken is stored, whatever ends the input."""
+    from aiosemel import ProducerOptions
+
+    options = ProducerOptions(
+        max_block_ms=API_TIMEOUT_MS,
+        request_timeout_ms=REQUEST_TIMEOUT_MS,
+        delivery_timeout_ms=DELIVERY_TIMEOUT_MS,
+    )
+    unsettled: deque[Delivery] = deque()
+    stored = 0
+    async with client.producer(options) as producer:
+        try:
+            async for delivery in load.send_to(producer):
+                unsettled.append(delivery)
+                if len(unsettled) > _UNSETTLED_MAX:
+                    await unsettled.popleft()
+                    stored += 1
+        finally:
+            await producer.flush()
+            failures = list(_failures(unsettled))
+            stored += len(unsettled) - len(failures)
+            note(f"{_records(stored)} stored in {load.topic}")
+    if failures:
+        raise CommandError(f"{_records(len(failures))} could not be stored: {failures[0]}")
+
+
+def _failures(deliveries: "Iterable[Delivery]") -> "Iterator[SemelError]":
+    from aiosemel import SemelError
+
+    for delivery in deliveries:
+        try:
+            delivery.result()
+        except SemelError as error:
+            yield error
+
+
+async def _produce_as_one(client: "SemelClient", load: _Load, transactional_id: str) -> None:
+    """Store all records in one transaction, or none."""
+    from aiosemel import ProducerOptions, SemelError, TransactionOutcomeUnknownError
+
+    options = ProducerOptions(
+        max_block_ms=DELIVERY_TIMEOUT_MS,
+        request_timeout_ms=REQUEST_TIMEOUT_MS,
+        delivery_timeout_ms=DELIVERY_TIMEOUT_MS,
+        transaction_timeout_ms=TRANSACTION_TIMEOUT_MS,
+    )
+    async with client.transactional_producer(transactional_id, options) as producer:
+        await producer.init_transactions()
+        try:
+            async with producer.transaction(wait_until_visible=True) as transaction:
+                async for _ in load.send_to(transaction):
+                    pass
+        except TransactionOutcomeUnknownError as error:
+            raise CommandError(
+                f"whether {_records(load.count)} were committed is not known ({error}); to see:"
+                f" semel transactions describe {transactional_id}"
+            ) from error
+        except (SemelError, CommandError) as error:
+            raise CommandError(f"{error}. {_aborted(load)}") from error
+        except asyncio.CancelledError:
+            note(_aborted(load))
+            raise
+    note(f"{_records(load.count)} stored in {load.topic}, in one transaction of {transactional_id}")
+
+
+def _aborted(load: _Load) -> str:
+    return f"The transaction is aborted: {_records(load.count)} read, none visible"
+
+
+def _records(count: int) -> str:
+    return "1 record" if count == 1 else f"{count} records"

@@ -1,0 +1,145 @@
+"""`semel topics`: create, list, describe, delete."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from semel_cli.output import Facts, Format, FormatOption, Json, Table, examples, note, show
+from semel_cli.session import BootstrapOption, with_client
+
+if TYPE_CHECKING:
+    from aiosemel import SemelClient
+    from aiosemel.descriptions import TopicDescription
+    from semel_cli.offsets import Watermarks
+
+app = typer.Typer(help="Create, list, describe and delete topics.", no_args_is_help=True)
+
+TopicArguments = Annotated[list[str], typer.Argument(metavar="TOPIC…", show_default=False)]
+
+
+@app.command(
+    epilog=examples(
+        "semel topics create orders --partitions 4",
+        "semel topics create orders income --if-not-exists",
+    )
+)
+def create(
+    topics: TopicArguments,
+    partitions: Annotated[
+        int | None,
+        typer.Option("--partitions", "-p", min=1, show_default="as the cluster is set up"),
+    ] = None,
+    if_not_exists: Annotated[
+        bool, typer.Option("--if-not-exists", help="Take a topic that is there as it is.")
+    ] = False,
+    output_format: FormatOption = Format.TEXT,
+    bootstrap: BootstrapOption = None,
+) -> None:
+    """Create topics, and spread their partitions over the brokers."""
+
+    async def work(client: "SemelClient") -> "list[TopicDescription]":
+        admin = client.admin()
+        return [
+            await admin.create_topic(name, partitions=partitions, exist_ok=if_not_exists)
+            for name in topics
+        ]
+
+    show_topics(with_client(bootstrap, work), output_format)
+
+
+@app.command("list", epilog=examples("semel topics list", "semel topics list --format json"))
+def list_topics(
+    output_format: FormatOption = Format.TEXT, bootstrap: BootstrapOption = None
+) -> None:
+    """List all topics."""
+    show_topics(with_client(bootstrap, lambda client: client.admin().list_topics()), output_format)
+
+
+@app.command(epilog=examples("semel topics describe orders"))
+def describe(
+    topic: Annotated[str, typer.Argument(show_default=False)],
+    output_format: FormatOption = Format.TEXT,
+    bootstrap: BootstrapOption = None,
+) -> None:
+    """Describe a topic: who leads its partitions, and which offsets they hold.
+
+    Readers of committed records read up to the stable end. Where it stays behind the end, a
+    transaction is open: `semel transactions list` tells which.
+    """
+
+    async def work(client: "SemelClient") -> "tuple[TopicDescription, list[Watermarks]]":
+        from semel_cli.offsets import watermarks
+
+        described = await client.admin().describe_topic(topic)
+        partitions = [(topic, each.partition) for each in described.partitions]
+        return described, await watermarks(client, partitions)
+
+    described, offsets = with_client(bootstrap, work)
+    rows = list(zip(described.partitions, offsets, strict=True))
+    partitions: list[Json] = [
+        {
+            "partition": each.partition,
+            "leader_id": each.leader_id,
+            "leader_epoch": each.leader_epoch,
+            "log_start_offset": marks.start,
+            "last_stable_offset": marks.stable_end,
+            "high_watermark": marks.end,
+        }
+        for each, marks in rows
+    ]
+    show(
+        output_format,
+        {"name": described.name, "topic_id": described.topic_id, "partitions": partitions},
+        Facts({"Topic": described.name, "Id": described.topic_id}),
+        Table(
+            headings=("Partition", "Leader", "Start", "Stable end", "End"),
+            rows=[
+                (
+                    each.partition,
+                    f"broker-{each.leader_id}",
+                    marks.start,
+                    marks.stable_end,
+                    marks.end,
+                )
+                for each, marks in rows
+            ],
+        ),
+    )
+
+
+@app.command(epilog=examples("semel topics delete orders income --yes"))
+def delete(
+    topics: TopicArguments,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    if_exists: Annotated[
+        bool, typer.Option("--if-exists", help="Pass over a topic that is not there.")
+    ] = False,
+    bootstrap: BootstrapOption = None,
+) -> None:
+    """Delete topics with all that is in them."""
+    if not yes:
+        typer.confirm(f"Delete {', '.join(topics)} with all records?", abort=True, err=True)
+
+    async def work(client: "SemelClient") -> None:
+        for name in topics:
+            await client.admin().delete_topic(name, missing_ok=if_exists)
+            note(f"{name} is deleted")
+
+    with_client(bootstrap, work)
+
+
+def show_topics(topics: "Sequence[TopicDescription]", output_format: Format) -> None:
+    """Show topics, one a line."""
+    show(
+        output_format,
+        [
+            {"name": topic.name, "topic_id": topic.topic_id, "partitions": len(topic.partitions)}
+            for topic in topics
+        ],
+        Table(
+            headings=("Topic", "Partitions", "Id"),
+            rows=[(topic.name, len(topic.partitions), topic.topic_id) for topic in topics],
+            empty="No topics yet: semel topics create NAME",
+        ),
+    )
