@@ -349,4 +349,5 @@ def state_of(machine: GroupMachine) -> tuple[object, ...]:
         machine.membership.groups,
         machine.offsets._groups,
         machine.offsets._coordinator_epochs,
+        machine.offsets._pending,
     )

@@ -34,6 +34,10 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
     def time(self) -> float:
         return self._jumping.now
 
+    def be_stopped_for(self, duration_ms: int) -> None:
+        """Let time pass in which nothing runs, as if the process had been stopped."""
+        self._jumping.now += duration_ms / 1000
+
 
 def in_virtual_time(test: Callable[P, Coroutine[None, None, None]]) -> Callable[P, None]:
     """Run an async test on a loop of its own in virtual time."""

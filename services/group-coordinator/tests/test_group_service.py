@@ -1,5 +1,7 @@
 """The group coordinator as its callers see it, over a journal in memory."""
 
+import asyncio
+
 import pytest
 from group_harness import GROUP, PRODUCER_ID
 from group_service import (
@@ -11,7 +13,7 @@ from group_service import (
     commit_topic,
     running,
 )
-from group_virtual_time import after, in_virtual_time
+from group_virtual_time import VirtualTimeLoop, after, in_virtual_time
 
 from semel.common.v1 import errors_pb2 as errors
 from semel.common.v1 import participants_pb2 as participants
@@ -230,6 +232,20 @@ async def test_a_restart_gives_every_member_a_fresh_session() -> None:
         await after(2_000)
         assert assigned(await second.heartbeat("a", 2, 0, 1)) == [0, 1, 2, 3]
     await coordinators.network.close()
+
+
+@in_virtual_time
+async def test_members_are_not_removed_because_the_process_was_stopped() -> None:
+    async with cluster_in_memory(group_consumer_session_timeout_ms=10_000) as service:
+        await two_members(service)
+        await after(5_000)
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, VirtualTimeLoop)
+        loop.be_stopped_for(60_000)
+        await after(4_000)
+        assert not (await service.heartbeat("a", 2, 0, 1)).HasField("assignment")
+        await after(2_000)
+        assert assigned(await service.heartbeat("a", 2, 0, 1)) == [0, 1, 2, 3]
 
 
 # -- restarts and metadata -----------------------------------------------------------------------

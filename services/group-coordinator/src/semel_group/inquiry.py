@@ -82,6 +82,8 @@ class Inquirer:
         self._awaited: set[OpenTransaction] = set()
         self._asked: dict[OpenTransaction, _Asked] = {}
         self._busy: set[int] = set()
+        self._unreachable: set[int] = set()
+        """Coordinators whose last request failed: of failures in a row, the first one is told."""
 
     async def run(self) -> None:
         """Ask, until cancelled."""
@@ -145,14 +147,10 @@ class Inquirer:
         self._ask_again_in(self._options.retry_ms, transactions)
         try:
             answers = await self._call(coordinator, transactions)
+            self._unreachable.discard(coordinator)
             await self._apply(transactions, answers)
         except SemelError as error:
-            log.warning(
-                "coordinator cannot be asked about transactions",
-                coordinator=coordinator,
-                transactions=len(transactions),
-                error=error.message,
-            )
+            self._complain(coordinator, error)
         finally:
             self._busy.discard(coordinator)
 
@@ -183,6 +181,15 @@ class Inquirer:
             apply = partial(self._machine.apply_inquiry_answers, definite)
             for answered in await self._runner.run(apply, privileged=True):
                 _log_outcome(answered)
+
+    def _complain(self, coordinator: int, error: SemelError) -> None:
+        level = log.debug if coordinator in self._unreachable else log.warning
+        level(
+            "coordinator cannot be asked about transactions",
+            coordinator=coordinator,
+            error=error.message,
+        )
+        self._unreachable.add(coordinator)
 
     def _ask_again_in(self, wait_ms: int, transactions: Sequence[OpenTransaction]) -> None:
         now = asyncio.get_running_loop().time()

@@ -45,6 +45,8 @@ class OffsetsMachine:
         """Start without any."""
         self._limits = limits
         self._groups: dict[str, GroupOffsets] = {}
+        self._pending: set[str] = set()
+        """The groups with open transactions."""
         self._coordinator_epochs: dict[int, tuple[int, CoordinatorEpochSeen]] = {}
 
     # -- handlers --------------------------------------------------------------------------------
@@ -157,7 +159,7 @@ class OffsetsMachine:
     @property
     def has_pending(self) -> bool:
         """Whether any transaction is open."""
-        return any(group.pending for group in self._groups.values())
+        return bool(self._pending)
 
     def is_pending(self, transaction: OpenTransaction) -> bool:
         """Whether a transaction is still open."""
@@ -166,8 +168,8 @@ class OffsetsMachine:
 
     def transactions_to_inquire(self, now_ms: int) -> Iterable[OpenTransaction]:
         """Return the open transactions whose outcome is due: old ones, and superseded ones."""
-        for group_id, group in self._groups.items():
-            for producer_id, producer_epoch in self._due(group, now_ms):
+        for group_id in sorted(self._pending):
+            for producer_id, producer_epoch in self._due(self._groups[group_id], now_ms):
                 yield OpenTransaction(group_id, producer_id, producer_epoch)
 
     # -- replay ----------------------------------------------------------------------------------
@@ -179,6 +181,10 @@ class OffsetsMachine:
             return
         group = self._groups.setdefault(record.group_id, GroupOffsets())
         group.replay(offset, record)
+        if group.pending:
+            self._pending.add(record.group_id)
+        else:
+            self._pending.discard(record.group_id)
         if group.is_empty and not group.producers:
             del self._groups[record.group_id]
 
