@@ -25,6 +25,9 @@ class BrokerSettings(ServiceSettings):
     """The most records of a record batch."""
     fetch_max_bytes: Annotated[int, Field(ge=1_024, le=32 << 20)] = 16 << 20
     """The most that one Fetch answers, in bytes; a single batch may go over it."""
+    fetch_in_progress_max_bytes: Annotated[int, Field(ge=1 << 20)] = 128 << 20
+    """The most that all Fetch calls together may have read while they are not answered, in bytes;
+    past it, none waits for more, and new ones are refused."""
     partition_producers_max: Count = 1_000_000
     """Producer ids that one partition remembers; past it, new ones are refused."""
     partition_open_transactions_max: Count = 100_000
@@ -59,7 +62,10 @@ class BrokerSettings(ServiceSettings):
 
     def fetch_limits(self) -> FetchLimits:
         """Return how much a Fetch may read."""
-        return FetchLimits(fetch_max_bytes=self.fetch_max_bytes)
+        return FetchLimits(
+            fetch_max_bytes=self.fetch_max_bytes,
+            in_progress_max_bytes=self.fetch_in_progress_max_bytes,
+        )
 
     def inquiry_options(self) -> InquiryOptions:
         """Return when coordinators are asked."""

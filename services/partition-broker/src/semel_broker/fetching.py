@@ -10,14 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from semel.broker.v1.broker_pb2 import FetchPartitionResult, FetchRequest, FetchResponse
+from semel.broker.v1.broker_pb2 import FetchRequest, FetchResponse
 from semel_broker.machine import BrokerMachine
 from semel_broker.machine.records import Record
 from semel_broker.machine.values import FetchPosition, IsolationLevel, PartitionName, ReadPlan
 from semel_broker.names import isolation_level, partition_name
 from semel_broker.reader import AsBatches, AsRecords, Cursor
 from semel_broker.waiters import Waiters
-from semel_common.errors import SemelError
+from semel_common.errors import SemelError, ThrottlingQuotaExceededError
 from semel_common.wire.status import to_value
 from semel_runtime.journal.base import BatchStore
 from semel_runtime.runner import Runner
@@ -35,6 +35,9 @@ class FetchLimits:
 
     fetch_max_bytes: int = 16 << 20
     """The most that one call answers, whatever it asks for; one batch may go over it."""
+    in_progress_max_bytes: int = 128 << 20
+    """The most that all calls together may have read while they are not answered; past it, none
+    waits for more, and new ones are refused."""
     partitions_max: int = 10_000
     """The most partitions of one call."""
 
@@ -49,7 +52,7 @@ class _Partition:
     """Set as long as it can be read."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class _Query:
     """A checked call."""
 
@@ -59,10 +62,7 @@ class _Query:
     until: float
     """When to stop waiting, in event-loop time."""
     partitions: Sequence[_Partition]
-
-    @property
-    def found_bytes(self) -> int:
-        return sum(each.cursor.found_bytes for each in self.partitions)
+    found_bytes: int = 0
 
     def complete(self) -> bool:
         """Whether waiting would add nothing."""
@@ -96,18 +96,32 @@ class Fetcher:
         self._store = store
         self._waiters = waiters
         self._limits = limits
+        self._in_progress_bytes = 0
 
     async def fetch(self, request: FetchRequest, call: Call) -> FetchResponse:
         """Read from partitions; wait for ``min_bytes``, at most for ``max_wait_ms``."""
         response = FetchResponse()
         query = self._check(request, call, response)
+        if not self._has_room():
+            raise ThrottlingQuotaExceededError(
+                f"fetches in progress hold {self._in_progress_bytes} bytes already"
+            )
+        try:
+            await self._fetch(query)
+        finally:
+            self._in_progress_bytes -= query.found_bytes
+        return response
+
+    async def _fetch(self, query: _Query) -> None:
         await self._read_on(query)
-        while not query.complete():
+        while not query.complete() and self._has_room():
             offsets = query.awaited_offsets()
             if not await self._waiters.wait(offsets, query.isolation, until=query.until):
                 break
             await self._read_on(query)
-        return response
+
+    def _has_room(self) -> bool:
+        return self._in_progress_bytes < self._limits.in_progress_max_bytes
 
     def _check(self, request: FetchRequest, call: Call, response: FetchResponse) -> _Query:
         require_count(
@@ -159,10 +173,14 @@ class Fetcher:
             _fail(partition, plan)
             return
         partition.log_id = plan.log_id
+        found_before = cursor.found_bytes
         try:
             await cursor.read(self._store, plan, query.max_bytes - query.found_bytes)
         except SemelError as error:
             _fail(partition, error)
+        finally:
+            query.found_bytes += cursor.found_bytes - found_before
+            self._in_progress_bytes += cursor.found_bytes - found_before
         _describe(cursor, plan)
 
 
@@ -180,10 +198,8 @@ def _fail(partition: _Partition, error: SemelError) -> None:
     """Answer an error, unless the call found something before: then that comes first."""
     partition.log_id = None
     if not partition.cursor.found_bytes:
-        _name(partition.cursor.result, partition.name)
-        partition.cursor.result.error.CopyFrom(to_value(error))
-
-
-def _name(result: FetchPartitionResult, name: PartitionName) -> None:
-    result.topic_id = name.topic_id
-    result.partition = name.partition
+        result = partition.cursor.result
+        result.topic_id = partition.name.topic_id
+        result.partition = partition.name.partition
+        result.next_offset = partition.cursor.next_offset
+        result.error.CopyFrom(to_value(error))

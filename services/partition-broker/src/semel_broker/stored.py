@@ -58,10 +58,29 @@ def seal_batch(batch: RecordBatch) -> SealedBatch:
 
 
 def markers(records: Iterable[Record]) -> Iterator[StoredBatch]:
-    """Make the control batches of the markers among the records."""
+    """Make the control batches of the markers among the records.
+
+    The marker of one transaction is the same in all partitions, so it is made once.
+    """
+    made: dict[tuple[int, int, bool, int, int], tuple[bytes, bytes]] = {}
     for record in records:
         if isinstance(record, MarkerAppended):
-            yield _marker(record)
+            key = (
+                record.producer_id,
+                record.producer_epoch,
+                record.committed,
+                record.coordinator_epoch,
+                record.appended_ms,
+            )
+            header, payload = made.get(key) or made.setdefault(key, _marker(record))
+            yield StoredBatch(
+                partition=record.log_id,
+                base_offset=record.offset,
+                record_count=1,
+                max_timestamp_ms=NEVER,
+                header=header,
+                payload=payload,
+            )
 
 
 def add_batch(result: FetchPartitionResult, stored: StoredBatch) -> None:
@@ -98,7 +117,8 @@ def _stored_header(batch: RecordBatch, header: BatchHeader, max_timestamp_ms: in
     return stored.SerializeToString()
 
 
-def _marker(record: MarkerAppended) -> StoredBatch:
+def _marker(record: MarkerAppended) -> tuple[bytes, bytes]:
+    """Return header and payload of a marker."""
     batch = control_batch(
         producer_id=record.producer_id,
         producer_epoch=record.producer_epoch,
@@ -108,11 +128,4 @@ def _marker(record: MarkerAppended) -> StoredBatch:
     )
     payload = batch.payload
     batch.ClearField("payload")
-    return StoredBatch(
-        partition=record.log_id,
-        base_offset=record.offset,
-        record_count=1,
-        max_timestamp_ms=NEVER,
-        header=batch.SerializeToString(),
-        payload=payload,
-    )
+    return batch.SerializeToString(), payload

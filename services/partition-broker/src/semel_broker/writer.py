@@ -34,11 +34,20 @@ from semel_runtime.journal.base import StoredBatch
 from semel_runtime.machine import Result
 from semel_runtime.runner import Runner
 from semel_runtime.server.calls import Call
-from semel_runtime.server.checks import INT64_MAX, require_count, require_int, require_known
+from semel_runtime.server.checks import (
+    INT64_MAX,
+    require_count,
+    require_int,
+    require_known,
+    require_name,
+)
 
+_COMMIT = TransactionResult.TRANSACTION_RESULT_COMMIT
+_ABORT = TransactionResult.TRANSACTION_RESULT_ABORT
 _TRANSACTIONAL_ID_LENGTH_MAX = 255
 _PARTITIONS_MAX = 1_000
-_MARKERS_MAX = 100_000
+_MARKERS_MAX = 10_000
+_NO_OFFSET = -1
 _OUTCOMES_PER_DECISION = 512
 """As many markers go into one decision: a journal append holds a bounded number of batches."""
 
@@ -62,9 +71,9 @@ class BrokerWriter:
         """Append to each partition for itself; answer once all of it is durable."""
         del call
         require_count("partitions", request.partitions, minimum=1, maximum=_PARTITIONS_MAX)
-        require_count(
-            "transactional_id", request.transactional_id, maximum=_TRANSACTIONAL_ID_LENGTH_MAX
-        )
+        if request.transactional_id:
+            length_max = _TRANSACTIONAL_ID_LENGTH_MAX
+            require_name("transactional_id", request.transactional_id, length_max=length_max)
         now_ms = self._clock.now_ms()
         received = [self._receive(each, now_ms) for each in request.partitions]
         arrivals = [each for each in received if isinstance(each, Arrival)]
@@ -155,6 +164,7 @@ def _answer(
     if isinstance(answer, SemelError):
         result.topic_id = partition.topic_id
         result.partition = partition.partition
+        result.base_offset = _NO_OFFSET
         result.error.CopyFrom(to_value(answer))
         return
     result.topic_id = answer.partition.topic_id
@@ -165,21 +175,17 @@ def _answer(
 
 def _outcomes(marker: TxnMarker) -> list[Outcome]:
     """Check a marker, and make one outcome for each of its partitions."""
-    require_int("producer_id", marker.producer_id, minimum=1)
-    require_int("producer_epoch", marker.producer_epoch, maximum=INT64_MAX - 1)
-    require_int("coordinator_epoch", marker.coordinator_epoch)
-    known = (
-        TransactionResult.TRANSACTION_RESULT_COMMIT,
-        TransactionResult.TRANSACTION_RESULT_ABORT,
-    )
-    require_known("result", marker.result, known)
+    producer_id = require_int("producer_id", marker.producer_id, minimum=1)
+    epoch = require_int("producer_epoch", marker.producer_epoch, maximum=INT64_MAX - 1)
+    coordinator_epoch = require_int("coordinator_epoch", marker.coordinator_epoch)
+    committed = require_known("result", marker.result, (_COMMIT, _ABORT)) == _COMMIT
     return [
         Outcome(
             partition=TopicPartition(topic.topic_id, partition),
-            producer_id=marker.producer_id,
-            producer_epoch=marker.producer_epoch,
-            committed=marker.result == TransactionResult.TRANSACTION_RESULT_COMMIT,
-            coordinator_epoch=marker.coordinator_epoch,
+            producer_id=producer_id,
+            producer_epoch=epoch,
+            committed=committed,
+            coordinator_epoch=coordinator_epoch,
         )
         for topic in marker.participants.topics
         for partition in topic.partitions

@@ -84,6 +84,23 @@ def test_an_old_transaction_that_is_superseded_is_due_at_its_own_time(
     assert broker.due() == [open_at(epoch=0)]
 
 
+def test_a_clock_that_went_back_puts_no_question_off(broker: BrokerHarness) -> None:
+    broker.append(epoch=0)
+    broker.now_ms -= 3_600_000
+    assert broker.due() == [open_at()]
+
+
+def test_a_clock_that_went_back_puts_no_question_off_about_older_epochs(
+    broker: BrokerHarness,
+) -> None:
+    broker.append(epoch=0)
+    broker.now_ms += 50
+    broker.commit(epoch=5)
+    assert broker.due() == []
+    broker.now_ms -= 1
+    assert broker.due() == [open_at(epoch=0)]
+
+
 def test_answers_are_applied_as_markers_are(broker: BrokerHarness) -> None:
     broker.append(epoch=0)
     broker.now_ms += INTERVAL_MS

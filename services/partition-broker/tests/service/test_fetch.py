@@ -1,5 +1,7 @@
 """Fetch: the isolation filter, the bounds of an answer, and plain records."""
 
+import asyncio
+
 import pytest
 from broker_harness import OTHER, PRODUCER
 from broker_service import (
@@ -12,12 +14,13 @@ from broker_service import (
     code,
     plain,
     serving,
+    turns,
 )
 
 from semel.broker.v1 import broker_pb2 as wire
 from semel.common.v1.records_pb2 import ControlRecord, Header, Record
 from semel_common.batches import check_crc, checksum, decode_records
-from semel_common.errors import ErrorCode, InvalidRequestError
+from semel_common.errors import ErrorCode, InvalidRequestError, ThrottlingQuotaExceededError
 from semel_common.wire.methods import FETCH
 from semel_runtime.journal.errors import JournalError
 from semel_runtime.testing.volume import MemoryVolume
@@ -191,6 +194,36 @@ ORDERS = wire.FetchPartition(topic="orders")
 async def test_a_malformed_call_is_refused(broker: Broker, request_: wire.FetchRequest) -> None:
     with pytest.raises(InvalidRequestError):
         await broker.call(FETCH, request_)
+
+
+async def test_an_error_leaves_the_position_where_it_was(broker: Broker) -> None:
+    assert (await broker.fetch(7)).next_offset == 7
+    assert (await broker.fetch(7, partition=2)).next_offset == 7
+
+
+async def test_fetches_in_progress_hold_a_bounded_number_of_bytes(volume: MemoryVolume) -> None:
+    async with serving(volume, fetch_in_progress_max_bytes=1 << 20) as broker:
+        await broker.produce(plain(bytes(1_000_000)))
+        waiting = asyncio.create_task(
+            broker.fetch(max_wait_ms=60_000, min_bytes=8 << 20, max_bytes=8 << 20)
+        )
+        await turns()
+        assert not waiting.done()
+        full = await broker.fetch(max_wait_ms=60_000, min_bytes=8 << 20, max_bytes=8 << 20)
+        assert len(full.batches) == 1
+        await broker.produce(plain(bytes(1_000_000)))
+        assert len((await waiting).batches) == 2
+        assert (await broker.fetch()).next_offset == 1
+
+
+async def test_a_fetch_is_refused_while_others_hold_all_the_room(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fetcher = broker.app.handlers.find(FETCH.path)
+    assert fetcher is not None
+    monkeypatch.setattr(fetcher.handler.__self__, "_in_progress_bytes", 1 << 30)  # type: ignore[attr-defined]  # a method
+    with pytest.raises(ThrottlingQuotaExceededError):
+        await broker.fetch()
 
 
 async def test_a_store_that_cannot_be_read_is_reported_as_retriable(

@@ -70,6 +70,28 @@ async def test_of_a_batch_that_cannot_be_opened_the_first_offset_is_answered(
     assert (result.offset, result.timestamp_ms) == (1, 20)
 
 
+async def test_a_search_in_a_log_that_is_being_purged_finds_nothing(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await broker.produce(plain(b"one", timestamps_ms=[10]))
+
+    async def read(*_args: object, **_options: object) -> tuple[()]:
+        return ()
+
+    monkeypatch.setattr(broker.app._environment.journal.batches, "read", read)
+    assert (await broker.list_offset(timestamp_ms=5)).offset == -1
+    assert (await broker.fetch()).next_offset == 0
+
+
+async def test_a_long_search_goes_on_step_by_step(broker: Broker) -> None:
+    for sequence in range(3):
+        large = [bytes(600_000)]
+        await broker.produce(batch(*large, sequence=sequence, timestamps_ms=[50]))
+    await broker.end(ABORT)
+    await broker.produce(plain(b"kept", timestamps_ms=[60]))
+    assert (await broker.list_offset(timestamp_ms=40)).offset == 4
+
+
 async def test_unknown_partitions_are_answered_one_by_one(broker: Broker) -> None:
     request = wire.ListOffsetsRequest(
         partitions=[

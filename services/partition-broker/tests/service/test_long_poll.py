@@ -75,6 +75,16 @@ async def test_the_end_of_another_transaction_wakes_who_waits_behind_it(broker: 
     assert len((await fetch).batches) == 2
 
 
+async def test_one_append_wakes_all_who_wait_for_it(broker: Broker) -> None:
+    fetches = [asyncio.create_task(broker.fetch(max_wait_ms=LONG_MS)) for _ in range(3)]
+    await turns()
+    fetches.pop().cancel()
+    await turns()
+    assert broker.waiting == 2
+    await broker.produce(plain(b"one"))
+    assert [len((await each).batches) for each in fetches] == [1, 1]
+
+
 async def test_appends_to_other_partitions_wake_nobody(broker: Broker) -> None:
     fetch = asyncio.create_task(broker.fetch(max_wait_ms=LONG_MS))
     await turns()

@@ -16,13 +16,15 @@ def due(
     """Yield all that are due, in the order of logs and of first offsets."""
     for log in logs:
         for transaction in log.open_transactions.values():
-            if inquire_at_ms(transaction, limits) <= now_ms:
+            if _is_due(transaction, now_ms, limits):
                 yield log, transaction
 
 
-def inquire_at_ms(transaction: OpenTransaction, limits: LogLimits) -> int:
-    """Return when a transaction is due."""
-    at_ms = transaction.start_ms + limits.transaction_inquiry_interval_ms
-    if transaction.superseded_ms is None:
-        return at_ms
-    return min(at_ms, transaction.superseded_ms + limits.superseded_inquiry_delay_ms)
+def _is_due(transaction: OpenTransaction, now_ms: int, limits: LogLimits) -> bool:
+    """Whether a transaction is due; also if the clock went back, because its age is not known."""
+    if not 0 <= now_ms - transaction.start_ms < limits.transaction_inquiry_interval_ms:
+        return True
+    superseded_ms = transaction.superseded_ms
+    return superseded_ms is not None and not (
+        0 <= now_ms - superseded_ms < limits.superseded_inquiry_delay_ms
+    )

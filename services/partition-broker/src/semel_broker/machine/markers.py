@@ -42,6 +42,7 @@ class OutcomeDecisions:
         self._epochs: dict[int, int] = {}
         self._end_offsets: dict[int, int] = {}
         self._producers: dict[tuple[int, int], ProducerState] = {}
+        self._decided: dict[tuple[int, int], MarkerAppended | ProducerFenced] = {}
         self.records: list[MarkerRecord] = []
 
     def decide_all(self, outcomes: Sequence[Outcome]) -> list[SemelError | None]:
@@ -76,13 +77,11 @@ class OutcomeDecisions:
     def _decide(self, log: PartitionLog, outcome: Outcome) -> Iterator[MarkerRecord]:
         state = self._producer(log, outcome.producer_id)
         if outcome.producer_epoch in state.open_epochs:
-            yield self._append_marker(log, state, outcome)
+            yield self._append_marker(log, outcome)
         elif outcome.current_epoch is None and state.fence <= outcome.producer_epoch:
-            yield self._raise_fence(log, state, outcome)
+            yield self._raise_fence(log, outcome)
 
-    def _append_marker(
-        self, log: PartitionLog, state: ProducerState, outcome: Outcome
-    ) -> MarkerAppended:
+    def _append_marker(self, log: PartitionLog, outcome: Outcome) -> MarkerAppended:
         offset = self._end_offsets.get(log.log_id, log.log_end_offset)
         marker = MarkerAppended(
             log_id=log.log_id,
@@ -95,21 +94,27 @@ class OutcomeDecisions:
             appended_ms=self._now_ms,
         )
         self._end_offsets[log.log_id] = offset + 1
-        self._producers[log.log_id, outcome.producer_id] = after_marker(state, marker)
+        self._decided[log.log_id, outcome.producer_id] = marker
         return marker
 
-    def _raise_fence(
-        self, log: PartitionLog, state: ProducerState, outcome: Outcome
-    ) -> ProducerFenced:
+    def _raise_fence(self, log: PartitionLog, outcome: Outcome) -> ProducerFenced:
         fenced = ProducerFenced(
             log_id=log.log_id,
             producer_id=outcome.producer_id,
             fence=outcome.producer_epoch + 1,
             fenced_ms=self._now_ms,
         )
-        self._producers[log.log_id, outcome.producer_id] = after_fence(state, fenced)
+        self._decided[log.log_id, outcome.producer_id] = fenced
         return fenced
 
     def _producer(self, log: PartitionLog, producer_id: int) -> ProducerState:
-        decided = self._producers.get((log.log_id, producer_id))
-        return log.producer(producer_id) if decided is None else decided
+        """Return a producer's state, made when it is looked at: mostly no second marker follows."""
+        key = (log.log_id, producer_id)
+        state = self._producers.get(key) or log.producer(producer_id)
+        decided = self._decided.pop(key, None)
+        if isinstance(decided, MarkerAppended):
+            state = after_marker(state, decided)
+        elif decided is not None:
+            state = after_fence(state, decided)
+        self._producers[key] = state
+        return state

@@ -48,11 +48,12 @@ def decide_append(
 class _Candidate:
     """A log as it would be after the batches decided so far."""
 
-    __slots__ = ("_log", "_producers", "end_offset", "records")
+    __slots__ = ("_appended", "_log", "_producers", "end_offset", "records")
 
     def __init__(self, log: PartitionLog) -> None:
         self._log = log
         self._producers: dict[int, ProducerState] = {}
+        self._appended: dict[int, BatchAppended] = {}
         self.end_offset = log.log_end_offset
         self.records: list[BatchAppended] = []
 
@@ -76,12 +77,18 @@ class _Candidate:
             state = self._producer(batch.producer_id)
             _check(state, batch)
             self._check_limits(state, batch, limits)
-            self._producers[batch.producer_id] = producer.after_batch(state, record)
+            self._appended[batch.producer_id] = record
         self.records.append(record)
         self.end_offset += batch.record_count
 
     def _producer(self, producer_id: int) -> ProducerState:
-        return self._producers.get(producer_id) or self._log.producer(producer_id)
+        """Return a producer's state, made when it is looked at: mostly, no second batch follows."""
+        state = self._producers.get(producer_id) or self._log.producer(producer_id)
+        appended = self._appended.pop(producer_id, None)
+        if appended is not None:
+            state = producer.after_batch(state, appended)
+        self._producers[producer_id] = state
+        return state
 
     def _check_limits(self, state: ProducerState, batch: BatchHeader, limits: LogLimits) -> None:
         new = batch.producer_id not in self._log.producers
