@@ -211,13 +211,12 @@ def _write_participants(participants: Iterable[Participant], out: journal.Partic
     """Write partitions in runs of one topic: the order stays, and the topic is written once."""
     run: journal.TopicPartitionList | None = None
     for participant in participants:
-        match participant:
-            case TopicPartition(topic_id, partition):
-                if run is None or run.topic_id != topic_id:
-                    run = out.topics.add(topic_id=topic_id)
-                run.partitions.append(partition)
-            case GroupId(group_id):
-                out.group_ids.append(group_id)
+        if isinstance(participant, GroupId):
+            out.group_ids.append(participant.group_id)
+            continue
+        if run is None or run.topic_id != participant.topic_id:
+            run = out.topics.add(topic_id=participant.topic_id)
+        run.partitions.append(participant.partition)
 
 
 def _read_participants(message: journal.ParticipantList) -> Iterable[Participant]:

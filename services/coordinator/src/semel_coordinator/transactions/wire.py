@@ -70,11 +70,10 @@ def write_participants(
     """Add participants to a message, partitions grouped by topic."""
     topics: dict[str, participants_wire.TopicPartitions] = {}
     for participant in participants:
-        match participant:
-            case TopicPartition(topic_id, partition):
-                topic = topics.get(topic_id)
-                if topic is None:
-                    topic = topics[topic_id] = out.topics.add(topic_id=topic_id)
-                topic.partitions.append(partition)
-            case GroupId(group_id):
-                out.group_ids.append(group_id)
+        if isinstance(participant, GroupId):
+            out.group_ids.append(participant.group_id)
+            continue
+        topic = topics.get(participant.topic_id)
+        if topic is None:
+            topic = topics[participant.topic_id] = out.topics.add(topic_id=participant.topic_id)
+        topic.partitions.append(participant.partition)

@@ -26,7 +26,7 @@ class TransactionDescription:
     state: TransactionState
     start_ms: int = 0
     """0: it has no participant."""
-    participants: ParticipantSet = NOBODY
+    participants: ParticipantSet
     reason: AbortReason | None = None
     traceparent: str = ""
 
@@ -136,6 +136,7 @@ def _describe_current(
             producer_id=producer.producer_id,
             producer_epoch=producer.producer_epoch,
             state=TransactionState.EMPTY,
+            participants=NOBODY,
         )
     return TransactionDescription(
         producer_id=ongoing.producer_id,

@@ -153,6 +153,7 @@ class MarkerSender:
                     instance_id=target.instance_id,
                     error=error.message,
                 )
+            await asyncio.sleep(0)  # It may have failed without waiting, and the pause may be 0.
             return
         finished = self._plan.delivered(target, refused, _now())
         if finished:

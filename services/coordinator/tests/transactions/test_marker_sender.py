@@ -1,0 +1,319 @@
+"""The fan-out at work: over a network in memory, to participants that fail as a test says."""
+
+import asyncio
+
+import pytest
+from structlog.testing import capture_logs
+from transactions_harness import A0, A1, B0, GROUP, after, image
+from transactions_service_harness import (
+    BROKER_0,
+    CONTROLLER,
+    GROUPS,
+    Cluster,
+    FakeParticipant,
+    until,
+)
+
+from semel_common.errors import (
+    InvalidRequestError,
+    NotLeaderOrFollowerError,
+    TransactionCoordinatorFencedError,
+    UnknownTopicIdError,
+)
+from semel_common.ids import TopicPartition
+from semel_common.wire.methods import BROKER_WRITE_TXN_MARKERS, GROUP_WRITE_TXN_MARKERS
+from semel_coordinator.transactions.machine import TransactionState
+from semel_runtime.testing.network import Fault
+
+UNKNOWN = TopicPartition("topic-c", 0)
+
+
+@pytest.fixture
+def cluster() -> Cluster:
+    return Cluster()
+
+
+async def test_each_instance_is_told_about_its_participants(cluster: Cluster) -> None:
+    async with cluster.coordinator() as coordinator:
+        key = await coordinator.init()
+        await coordinator.end(key, A0, B0, A1, GROUP)
+        await until(lambda: coordinator.machine.is_complete(key))
+        assert cluster.broker_0.told == ["0 commit topic-a/0+topic-b/0"]
+        assert cluster.broker_1.told == ["0 commit topic-a/1"]
+        assert cluster.groups.told == ["0 commit group-g"]
+        (request,) = cluster.groups.requests
+        (marker,) = request.markers
+        assert request.cluster_id == "test-cluster"
+        assert (marker.producer_id, marker.producer_epoch) == key
+        assert (marker.coordinator_epoch, marker.traceparent) == (1, "of call")
+
+
+async def test_brokers_and_group_coordinators_are_asked_by_their_own_streams(
+    cluster: Cluster,
+) -> None:
+    methods: list[object] = []
+
+    def note(_address: str, method: object, _request: object) -> Fault:
+        methods.append(method)
+        return Fault.NONE
+
+    cluster.network.decide = note
+    async with cluster.coordinator() as coordinator:
+        key = await coordinator.init()
+        await coordinator.end(key, A0, GROUP)
+        await until(lambda: coordinator.machine.is_complete(key))
+    assert methods == [BROKER_WRITE_TXN_MARKERS, GROUP_WRITE_TXN_MARKERS]
+
+
+async def test_no_marker_leaves_before_its_decision_is_durable(cluster: Cluster) -> None:
+    async with cluster.coordinator() as coordinator:
+        key = await coordinator.init()
+        cluster.volume.hold()
+        ending = asyncio.create_task(coordinator.end(key, A0))
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert cluster.broker_0.requests == []
+        cluster.volume.release()
+        assert await ending == after(key)
+        await until(lambda: cluster.broker_0.requests)
+
+
+async def test_markers_of_many_transactions_share_a_request(cluster: Cluster) -> None:
+    """C-066, with one request in flight to an instance."""
+    async with cluster.coordinator() as coordinator:
+        key = await coordinator.init()
+        cluster.broker_0.open.clear()
+        for _ in range(4):
+            key = await coordinator.end(key, A0)
+        await until(lambda: cluster.broker_0.requests)
+        cluster.broker_0.open.set()
+        await until(lambda: coordinator.machine.is_complete_below(*key))
+        assert [len(each.markers) for each in cluster.broker_0.requests] == [1, 3]
+        assert cluster.broker_0.told == [f"{epoch} commit topic-a/0" for epoch in range(4)]
+
+
+async def test_a_slow_instance_holds_up_nobody_else(cluster: Cluster) -> None:
+    async with cluster.coordinator() as coordinator:
+        key = await coordinator.init()
+        cluster.broker_0.open.clear()
+        await coordinator.end(key, A0, A1)
+        await coordinator.end(after(key), A1)
+        await until(lambda: coordinator.machine.is_complete(after(key)))
+        assert not coordinator.machine.is_complete(key)
+        assert coordinator.markers.missing(key) == {A0}
+
+
+@pytest.mark.parametrize("fault", [Fault.LOSE_REQUEST, Fault.LOSE_REPLY])
+async def test_a_lost_call_is_made_again(cluster: Cluster, fault: Fault) -> None:
+    """C-122: participants take repeats."""
+    faults = [fault, fault]
+    cluster.network.decide = lambda *_: faults.pop() if faults else Fault.NONE
+    with capture_logs() as logs:
+        async with cluster.coordinator() as coordinator:
+            key = await coordinator.init()
+            await coordinator.end(key, A0)
+            await until(lambda: coordinator.machine.is_complete(key))
+    assert [each["log_level"] for each in logs if "not delivered" in each["event"]] == ["warning"]
+
+
+async def test_only_who_refused_is_asked_again(cluster: Cluster) -> None:
+    """C-122, C-126."""
+    refusals = [NotLeaderOrFollowerError("not yet")]
+    cluster.broker_0.refuse = lambda _, participant: (
+        refusals.pop() if refusals and participant == B0 else None
+    )
+    async with cluster.coordinator() as coordinator:
+        key = await coordinator.init()
+        await coordinator.end(key, A0, B0)
+        await until(lambda: coordinator.machine.is_complete(key))
+    assert cluster.broker_0.told == ["0 commit topic-a/0+topic-b/0", "0 commit topic-b/0"]
+
+
+async def test_an_error_that_nobody_expects_is_logged_and_tried_again(cluster: Cluster) -> None:
+    refusals = [InvalidRequestError("what is this")]
+    cluster.groups.refuse = lambda *_: refusals.pop() if refusals else None
+    with capture_logs() as logs:
+        async with cluster.coordinator() as coordinator:
+            key = await coordinator.init()
+            await coordinator.end(key, GROUP)
+            await until(lambda: coordinator.machine.is_complete(key))
+    assert [each["error"] for each in logs if each["log_level"] == "error"] == ["what is this"]
+
+
+async def test_an_answer_that_does_not_fit_is_no_answer(cluster: Cluster) -> None:
+    cluster.broker_0.forget_results = True
+    async with cluster.coordinator() as coordinator:
+        key = await coordinator.init()
+        await coordinator.end(key, A0)
+        await until(lambda: len(cluster.broker_0.requests) > 1)
+        assert not coordinator.machine.is_complete(key)
+        cluster.broker_0.forget_results = False
+        await until(lambda: coordinator.machine.is_complete(key))
+
+
+async def test_an_instance_that_has_not_registered_is_waited_for(cluster: Cluster) -> None:
+    cluster.image = image(registered=False)
+    async with cluster.coordinator() as coordinator:
+        key = await coordinator.init()
+        await coordinator.end(key, A0, GROUP)
+        for _ in range(50):
+            await asyncio.sleep(0)
+        assert not coordinator.machine.is_complete(key)
+        coordinator.cluster.replay(1, image(version=2))
+        await until(lambda: coordinator.machine.is_complete(key))
+
+
+async def test_an_instance_that_comes_back_elsewhere_is_found(cluster: Cluster) -> None:
+    cluster.network.cut(BROKER_0)
+    async with cluster.coordinator() as coordinator:
+        key = await coordinator.init()
+        await coordinator.end(key, A0)
+        for _ in range(50):
+            await asyncio.sleep(0)
+        cluster.network.serve(BROKER_0, cluster.broker_0.handlers)
+        await until(lambda: coordinator.machine.is_complete(key))
+
+
+async def test_a_deposed_coordinator_stops_for_that_partition(cluster: Cluster) -> None:
+    """C-123."""
+    cluster.broker_0.refuse = lambda *_: TransactionCoordinatorFencedError("5 is older than 6")
+    with capture_logs() as logs:
+        async with cluster.coordinator() as coordinator:
+            key = await coordinator.init()
+            await coordinator.end(key, A0)
+            await until(lambda: cluster.broker_0.requests)
+            for _ in range(50):
+                await asyncio.sleep(0)
+            assert len(cluster.broker_0.requests) == 1
+            assert not coordinator.machine.is_complete(key)
+    assert [each["log_level"] for each in logs if "belongs" not in each].count("error") == 1
+
+
+async def test_markers_resume_after_a_restart(cluster: Cluster) -> None:
+    """C-101, C-117: with nothing but the journal, and a higher coordinator epoch."""
+    async with cluster.coordinator(send=False) as coordinator:
+        key = await coordinator.init()
+        await coordinator.end(key, A0)
+        await coordinator.end(after(key), A1, commit=False)
+        assert coordinator.markers.missing(key) == {A0}
+    cluster.broker_0.requests.clear()
+    async with cluster.coordinator() as coordinator:
+        await until(lambda: coordinator.machine.is_complete_below(*after(key, 2)))
+    assert cluster.broker_0.told == ["0 commit topic-a/0"]
+    assert cluster.broker_1.told == ["1 abort topic-a/1"]
+    assert cluster.broker_0.requests[0].markers[0].coordinator_epoch == 2
+
+
+async def test_a_completion_that_was_lost_is_found_again(cluster: Cluster) -> None:
+    """C-117, C-120: the last acknowledgement came, the process died before it was written."""
+    async with cluster.coordinator() as coordinator:
+        key = await coordinator.init()
+        cluster.broker_0.open.clear()
+        await coordinator.end(key, A0)
+        await until(lambda: cluster.broker_0.requests)
+        cluster.volume.hold()
+        cluster.broker_0.open.set()
+        await until(lambda: coordinator.machine.is_complete(key))
+        cluster.volume.lose_unsynced()
+        cluster.volume.release()
+        await until(coordinator.runner.failed.is_set)
+    async with cluster.coordinator() as coordinator:
+        assert not coordinator.machine.is_complete(key)
+        await until(lambda: coordinator.machine.is_complete(key))
+    assert cluster.broker_0.told == ["0 commit topic-a/0"] * 2
+
+
+async def test_a_deleted_topic_is_dropped(cluster: Cluster) -> None:
+    async with cluster.coordinator() as coordinator:
+        key = await coordinator.init()
+        await coordinator.end(key, A0, UNKNOWN)
+        await until(lambda: coordinator.machine.is_complete(key))
+    assert cluster.controller.asked == [["topic-c"]]
+    assert cluster.broker_0.told == ["0 commit topic-a/0"]
+
+
+async def test_a_topic_that_is_deleted_while_its_broker_is_asked_is_dropped(
+    cluster: Cluster,
+) -> None:
+    cluster.controller.topic_ids.discard("topic-a")
+    cluster.broker_0.refuse = lambda *_: UnknownTopicIdError("no such topic")
+    async with cluster.coordinator() as coordinator:
+        key = await coordinator.init()
+        await coordinator.end(key, A0)
+        await until(lambda: cluster.broker_0.requests)
+        coordinator.cluster.replay(1, image(version=2, topics=["topic-b"]))
+        await until(lambda: coordinator.machine.is_complete(key))
+
+
+async def test_a_topic_that_this_instance_has_not_heard_of_yet_is_not_dropped(
+    cluster: Cluster,
+) -> None:
+    """A client may have learned of a topic, and written to it, before this copy was told."""
+    cluster.controller.topic_ids.add("topic-c")
+    async with cluster.coordinator() as coordinator:
+        key = await coordinator.init()
+        await coordinator.end(key, UNKNOWN)
+        await until(lambda: len(cluster.controller.asked) > 2)
+        assert not coordinator.machine.is_complete(key)
+        coordinator.cluster.replay(1, image(version=2, topics=["topic-c"]))
+        await until(lambda: coordinator.machine.is_complete(key))
+    assert cluster.broker_0.told == ["0 commit topic-c/0"]
+
+
+async def test_a_partition_that_a_topic_does_not_have_is_dropped(cluster: Cluster) -> None:
+    async with cluster.coordinator() as coordinator:
+        key = await coordinator.init()
+        await coordinator.end(key, TopicPartition("topic-a", 7))
+        await until(lambda: coordinator.machine.is_complete(key))
+    assert cluster.controller.asked == [["topic-a"]]
+
+
+async def test_without_a_clear_word_of_the_controller_nothing_is_dropped(
+    cluster: Cluster,
+) -> None:
+    cluster.controller.silent_about.add("topic-c")
+    cluster.network.cut(CONTROLLER)
+    async with cluster.coordinator() as coordinator:
+        key = await coordinator.init()
+        # More topics than one question may name.
+        await coordinator.end(key, UNKNOWN, *(TopicPartition(f"gone-{n}", 0) for n in range(4)))
+        for _ in range(50):
+            await asyncio.sleep(0)
+        cluster.network.serve(CONTROLLER, cluster.controller.handlers)
+        await until(lambda: coordinator.markers.missing(key) == {UNKNOWN})
+        assert not coordinator.machine.is_complete(key)
+        cluster.controller.silent_about.clear()
+        await until(lambda: coordinator.machine.is_complete(key))
+    assert max(map(len, cluster.controller.asked)) == 2
+
+
+async def test_a_participant_that_appears_later_gets_its_own_task(cluster: Cluster) -> None:
+    async with cluster.coordinator() as coordinator:
+        key = await coordinator.init()
+        await coordinator.end(key, A0)
+        await until(lambda: coordinator.machine.is_complete(key))
+        late = FakeParticipant()
+        cluster.network.serve(GROUPS, late.handlers)
+        await coordinator.end(after(key), GROUP, commit=False)
+        await until(lambda: coordinator.machine.is_complete(after(key)))
+    assert late.told == ["1 abort group-g"]
+
+
+async def test_pauses_are_waited_for_without_polling(cluster: Cluster) -> None:
+    """A pause of an hour: what is new for the instance wakes its task, and is held up too."""
+    faults = [Fault.LOSE_REQUEST]
+    cluster.network.decide = lambda *_: faults.pop() if faults else Fault.NONE
+    async with cluster.coordinator(backoff_ms=3_600_000) as coordinator:
+        key = await coordinator.init()
+        await coordinator.end(key, A0)
+        await until(lambda: not faults)
+        await coordinator.end(after(key), A0)
+        for _ in range(50):
+            await asyncio.sleep(0)
+        assert cluster.broker_0.requests == []
+        (described,) = coordinator.machine.describe_transactions(["app"]).response
+        assert [each.state for each in described.transactions] == [
+            TransactionState.PREPARE_COMMIT,
+            TransactionState.PREPARE_COMMIT,
+            TransactionState.EMPTY,
+        ]

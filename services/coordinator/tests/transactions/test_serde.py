@@ -1,0 +1,112 @@
+"""Records survive the disk as they are."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from transactions_harness import A0, A1, B0, GROUP
+
+from semel_common.ids import GroupId, TopicPartition
+from semel_coordinator.transactions.machine import (
+    AbortReason,
+    CoordinatorEpoch,
+    DecidedTransaction,
+    ParticipantsAdded,
+    Producer,
+    ProducerIdsGiven,
+    TransactionalId,
+    TransactionCompleted,
+    TransactionsRecord,
+    TransactionState,
+    in_order,
+)
+from semel_coordinator.transactions.serde import TransactionsSerde
+
+int64 = st.integers(0, (1 << 63) - 1)
+int32 = st.integers(0, (1 << 31) - 1)
+text = st.text(max_size=10)
+participants = st.lists(
+    st.builds(TopicPartition, text, int32) | st.builds(GroupId, text), max_size=6, unique=True
+)
+reasons = st.none() | st.sampled_from(AbortReason)
+
+records: st.SearchStrategy[TransactionsRecord] = st.one_of(
+    st.builds(CoordinatorEpoch, partition=int32, coordinator_epoch=int64),
+    st.builds(ProducerIdsGiven, partition=int32, count=int64),
+    st.builds(
+        TransactionalId,
+        transactional_id=text,
+        producer_id=int64,
+        timeout_ms=int32,
+        instance_id=text,
+        init_number=int64,
+        init_epoch=int64,
+        superseded=st.lists(text).map(tuple),
+    ),
+    st.builds(
+        Producer,
+        producer_id=int64,
+        transactional_id=text,
+        producer_epoch=int64,
+        outcomes=st.integers(0, (1 << 256) - 1),
+        outcomes_known=st.integers(0, 256),
+        abort_reason=reasons,
+        last_update_ms=int64,
+    ),
+    st.builds(
+        DecidedTransaction,
+        producer_id=int64,
+        producer_epoch=int64,
+        state=st.sampled_from([TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT]),
+        start_ms=int64,
+        committing=participants.map(in_order),
+        aborting=participants.map(in_order),
+        reason=reasons,
+        traceparent=text,
+    ),
+    st.builds(
+        TransactionCompleted,
+        producer_id=int64,
+        producer_epoch=int64,
+        state=st.sampled_from([TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT]),
+    ),
+)
+
+
+@given(records)
+def test_what_is_written_is_read(record: TransactionsRecord) -> None:
+    serde = TransactionsSerde()
+    assert serde.decode(serde.encode(record)) == record
+
+
+@given(participants)
+def test_participants_keep_the_order_of_partitions_and_of_groups(
+    those: list[TopicPartition | GroupId],
+) -> None:
+    """C-109."""
+    serde = TransactionsSerde()
+    record = ParticipantsAdded(
+        producer_id=1, producer_epoch=0, start_ms=5, traceparent="", participants=tuple(those)
+    )
+    read = serde.decode(serde.encode(record))
+    assert isinstance(read, ParticipantsAdded)
+    partitions = [each for each in those if isinstance(each, TopicPartition)]
+    groups = [each for each in those if isinstance(each, GroupId)]
+    assert list(read.participants) == partitions + groups
+
+
+def test_partitions_of_one_topic_name_it_once() -> None:
+    serde = TransactionsSerde()
+    record = ParticipantsAdded(
+        producer_id=1,
+        producer_epoch=0,
+        start_ms=5,
+        traceparent="",
+        participants=(A0, A1, B0, GROUP),
+    )
+    assert serde.encode(record).count(b"topic-a") == 1
+
+
+def test_a_record_of_an_unknown_kind_is_refused() -> None:
+    """C-104: of a newer release; what it says must not be lost."""
+    with pytest.raises(ValueError, match="does not know"):
+        TransactionsSerde().decode(b"")

@@ -1,0 +1,376 @@
+"""Every request in every state that a transaction can be in: the tables of protocol.md."""
+
+from collections.abc import Callable
+
+import pytest
+from transactions_harness import A0, A1, TIMEOUT_MS, TransactionsHarness, after
+
+from semel_common.errors import SemelError
+from semel_coordinator.transactions.machine import TransactionKey, TransactionState
+from semel_coordinator.transactions.machine.end_txn import (
+    END_TXN_TABLE,
+    EndTxnAnswer,
+    EpochRow,
+    refused,
+)
+from semel_coordinator.transactions.machine.registration import REGISTRATION_TABLE
+from semel_coordinator.transactions.machine.states import COMPLETED, LEGAL_PREDECESSORS
+
+# -- situations: each returns the key that requests are made for --------------------------------
+
+
+def empty(harness: TransactionsHarness) -> TransactionKey:
+    return harness.init()
+
+
+def ongoing(harness: TransactionsHarness) -> TransactionKey:
+    key = harness.init()
+    harness.add(key, A0)
+    return key
+
+
+def ongoing_and_late(harness: TransactionsHarness) -> TransactionKey:
+    key = ongoing(harness)
+    harness.now_ms += TIMEOUT_MS
+    return key
+
+
+def prepare_commit(harness: TransactionsHarness) -> TransactionKey:
+    key = ongoing(harness)
+    harness.commit(key)
+    return key
+
+
+def complete_commit(harness: TransactionsHarness) -> TransactionKey:
+    key = prepare_commit(harness)
+    harness.complete(key)
+    return key
+
+
+def empty_commit(harness: TransactionsHarness) -> TransactionKey:
+    key = harness.init()
+    harness.commit(key)
+    return key
+
+
+def prepare_abort(harness: TransactionsHarness) -> TransactionKey:
+    key = ongoing(harness)
+    harness.abort(key)
+    return key
+
+
+def complete_abort(harness: TransactionsHarness) -> TransactionKey:
+    key = prepare_abort(harness)
+    harness.complete(key)
+    return key
+
+
+def empty_abort(harness: TransactionsHarness) -> TransactionKey:
+    key = harness.init()
+    harness.abort(key)
+    return key
+
+
+def timed_out(harness: TransactionsHarness) -> TransactionKey:
+    key = ongoing(harness)
+    harness.tick(after_ms=TIMEOUT_MS)
+    return key
+
+
+def timed_out_and_complete(harness: TransactionsHarness) -> TransactionKey:
+    key = timed_out(harness)
+    harness.complete(key)
+    return key
+
+
+def fenced(harness: TransactionsHarness) -> TransactionKey:
+    key = ongoing(harness)
+    harness.init(instance="two")
+    return key
+
+
+def fenced_and_complete(harness: TransactionsHarness) -> TransactionKey:
+    key = fenced(harness)
+    harness.complete(key)
+    return key
+
+
+def fenced_while_empty(harness: TransactionsHarness) -> TransactionKey:
+    key = harness.init()
+    harness.init(instance="two")
+    return key
+
+
+def initialised_again(harness: TransactionsHarness) -> TransactionKey:
+    key = ongoing(harness)
+    harness.init(number=2)
+    return key
+
+
+def older_committed(harness: TransactionsHarness) -> TransactionKey:
+    key = complete_commit(harness)
+    harness.init(instance="two")
+    return key
+
+
+def older_aborted(harness: TransactionsHarness) -> TransactionKey:
+    key = complete_abort(harness)
+    harness.init(instance="two")
+    return key
+
+
+def older_and_preparing(harness: TransactionsHarness) -> TransactionKey:
+    key = prepare_commit(harness)
+    harness.init(instance="two")
+    return key
+
+
+def too_old_to_know(harness: TransactionsHarness) -> TransactionKey:
+    key = current = harness.init()
+    for _ in range(257):
+        current = harness.commit(current)
+    return key
+
+
+def never_given(harness: TransactionsHarness) -> TransactionKey:
+    return after(harness.init())
+
+
+def other_producer_id(harness: TransactionsHarness) -> TransactionKey:
+    harness.init()
+    return TransactionKey(harness.init("other").producer_id, 0)
+
+
+def unknown_id(harness: TransactionsHarness) -> TransactionKey:
+    del harness
+    return TransactionKey(1, 0)
+
+
+# -- requests: each returns its answer in a few words -------------------------------------------
+
+
+def answer_of(request: Callable[[], str]) -> str:
+    try:
+        return request()
+    except SemelError as error:
+        facts = (error.details.get(name) for name in ("outcome", "reason", "next_epoch"))
+        return " ".join((error.code.name, *(fact for fact in facts if fact is not None)))
+
+
+def init_again(harness: TransactionsHarness, _: TransactionKey) -> str:
+    return f"{harness.init().producer_epoch}"
+
+
+def init_of_successor(harness: TransactionsHarness, _: TransactionKey) -> str:
+    return f"{harness.init(instance='three').producer_epoch}"
+
+
+def add_known(harness: TransactionsHarness, key: TransactionKey) -> str:
+    harness.add(key, A0)
+    return f"{len(harness.records)} records"
+
+
+def add_new(harness: TransactionsHarness, key: TransactionKey) -> str:
+    harness.add(key, A1)
+    return f"{len(harness.records)} records"
+
+
+def commit(harness: TransactionsHarness, key: TransactionKey) -> str:
+    return f"{harness.commit(key).producer_epoch}, {len(harness.records)} records"
+
+
+def abort(harness: TransactionsHarness, key: TransactionKey) -> str:
+    return f"{harness.abort(key).producer_epoch}, {len(harness.records)} records"
+
+
+def inquire_of_participant(harness: TransactionsHarness, key: TransactionKey) -> str:
+    return _inquire(harness, key, of_participant=True)
+
+
+def inquire_of_stranger(harness: TransactionsHarness, key: TransactionKey) -> str:
+    return _inquire(harness, key, of_participant=False)
+
+
+def _inquire(harness: TransactionsHarness, key: TransactionKey, *, of_participant: bool) -> str:
+    (answer,) = harness.inquire((key, A0 if of_participant else A1))
+    verified = " verified" if harness.verified else ""
+    return f"{answer.outcome}, {len(harness.records)} records{verified}"
+
+
+REQUESTS = (
+    init_again,
+    init_of_successor,
+    add_known,
+    add_new,
+    commit,
+    abort,
+    inquire_of_participant,
+    inquire_of_stranger,
+)
+
+FENCED = "PRODUCER_FENCED"
+NOTHING_KNOWN = "ABORTED, 0 records verified"
+
+TABLE: dict[Callable[[TransactionsHarness], TransactionKey], tuple[str, ...]] = {
+    # init again, init of successor, add known, add new, commit, abort, inquire twice
+    empty: (
+        *("0", "1", "1 records", "1 records", "1, 1 records", "1, 1 records"),
+        *("ONGOING, 1 records", "ONGOING, 1 records"),
+    ),
+    ongoing: (
+        *("0", "1", "0 records", "1 records", "1, 2 records", "1, 2 records"),
+        *("ONGOING, 0 records", "ONGOING, 1 records"),
+    ),
+    # Nobody has noticed yet that it is late: a client that is not too late after all may commit.
+    ongoing_and_late: (
+        *("0", "1", "0 records", "1 records", "1, 2 records", "1, 2 records"),
+        *("ABORTED, 2 records", "ABORTED, 2 records"),
+    ),
+    prepare_commit: (
+        *("0", "2", *("INVALID_TXN_STATE COMMITTED",) * 2),
+        *("1, 0 records", "INVALID_TXN_STATE COMMITTED"),
+        *("COMMITTED, 0 records", "ABORTED, 0 records"),
+    ),
+    complete_commit: (
+        *("0", "2", *("INVALID_TXN_STATE COMMITTED",) * 2),
+        *("1, 0 records", "INVALID_TXN_STATE COMMITTED", NOTHING_KNOWN, NOTHING_KNOWN),
+    ),
+    empty_commit: (
+        *("0", "2", *("INVALID_TXN_STATE COMMITTED",) * 2),
+        *("1, 0 records", "INVALID_TXN_STATE COMMITTED", NOTHING_KNOWN, NOTHING_KNOWN),
+    ),
+    prepare_abort: (
+        *("0", "2", *("INVALID_TXN_STATE ABORTED client",) * 3, "1, 0 records"),
+        *("ABORTED, 0 records", "ABORTED, 0 records"),
+    ),
+    complete_abort: (
+        *("0", "2", *("INVALID_TXN_STATE ABORTED client",) * 3, "1, 0 records"),
+        *(NOTHING_KNOWN, NOTHING_KNOWN),
+    ),
+    empty_abort: (
+        *("0", "2", *("INVALID_TXN_STATE ABORTED client",) * 3, "1, 0 records"),
+        *(NOTHING_KNOWN, NOTHING_KNOWN),
+    ),
+    timed_out: (
+        *("0", "2", *("TRANSACTION_ABORTABLE ABORTED timed out 1",) * 3, "1, 0 records"),
+        *("ABORTED, 0 records", "ABORTED, 0 records"),
+    ),
+    timed_out_and_complete: (
+        *("0", "2", *("TRANSACTION_ABORTABLE ABORTED timed out 1",) * 3, "1, 0 records"),
+        *(NOTHING_KNOWN, NOTHING_KNOWN),
+    ),
+    fenced: (
+        *(FENCED, "2", *(f"{FENCED} ABORTED fenced",) * 4),
+        *("ABORTED, 0 records", "ABORTED, 0 records"),
+    ),
+    fenced_and_complete: (
+        *(FENCED, "2", *(f"{FENCED} ABORTED fenced",) * 4),
+        *(NOTHING_KNOWN, NOTHING_KNOWN),
+    ),
+    fenced_while_empty: (
+        *(FENCED, "2", *(f"{FENCED} ABORTED fenced",) * 4),
+        *(NOTHING_KNOWN, NOTHING_KNOWN),
+    ),
+    initialised_again: (
+        *(FENCED, "2", *("INVALID_TXN_STATE ABORTED client",) * 3, "1, 0 records"),
+        *("ABORTED, 0 records", "ABORTED, 0 records"),
+    ),
+    older_committed: (
+        *(FENCED, "3", *(f"{FENCED} COMMITTED",) * 4),
+        *(NOTHING_KNOWN, NOTHING_KNOWN),
+    ),
+    older_aborted: (
+        *(FENCED, "3", *(f"{FENCED} ABORTED",) * 4),
+        *(NOTHING_KNOWN, NOTHING_KNOWN),
+    ),
+    older_and_preparing: (
+        *(FENCED, "3", *(f"{FENCED} COMMITTED",) * 4),
+        *("COMMITTED, 0 records", "ABORTED, 0 records"),
+    ),
+    too_old_to_know: (*("0", "258", FENCED, FENCED, FENCED, FENCED, NOTHING_KNOWN, NOTHING_KNOWN),),
+    never_given: (
+        *("0", "1", FENCED, FENCED, FENCED, FENCED),
+        *("NEVER_GIVEN, 0 records", "NEVER_GIVEN, 0 records"),
+    ),
+    other_producer_id: (
+        *("0", "1", *("INVALID_PRODUCER_ID_MAPPING",) * 4),
+        *("ONGOING, 1 records", "ONGOING, 1 records"),
+    ),
+    unknown_id: (
+        *("0", "0", *("INVALID_PRODUCER_ID_MAPPING",) * 4),
+        *("LATER, 0 records", "LATER, 0 records"),
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("situation", "request_", "expected"),
+    [
+        pytest.param(situation, request, answer, id=f"{situation.__name__}-{request.__name__}")
+        for situation, answers in TABLE.items()
+        for request, answer in zip(REQUESTS, answers, strict=True)
+    ],
+)
+def test_every_request_is_answered_as_the_tables_say(
+    situation: Callable[[TransactionsHarness], TransactionKey],
+    request_: Callable[[TransactionsHarness, TransactionKey], str],
+    expected: str,
+) -> None:
+    harness = TransactionsHarness()
+    key = situation(harness)
+    assert answer_of(lambda: request_(harness, key)) == expected
+
+
+@pytest.mark.parametrize("situation", TABLE, ids=lambda situation: situation.__name__)
+def test_a_restart_changes_no_answer(
+    situation: Callable[[TransactionsHarness], TransactionKey],
+) -> None:
+    for request, expected in zip(REQUESTS, TABLE[situation], strict=True):
+        harness = TransactionsHarness()
+        key = situation(harness)
+        harness.restart()
+        assert answer_of(lambda: request(harness, key)) == expected  # noqa: B023 - called at once
+
+
+def test_tables_name_every_row_and_every_state() -> None:
+    assert set(END_TXN_TABLE) == set(REGISTRATION_TABLE) == set(EpochRow)
+    assert set(LEGAL_PREDECESSORS) == set(TransactionState)
+    assert all(before in LEGAL_PREDECESSORS[after] for before, after in COMPLETED.items())
+
+
+def test_no_answer_to_the_fenced_names_an_epoch() -> None:
+    harness = TransactionsHarness()
+    key = fenced(harness)
+    for request in (add_known, commit, abort):
+        with pytest.raises(SemelError) as caught:
+            request(harness, key)
+        assert "next_epoch" not in caught.value.details
+        assert "epoch 1" not in caught.value.message
+
+
+@pytest.mark.parametrize("answer", [EndTxnAnswer.DECIDE, EndTxnAnswer.SUCCESS])
+def test_a_success_is_never_made_an_error(answer: EndTxnAnswer) -> None:
+    harness = TransactionsHarness()
+    key = harness.init()
+    producer = harness.machine._state.producers[key.producer_id]
+    with pytest.raises(AssertionError, match="is no error"):
+        refused(producer, key.producer_epoch, answer)
+
+
+@pytest.mark.parametrize(
+    ("situation", "message"),
+    [
+        (prepare_commit, "from CompleteCommit to PrepareCommit"),
+        (prepare_abort, "from CompleteAbort to PrepareAbort"),
+    ],
+)
+def test_replay_asserts_the_table_of_states(
+    situation: Callable[[TransactionsHarness], TransactionKey], message: str
+) -> None:
+    """C-085, C-106: a transition that is not legal is never written over what is there."""
+    harness = TransactionsHarness()
+    key = situation(harness)
+    decided = harness.machine._state.decided[key]
+    harness.complete(key)
+    with pytest.raises(AssertionError, match=message):
+        harness.machine.replay(99, decided)

@@ -1,0 +1,67 @@
+"""Ticks: what is open for too long is aborted, and nothing else."""
+
+from transactions_harness import A0, B0, TIMEOUT_MS, TransactionsHarness, after
+
+from semel_coordinator.transactions.machine import TransactionLimits, TransactionState
+
+
+def test_a_transaction_is_aborted_when_its_time_is_over() -> None:
+    harness = TransactionsHarness()
+    key = harness.init()
+    harness.add(key, A0)
+    assert harness.tick(after_ms=TIMEOUT_MS - 1) == ()
+    assert harness.records == []
+    assert harness.tick(after_ms=1) == (("app", key),)
+    (decided,) = harness.machine.pending_markers()
+    assert (decided.state, decided.reason) == (TransactionState.PREPARE_ABORT, "timed out")
+
+
+def test_time_counts_from_the_first_participant() -> None:
+    """Not from the begin, and not from the last activity."""
+    harness = TransactionsHarness()
+    key = harness.init()
+    harness.tick(after_ms=10 * TIMEOUT_MS)
+    harness.add(key, A0)
+    harness.tick(after_ms=TIMEOUT_MS - 1)
+    harness.add(key, B0)
+    assert harness.tick(after_ms=1) == (("app", key),)
+
+
+def test_only_what_is_ongoing_times_out() -> None:
+    """C-092, C-095."""
+    harness = TransactionsHarness()
+    key = harness.init()
+    harness.add(key, A0)
+    harness.commit(key)
+    harness.abort(after(key), [A0])
+    assert harness.tick(after_ms=10 * TIMEOUT_MS) == ()
+
+
+def test_a_newer_transaction_of_the_producer_is_not_hit() -> None:
+    """C-091: the tick decides on the state and epoch of its own step."""
+    harness = TransactionsHarness()
+    key = harness.init()
+    harness.add(key, A0)
+    harness.now_ms += TIMEOUT_MS - 1
+    harness.commit(key)
+    harness.add(after(key), A0)
+    assert harness.tick(after_ms=1) == ()
+    assert harness.states()[-1] is TransactionState.ONGOING
+
+
+def test_a_client_goes_on_after_its_transaction_has_timed_out() -> None:
+    """C-094, C-155: a time-out is never reported as fencing."""
+    harness = TransactionsHarness()
+    key = harness.init()
+    harness.add(key, A0)
+    harness.tick(after_ms=TIMEOUT_MS)
+    assert harness.abort(key, [A0]) == after(key)
+    assert harness.commit(after(key), [A0]) == after(key, 2)
+
+
+def test_one_tick_aborts_a_bounded_number() -> None:
+    harness = TransactionsHarness(limits=TransactionLimits(timeouts_per_tick_max=2))
+    for number in range(5):
+        key = harness.init(f"id-{number}")
+        harness.add(key, A0, transactional_id=f"id-{number}")
+    assert [len(harness.tick(after_ms=TIMEOUT_MS)) for _ in range(4)] == [2, 2, 1, 0]
