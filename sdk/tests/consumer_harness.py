@@ -6,7 +6,7 @@ that was asked is kept in ``calls``; ``faults`` holds what to raise in place of 
 
 import asyncio
 from collections import defaultdict, deque
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from random import Random
@@ -370,9 +370,7 @@ class FakeCluster:
                 )
         for topic in request.topics:
             for each in topic.partitions:
-                key = ids.TopicPartition(
-                    topic.topic_id or self.topics[topic.topic], each.partition
-                )
+                key = ids.TopicPartition(topic.topic_id or self.topics[topic.topic], each.partition)
                 self.committed[key] = (each.committed_offset, each.metadata)
         return group.CommitOffsetsResponse()
 
@@ -453,8 +451,8 @@ class Client:
         for task in self._tasks:
             task.cancel()
 
-    def _spawn(self, run: object, *, name: str) -> asyncio.Task[None]:
-        task = self._group.create_task(run, name=name)  # type: ignore[arg-type]  # as Spawn says
+    def _spawn(self, run: Coroutine[None, None, None], *, name: str) -> asyncio.Task[None]:
+        task = self._group.create_task(run, name=name)
         self._tasks.append(task)
         return task
 

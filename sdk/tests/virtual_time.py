@@ -3,6 +3,13 @@
 import asyncio
 import selectors
 from collections.abc import Mapping
+from typing import Protocol
+
+
+class HasFileno(Protocol):
+    """Anything that has a file descriptor."""
+
+    def fileno(self) -> int: ...
 
 
 class VirtualTimeLoop(asyncio.SelectorEventLoop):
@@ -35,15 +42,15 @@ class _JumpingSelector(selectors.BaseSelector):
         return ready
 
     def register(
-        self, fileobj: int, events: int, data: object = None  # type: ignore[override]  # all that the loop does
+        self, fileobj: int | HasFileno, events: int, data: object = None
     ) -> selectors.SelectorKey:
         return self._inner.register(fileobj, events, data)
 
-    def unregister(self, fileobj: int) -> selectors.SelectorKey:  # type: ignore[override]  # as above
+    def unregister(self, fileobj: int | HasFileno) -> selectors.SelectorKey:
         return self._inner.unregister(fileobj)
 
     def close(self) -> None:
         self._inner.close()
 
-    def get_map(self) -> Mapping[int, selectors.SelectorKey]:  # type: ignore[override]  # as above
-        return self._inner.get_map()  # type: ignore[return-value]  # as above
+    def get_map(self) -> Mapping[int | HasFileno, selectors.SelectorKey]:
+        return self._inner.get_map()

@@ -141,15 +141,11 @@ class Membership:
     @property
     def heartbeat_due(self) -> bool:
         """Whether something is to be said now, without waiting for the interval."""
-        match self.state:
-            case MemberState.JOINING | MemberState.LEAVING:
-                return True
-            case MemberState.RECONCILING | MemberState.STABLE:
-                return self._said_owned != self.owned or self._said_topics != self._topics
-            case MemberState.STALE:
-                return self._leaving_unsaid
-            case MemberState.UNSUBSCRIBED | MemberState.FENCED | MemberState.FATAL:
-                return False
+        if self.state in _HOLDING:
+            return self._said_owned != self.owned or self._said_topics != self._topics
+        if self.state is MemberState.STALE:
+            return self._leaving_unsaid
+        return self.state in {MemberState.JOINING, MemberState.LEAVING}
 
     @property
     def to_revoke(self) -> Partitions:

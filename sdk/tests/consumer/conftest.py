@@ -3,11 +3,8 @@
 import asyncio
 from collections.abc import Callable, Mapping
 
-import pytest
 from virtual_time import VirtualTimeLoop
 
 
-def pytest_asyncio_loop_factories(
-    config: pytest.Config, item: pytest.Item
-) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
+def pytest_asyncio_loop_factories() -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
     return {"virtual-time": VirtualTimeLoop}

@@ -1,0 +1,46 @@
+"""Batches of columns, and the records in them."""
+
+from aiosemel.consumer_records import ColumnBatch, ConsumerRecord
+from aiosemel.offsets import TopicPartition
+
+
+def batch(*, keys: list[bytes | None] | None) -> ColumnBatch:
+    return ColumnBatch(
+        topic_partition=TopicPartition("orders", 1),
+        offsets=range(10, 14),
+        values=[b"a", None, b"", b"d"],
+        keys=keys,
+        timestamps_ms=[1, 2, 3, 4],
+        headers={1: (("h", None),), 3: (("h", b"1"), ("h", b"2"))},
+    )
+
+
+def test_a_record_has_the_fields_of_its_row() -> None:
+    record = batch(keys=[None, b"k", None, b""]).record(1)
+    assert record == ConsumerRecord(
+        topic="orders",
+        partition=1,
+        offset=11,
+        timestamp_ms=2,
+        key=b"k",
+        value=None,
+        headers=(("h", None),),
+    )
+
+
+def test_all_records_are_the_same_as_each_by_itself() -> None:
+    for keys in (None, [None, b"k", b"", b"l"]):
+        whole = batch(keys=keys)
+        assert list(whole.records()) == [whole.record(i) for i in range(len(whole))]
+
+
+def test_a_slice_keeps_rows_together_with_their_headers() -> None:
+    for keys in (None, [None, b"k", b"", b"l"]):
+        whole = batch(keys=keys)
+        assert list(whole.slice(1, 4).records()) == list(whole.records())[1:]
+        assert list(whole.slice(2, 3).records()) == list(whole.records())[2:3]
+
+
+def test_a_slice_of_everything_copies_nothing() -> None:
+    whole = batch(keys=None)
+    assert whole.slice(0, 4) is whole
