@@ -6,7 +6,6 @@ the group. Handlers decide, ``replay`` changes; see ``semel_runtime.machine``.
 """
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import replace
 from itertools import chain, islice
 
 from semel_common.errors import (
@@ -89,6 +88,7 @@ class GroupMachine:
         Raises, for all of them, GroupIdNotFoundError, UnknownMemberIdError, StaleMemberEpochError,
         and InvalidRequestError for a partition named twice.
         """
+        self._check_in_charge(committer.group_id)
         admission = self._admission(committer, now_ms)
         admitted: list[OffsetCommitted] = []
         refused: list[RefusedOffset] = []
@@ -117,19 +117,18 @@ class GroupMachine:
         OutOfOrderSequenceNumberError.
         """
         self._check_in_charge(committer.group_id)
+        if self.offsets.is_repeat(committer.group_id, transaction, base_sequence):
+            return Result(None)
+        admission = self._admission(committer, now_ms)
         commit = TxnOffsetsCommitted(
             group_id=committer.group_id,
             producer_id=transaction.producer_id,
             producer_epoch=transaction.producer_epoch,
             base_sequence=base_sequence,
             start_time_ms=now_ms,
-            offsets=(),
+            offsets=distinct([admission.admit(each) for each in offsets]),
         )
-        if self.offsets.is_repeat(commit):
-            return Result(None)
-        admission = self._admission(committer, now_ms)
-        admitted = distinct([admission.admit(each) for each in offsets])
-        return self.offsets.txn_offset_commit(replace(commit, offsets=admitted))
+        return self.offsets.txn_offset_commit(commit)
 
     def fetch_offsets(
         self,
@@ -283,7 +282,6 @@ class GroupMachine:
             )
 
     def _admission(self, committer: Committer, now_ms: int) -> Admission:
-        self._check_in_charge(committer.group_id)
         return Admission(
             committer=committer,
             member=self._committing_member(committer),

@@ -58,11 +58,10 @@ class OffsetsMachine:
         self._check_offsets(self.group(group_id).committed.keys(), offsets)
         return Result(None, offsets)
 
-    def is_repeat(self, commit: TxnOffsetsCommitted) -> bool:
+    def is_repeat(self, group_id: str, transaction: Transaction, base_sequence: int) -> bool:
         """Whether a commit was taken before, and is to be answered as it was then."""
-        transaction = Transaction(commit.producer_id, commit.producer_epoch)
-        state = self.group(commit.group_id).producer(commit.group_id, commit.producer_id)
-        return is_repeat(state, transaction, commit.base_sequence)
+        state = self.group(group_id).producer(group_id, transaction.producer_id)
+        return is_repeat(state, transaction, base_sequence)
 
     def txn_offset_commit(self, commit: TxnOffsetsCommitted) -> Result[None, Record]:
         """Hold offsets for a transaction, all or none; must not be a repeat.

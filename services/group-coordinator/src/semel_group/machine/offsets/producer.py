@@ -61,12 +61,24 @@ def check_next(state: ProducerState, transaction: Transaction, base_sequence: in
 
 def after_commit(state: ProducerState, epoch: int, base_sequence: int) -> ProducerState:
     """Return the state once a commit was taken."""
-    return replace(state, producer_epoch=epoch, last_sequence=base_sequence)
+    return ProducerState(
+        group_id=state.group_id,
+        producer_id=state.producer_id,
+        fence=state.fence,
+        producer_epoch=epoch,
+        last_sequence=base_sequence,
+    )
 
 
 def after_end(state: ProducerState, epoch: int) -> ProducerState:
     """Return the state once a transaction got its outcome."""
-    return replace(state, fence=max(state.fence, epoch + 1))
+    return ProducerState(
+        group_id=state.group_id,
+        producer_id=state.producer_id,
+        fence=max(state.fence, epoch + 1),
+        producer_epoch=state.producer_epoch,
+        last_sequence=state.last_sequence,
+    )
 
 
 def after_never_given(
