@@ -19,7 +19,7 @@ export UV_PYTHON_DOWNLOADS := never
 unexport VIRTUAL_ENV
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test coverage check format protos release-protos bench dist clean
+.PHONY: help demo test coverage check format protos docs release-protos bench dist clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | \
@@ -45,6 +45,7 @@ check: $(SYNCED) ## format, lint, types, dependency contracts, protos (lint, com
 	$(BIN)/lint-imports
 	$(BIN)/buf lint
 	$(BIN)/python tools/generate_protos.py --check
+	$(BIN)/python tools/generate_docs.py --check
 	$(BIN)/buf breaking --against $(RELEASED)
 	$(BIN)/buf breaking $(DESCRIPTORS) --config buf.journal.yaml --against $(RELEASED) $(JOURNALS)
 
@@ -54,6 +55,9 @@ format: $(SYNCED) ## format the code, and repair what the linter can repair
 
 protos: $(SYNCED) ## generate the code and the descriptor set from protos/semel
 	$(BIN)/python tools/generate_protos.py
+
+docs: $(SYNCED) ## generate the pages of docs/ that are tables of the code
+	$(BIN)/python tools/generate_docs.py
 
 release-protos: protos ## with a release: what is declared now becomes what later changes must not break
 	cp $(DESCRIPTORS) $(RELEASED)

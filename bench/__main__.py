@@ -1,0 +1,67 @@
+"""`python -m bench [WORKLOAD…]`: run workloads on real processes, and print medians."""
+
+import argparse
+import asyncio
+import platform
+import tempfile
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from rich.console import Console
+
+from bench import bulk, footprint, pipeline, transactions
+from bench.measure import Figure, Measured, repeat, show
+from semel_local import ProcessCluster
+
+Workload = Callable[[str], Awaitable[list[Figure]]]
+
+WORKLOADS: dict[str, Workload] = {
+    "many-producers": transactions.many_producers,
+    "one-producer": transactions.one_producer,
+    "pipeline": pipeline.one_record,
+    "columns": bulk.columns,
+    "one-by-one": bulk.one_by_one,
+}
+
+
+def main() -> None:
+    """Run what the arguments name, or everything."""
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("workloads", nargs="*", help=f"footprint, {', '.join(WORKLOADS)}")
+    parser.add_argument("--runs", type=int, default=3, help="runs of each; the median counts")
+    parser.add_argument("--brokers", type=int, default=1, help="partition-brokers of the cluster")
+    arguments = parser.parse_args()
+    names: list[str] = arguments.workloads or ["footprint", *WORKLOADS]
+    unknown = [name for name in names if name not in {"footprint", *WORKLOADS}]
+    if unknown:
+        parser.error(f"unknown workload: {', '.join(unknown)}")
+    Console().print(_machine())
+    show(asyncio.run(_run(names, runs=arguments.runs, brokers=arguments.brokers)))
+
+
+async def _run(names: list[str], *, runs: int, brokers: int) -> list[Measured]:
+    measured: list[Measured] = []
+    if "footprint" in names:
+        measured += await repeat(footprint.footprint, runs)
+    chosen = [name for name in WORKLOADS if name in names]
+    if chosen:
+        with tempfile.TemporaryDirectory() as folder:
+            async with ProcessCluster(Path(folder), brokers=brokers) as cluster:
+                for name in chosen:
+                    measured += await _repeat_on(cluster.bootstrap, WORKLOADS[name], runs)
+    return measured
+
+
+async def _repeat_on(bootstrap: str, workload: Workload, runs: int) -> list[Measured]:
+    async def run() -> list[Figure]:
+        return await workload(bootstrap)
+
+    return await repeat(run, runs)
+
+
+def _machine() -> str:
+    return f"Python {platform.python_version()}, {platform.system()} {platform.machine()}"
+
+
+if __name__ == "__main__":
+    main()

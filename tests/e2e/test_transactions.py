@@ -1,0 +1,265 @@
+"""Transactions from end to end: real services over gRPC, the SDK, several instances of each."""
+
+import asyncio
+
+import pytest
+
+from aiosemel import (
+    ConsumerOptions,
+    IllegalStateError,
+    IsolationLevel,
+    OffsetAndMetadata,
+    OffsetReset,
+    ProducerFencedError,
+    ProducerOptions,
+    RequestTimedOutError,
+    SemelClient,
+    SemelError,
+    TopicPartition,
+    TransactionAbortedError,
+    TransactionalProducer,
+)
+from aiosemel.errors import AbortableTransactionError, ApplicationRecoverableError
+from semel_local import LocalCluster
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+COMMITTED = IsolationLevel.READ_COMMITTED
+UNCOMMITTED = IsolationLevel.READ_UNCOMMITTED
+PARTITIONS = range(4)
+
+
+async def read(
+    client: SemelClient, topic: str, count: int, isolation: IsolationLevel = COMMITTED
+) -> list[bytes | None]:
+    """Read that many records from the beginning of all partitions; waits until they are there."""
+    options = ConsumerOptions(
+        isolation_level=isolation, auto_offset_reset=OffsetReset.EARLIEST, fetch_max_wait_ms=50
+    )
+    async with client.consumer(options=options) as consumer:
+        consumer.assign((topic, partition) for partition in PARTITIONS)
+        values: list[bytes | None] = []
+        async with asyncio.timeout(20):
+            while len(values) < count:
+                polled = await consumer.poll(timeout_ms=1_000)
+                values += [record.value for records in polled.values() for record in records]
+        # One more look: nothing else may be there.
+        polled = await consumer.poll(timeout_ms=150)
+        return values + [record.value for records in polled.values() for record in records]
+
+
+async def started(client: SemelClient, transactional_id: str) -> TransactionalProducer:
+    """Make a producer and take over its id."""
+    producer = client.transactional_producer(transactional_id)
+    await producer.init_transactions()
+    return producer
+
+
+async def send_to_all(producer: TransactionalProducer, topic: str, value: bytes) -> None:
+    """Send a record to every partition."""
+    for partition in PARTITIONS:
+        await producer.send(topic, value, partition=partition)
+
+
+async def test_only_committed_records_are_read(client: SemelClient, topic: str, name: str) -> None:
+    """C-001."""
+    producer = await started(client, name)
+    await producer.begin_transaction()
+    await send_to_all(producer, topic, b"aborted")
+    await producer.flush()
+    await producer.abort()
+    async with producer.transaction():
+        await send_to_all(producer, topic, b"committed")
+    assert await read(client, topic, 4) == [b"committed"] * 4
+    seen = await read(client, topic, 8, UNCOMMITTED)
+    assert sorted(filter(None, seen)) == [b"aborted"] * 4 + [b"committed"] * 4
+
+
+async def test_a_parked_read_gets_what_comes_after_an_abort(
+    client: SemelClient, topic: str, name: str
+) -> None:
+    """C-002."""
+    producer = await started(client, name)
+    await producer.begin_transaction()
+    await producer.send(topic, b"aborted", partition=0)
+    await producer.flush()
+    await client.producer().send_and_wait(topic, b"plain", partition=0)
+    parked = asyncio.create_task(read(client, topic, 1))
+    await producer.abort()
+    assert await parked == [b"plain"]
+
+
+async def test_nothing_behind_an_open_transaction_is_read(
+    client: SemelClient, topic: str, name: str
+) -> None:
+    """C-004."""
+    producer = await started(client, name)
+    plain = client.producer()
+    await plain.send_and_wait(topic, b"before", partition=0)
+    await producer.begin_transaction()
+    await producer.send_and_wait(topic, b"open", partition=0)
+    await plain.send_and_wait(topic, b"behind", partition=0)
+    assert await read(client, topic, 1) == [b"before"]
+    async with client.consumer() as consumer:
+        consumer.assign([(topic, 0)])
+        consumer.seek_to_end((topic, 0))
+        assert await consumer.position((topic, 0)) == 1
+    await producer.commit(wait_until_visible=True)
+    assert await read(client, topic, 3) == [b"before", b"open", b"behind"]
+
+
+async def test_an_older_producer_cannot_commit(client: SemelClient, topic: str, name: str) -> None:
+    """C-005."""
+    older = await started(client, name)
+    await older.begin_transaction()
+    await send_to_all(older, topic, b"older")
+    await older.flush()
+    newer = await started(client, name)
+    with pytest.raises((ProducerFencedError, TransactionAbortedError)):
+        await older.commit()
+    async with newer.transaction(wait_until_visible=True):
+        await send_to_all(newer, topic, b"newer")
+    assert await read(client, topic, 4) == [b"newer"] * 4
+
+
+async def test_an_older_producer_cannot_send(client: SemelClient, topic: str, name: str) -> None:
+    """C-007, and C-008 for partitions that it has not written to before."""
+    older = await started(client, name)
+    await older.begin_transaction()
+    await older.send_and_wait(topic, b"older", partition=0)
+    newer = await started(client, name)
+    with pytest.raises((AbortableTransactionError, ApplicationRecoverableError)):
+        await older.send_and_wait(topic, b"older", partition=0)
+    with pytest.raises(SemelError):
+        await older.commit()
+    async with newer.transaction(wait_until_visible=True):
+        await newer.send(topic, b"newer", partition=1)
+    assert await read(client, topic, 1) == [b"newer"]
+
+
+async def test_offsets_of_a_transaction_keep_their_metadata(
+    client: SemelClient, topic: str, name: str
+) -> None:
+    """C-010."""
+    producer = await started(client, name)
+    options = ConsumerOptions(auto_offset_reset=OffsetReset.EARLIEST)
+    async with client.consumer(name, options) as consumer:
+        consumer.subscribe([topic])
+        while not consumer.assignment():
+            await consumer.poll(timeout_ms=50)
+        async with producer.transaction(wait_until_visible=True) as txn:
+            offsets = {TopicPartition(topic, 1): OffsetAndMetadata(17, "somebody's note")}
+            await txn.send_offsets(offsets, consumer.group_metadata())
+        committed = await consumer.committed([(topic, 1)])
+    assert committed[TopicPartition(topic, 1)] == OffsetAndMetadata(17, "somebody's note")
+
+
+async def test_offsets_of_an_aborted_transaction_do_not_count(
+    client: SemelClient, topic: str, name: str
+) -> None:
+    producer = await started(client, name)
+    async with client.consumer(name) as consumer:
+        consumer.subscribe([topic])
+        while not consumer.assignment():
+            await consumer.poll(timeout_ms=50)
+        await producer.begin_transaction()
+        await producer.send_offsets({TopicPartition(topic, 1): 17}, consumer.group_metadata())
+        await producer.abort()
+        committed = await consumer.committed([(topic, 1)])
+    assert committed.get(TopicPartition(topic, 1)) is None
+
+
+async def test_a_producer_is_initialised_once(client: SemelClient, name: str) -> None:
+    """C-013."""
+    producer = await started(client, name)
+    with pytest.raises(IllegalStateError, match=r"READY|ready"):
+        await producer.init_transactions()
+
+
+async def test_every_transaction_has_an_epoch_of_its_own(
+    client: SemelClient, topic: str, name: str
+) -> None:
+    """C-016."""
+    producer = await started(client, name)
+    epochs = []
+    for _ in range(3):
+        async with producer.transaction(wait_until_visible=True):
+            await send_to_all(producer, topic, b"x")
+        description = await client.admin().describe_transactions(name)
+        epochs.append(description.producer_epoch)
+    assert epochs == [epochs[0], epochs[0] + 1, epochs[0] + 2]
+
+
+async def test_a_transaction_spans_topics_brokers_and_a_group(
+    client: SemelClient, name: str
+) -> None:
+    one, two = f"{name}-one", f"{name}-two"
+    for topic in (one, two):
+        await client.admin().create_topic(topic, partitions=4)
+    producer = await started(client, name)
+    async with client.consumer(name) as consumer:
+        consumer.subscribe([one])
+        while not consumer.assignment():
+            await consumer.poll(timeout_ms=50)
+        async with producer.transaction(wait_until_visible=True) as txn:
+            await send_to_all(producer, one, b"1")
+            await send_to_all(producer, two, b"2")
+            await txn.send_offsets({TopicPartition(one, 0): 1}, consumer.group_metadata())
+        committed = await consumer.committed([(one, 0)])
+    assert committed[TopicPartition(one, 0)] == OffsetAndMetadata(1, "")
+    assert await read(client, one, 4) == [b"1"] * 4
+    assert await read(client, two, 4) == [b"2"] * 4
+
+
+async def test_a_vanished_producers_transaction_times_out(
+    client: SemelClient, topic: str, name: str
+) -> None:
+    options = ProducerOptions(transaction_timeout_ms=200)
+    producer = client.transactional_producer(name, options)
+    await producer.init_transactions()
+    await producer.begin_transaction()
+    await producer.send_and_wait(topic, b"forgotten", partition=0)
+    await client.producer().send_and_wait(topic, b"behind", partition=0)
+    assert await read(client, topic, 1) == [b"behind"]
+    with pytest.raises(TransactionAbortedError, match=r"timed out|TIMED_OUT"):
+        await producer.commit()
+
+
+async def test_without_its_coordinator_a_producer_times_out_and_can_be_closed(
+    cluster: LocalCluster, topic: str, name: str
+) -> None:
+    """C-011."""
+    async with cluster.client() as client:
+        options = ProducerOptions(max_block_ms=300, request_timeout_ms=100, delivery_timeout_ms=300)
+        producer = client.transactional_producer(name, options)
+        await producer.init_transactions()
+        await producer.begin_transaction()
+        await producer.send_and_wait(topic, b"x", partition=0)
+        for number in range(2):
+            await cluster.stop_service(f"coordinator-{number}")
+        try:
+            with pytest.raises((RequestTimedOutError, SemelError)):
+                await producer.commit()
+            await producer.close()
+        finally:
+            for number in range(2):
+                await cluster.start_service(f"coordinator-{number}")
+
+
+@pytest.mark.parametrize("service", ["coordinator-0", "coordinator-1", "broker-0", "broker-2"])
+async def test_transactions_go_on_after_a_restart_of(
+    cluster: LocalCluster, client: SemelClient, topic: str, name: str, service: str
+) -> None:
+    producer = await started(client, name)
+    async with producer.transaction():
+        await send_to_all(producer, topic, b"before")
+    await cluster.stop_service(service)
+    await cluster.start_service(service)
+    while True:
+        try:
+            async with producer.transaction(wait_until_visible=True):
+                await send_to_all(producer, topic, b"after")
+            break
+        except TransactionAbortedError:
+            continue  # a definite abort may happen; what counts is that the next one goes through
+    assert sorted(filter(None, await read(client, topic, 8))) == [b"after"] * 4 + [b"before"] * 4
