@@ -127,6 +127,11 @@ class Broker:
         assert self.app._background is not None
         return self.app._background.inquiries
 
+    async def inquire(self) -> None:
+        """Ask coordinators about all that is due, and wait for their answers."""
+        async with asyncio.TaskGroup() as group:
+            await self.inquiries.ask(group)
+
     @property
     def waiting(self) -> int:
         """How many fetches wait."""

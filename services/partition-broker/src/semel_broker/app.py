@@ -65,7 +65,6 @@ class BrokerApp:
             self._stack = stack.pop_all()
         self.failed = runner.failed
         self.ready = self._background.link.ready
-        log.info("journal loaded", claim_epoch=runner.claim_epoch)
         return self
 
     async def __aexit__(

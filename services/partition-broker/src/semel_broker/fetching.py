@@ -25,6 +25,8 @@ from semel_runtime.server.calls import Call
 from semel_runtime.server.checks import INT32_MAX, require_count, require_int
 
 _DEFAULT_MAX_BYTES = 1 << 20
+_PLAIN_MAX_BYTES = 1 << 20
+"""Plain records are handled one by one, and meanwhile nobody else is served."""
 _ANSWER_MS = 20
 """How long before its caller's deadline a fetch stops waiting, so that the answer gets there."""
 
@@ -131,6 +133,8 @@ class Fetcher:
         max_wait_ms = require_int("max_wait_ms", request.max_wait_ms, maximum=INT32_MAX)
         remaining_ms = call.remaining_ms(max_wait_ms + _ANSWER_MS) - _ANSWER_MS
         max_bytes = self._max_bytes("max_bytes", request.max_bytes, _DEFAULT_MAX_BYTES)
+        if request.plain_records:
+            max_bytes = min(max_bytes, _PLAIN_MAX_BYTES)
         partitions = [
             _Partition(
                 name=partition_name(each),

@@ -78,17 +78,19 @@ class InquiryLoop:
         self._opened = asyncio.Event()
         self._opened.set()  # A process before this one may have left some open.
         self._next_ask: dict[OpenTransactionAt, float] = {}
+        self._asking: set[int] = set()
 
     async def run(self) -> None:
         """Ask, until cancelled."""
-        while True:
-            await self._opened.wait()
-            if not self._machine.has_open_transactions():
-                self._opened.clear()
-                self._next_ask.clear()
-                continue
-            await asyncio.sleep(self._jittered_s(self._options.tick_ms))
-            await self.ask_once()
+        async with asyncio.TaskGroup() as group:
+            while True:
+                await self._opened.wait()
+                if not self._machine.has_open_transactions():
+                    self._opened.clear()
+                    self._next_ask.clear()
+                    continue
+                await asyncio.sleep(self._jittered_s(self._options.tick_ms))
+                await self.ask(group)
 
     def on_durable(self, records: Sequence[Record]) -> None:
         """Note that transactions may have been opened."""
@@ -97,8 +99,12 @@ class InquiryLoop:
         ):
             self._opened.set()
 
-    async def ask_once(self) -> None:
-        """Ask about all that are due and have not been asked about just now."""
+    async def ask(self, group: asyncio.TaskGroup) -> None:
+        """Ask about all that are due and have not been asked about just now.
+
+        Each coordinator is asked in a task of its own, one question at a time: the others need not
+        wait for one that does not answer.
+        """
         decide = partial(self._machine.transactions_to_inquire, now_ms=self._clock.now_ms())
         due = await self._runner.run(decide)
         now = asyncio.get_running_loop().time()
@@ -108,25 +114,29 @@ class InquiryLoop:
             if each not in self._next_ask:
                 coordinator = self._machine.cluster.coordinator_of(each.producer_id)
                 by_coordinator[coordinator].append(each)
-        async with asyncio.TaskGroup() as group:
-            for coordinator, transactions in by_coordinator.items():
+        for coordinator, transactions in by_coordinator.items():
+            if coordinator not in self._asking:
+                self._asking.add(coordinator)
                 group.create_task(
                     self._ask(coordinator, transactions[:_INQUIRIES_MAX]),
                     name=f"inquiry at coordinator {coordinator}",
                 )
 
     async def _ask(self, coordinator: int, transactions: list[OpenTransactionAt]) -> None:
-        self._ask_again_in(self._options.retry_ms, transactions)
         try:
             answers = await self._call(coordinator, transactions)
+            self._ask_again_in(self._options.retry_ms, transactions)
             await self._apply(transactions, answers)
         except SemelError as error:
+            self._ask_again_in(self._options.retry_ms, transactions)
             log.warning(
                 "coordinator cannot be asked about transactions",
                 coordinator=coordinator,
                 transactions=len(transactions),
                 error=error.message,
             )
+        finally:
+            self._asking.discard(coordinator)
 
     async def _call(
         self, coordinator: int, transactions: Sequence[OpenTransactionAt]

@@ -46,6 +46,9 @@ _COMMIT = TransactionResult.TRANSACTION_RESULT_COMMIT
 _ABORT = TransactionResult.TRANSACTION_RESULT_ABORT
 _TRANSACTIONAL_ID_LENGTH_MAX = 255
 _PARTITIONS_MAX = 1_000
+_BATCHES_MAX = 1_000
+_PLAIN_RECORDS_MAX = 10_000
+"""Each of these records is handled by itself, and meanwhile nobody else is served."""
 _MARKERS_MAX = 10_000
 _NO_OFFSET = -1
 _OUTCOMES_PER_DECISION = 512
@@ -70,10 +73,7 @@ class BrokerWriter:
     async def produce(self, request: wire.ProduceRequest, call: Call) -> wire.ProduceResponse:
         """Append to each partition for itself; answer once all of it is durable."""
         del call
-        require_count("partitions", request.partitions, minimum=1, maximum=_PARTITIONS_MAX)
-        if request.transactional_id:
-            length_max = _TRANSACTIONAL_ID_LENGTH_MAX
-            require_name("transactional_id", request.transactional_id, length_max=length_max)
+        _check_size(request)
         now_ms = self._clock.now_ms()
         received = [self._receive(each, now_ms) for each in request.partitions]
         arrivals = [each for each in received if isinstance(each, Arrival)]
@@ -143,6 +143,18 @@ class BrokerWriter:
             raise InconsistentClusterIdError(
                 f"this broker belongs to cluster {own}, not to {cluster_id!r}"
             )
+
+
+def _check_size(request: wire.ProduceRequest) -> None:
+    """Check how much a request holds, before any of it is looked at."""
+    require_count("partitions", request.partitions, minimum=1, maximum=_PARTITIONS_MAX)
+    batches = sum(len(each.batches) for each in request.partitions)
+    require_int("number of batches", batches, maximum=_BATCHES_MAX)
+    plain_records = sum(len(each.records.records) for each in request.partitions)
+    require_int("number of plain records", plain_records, maximum=_PLAIN_RECORDS_MAX)
+    if request.transactional_id:
+        length_max = _TRANSACTIONAL_ID_LENGTH_MAX
+        require_name("transactional_id", request.transactional_id, length_max=length_max)
 
 
 def _placed(

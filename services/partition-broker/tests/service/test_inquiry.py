@@ -7,6 +7,8 @@ from broker_harness import CLUSTER_ID, ORDERS, OTHER, PRODUCER
 from broker_service import COMMIT, Broker, Coordinators, batch, marker, serving, turns
 
 from semel.coordinator.v1 import transactions_pb2 as transactions
+from semel_common.wire.methods import INQUIRE_TRANSACTIONS
+from semel_runtime.server.calls import Handlers
 from semel_runtime.testing.network import MemoryNetwork
 from semel_runtime.testing.volume import MemoryVolume
 
@@ -34,10 +36,10 @@ async def test_a_decided_transaction_gets_its_outcome(
 ) -> None:
     broker.coordinators.answer = lambda _: answering(outcome)
     await broker.produce(batch(b"one"))
-    await broker.inquiries.ask_once()
+    await broker.inquire()
     assert broker.coordinators.inquiries == []
     broker.clock.advance(INTERVAL_MS)
-    await broker.inquiries.ask_once()
+    await broker.inquire()
     result = await broker.fetch()
     assert (result.last_stable_offset, len(result.batches)) == (2, visible)
 
@@ -48,7 +50,7 @@ async def test_all_that_is_due_at_a_coordinator_goes_into_one_request(broker: Br
         await broker.produce(batch(b"one", producer_id=PRODUCER), partition=partition)
         await broker.produce(batch(b"one", producer_id=OTHER), partition=partition)
     broker.clock.advance(INTERVAL_MS)
-    await broker.inquiries.ask_once()
+    await broker.inquire()
     asked = {request.inquiries[0].producer_id: request for request in broker.coordinators.inquiries}
     assert asked.keys() == {PRODUCER, OTHER}
     for request in asked.values():
@@ -73,7 +75,7 @@ async def test_an_undecided_transaction_is_not_asked_about_again_at_once(
     await broker.produce(batch(b"one"))
     broker.clock.advance(INTERVAL_MS)
     for _ in range(3):
-        await broker.inquiries.ask_once()
+        await broker.inquire()
     assert len(broker.coordinators.inquiries) == 1
     assert (await broker.fetch()).last_stable_offset == 0
 
@@ -85,7 +87,7 @@ async def test_an_older_epoch_is_asked_about_soon_after_a_newer_one_was_seen(
     await broker.produce(batch(b"dead", epoch=0))
     await broker.produce(batch(b"alive", epoch=1))
     broker.clock.advance(100)
-    await broker.inquiries.ask_once()
+    await broker.inquire()
     (request,) = broker.coordinators.inquiries
     assert [each.producer_epoch for each in request.inquiries] == [0]
     assert (await broker.fetch()).last_stable_offset == 1
@@ -95,9 +97,34 @@ async def test_a_coordinator_that_is_away_is_asked_again_later(broker: Broker) -
     broker.coordinators.network.cut("coordinator:2")
     await broker.produce(batch(b"one"))
     broker.clock.advance(INTERVAL_MS)
-    await broker.inquiries.ask_once()
+    await broker.inquire()
     assert len(broker.inquiries._next_ask) == 1
     assert (await broker.fetch()).last_stable_offset == 0
+
+
+async def test_one_coordinator_that_does_not_answer_keeps_nobody_waiting(
+    broker: Broker,
+) -> None:
+    """Producer 3 belongs to coordinator 1, which is silent, producer 4 to coordinator 0."""
+    silent = asyncio.Event()
+    hang = Handlers()
+    hang.add(INQUIRE_TRANSACTIONS, lambda _request, _call: silent.wait())  # type: ignore[arg-type,return-value]  # no answer
+    broker.coordinators.network.serve("coordinator:2", hang)
+    broker.coordinators.answer = lambda _: answering(transactions.INQUIRY_OUTCOME_COMMITTED)
+    await broker.produce(batch(b"one", producer_id=PRODUCER))
+    broker.clock.advance(INTERVAL_MS)
+    async with asyncio.TaskGroup() as group:
+        await broker.inquiries.ask(group)
+        await turns()
+        await broker.produce(batch(b"two", producer_id=OTHER), partition=1)
+        broker.clock.advance(INTERVAL_MS)
+        for _ in range(2):
+            await broker.inquiries.ask(group)
+            await turns()
+        assert (await broker.fetch(partition=1)).last_stable_offset == 2
+        assert broker.inquiries._asking == {1}
+        broker.coordinators.network.cut("coordinator:2")
+        await broker.coordinators.network.close()
 
 
 async def test_the_answer_of_a_deposed_coordinator_is_not_applied(broker: Broker) -> None:
@@ -106,7 +133,7 @@ async def test_the_answer_of_a_deposed_coordinator_is_not_applied(broker: Broker
     broker.coordinators.answer = lambda _: answering(transactions.INQUIRY_OUTCOME_COMMITTED)
     await broker.produce(batch(b"one"))
     broker.clock.advance(INTERVAL_MS)
-    await broker.inquiries.ask_once()
+    await broker.inquire()
     assert (await broker.fetch()).last_stable_offset == 0
 
 

@@ -135,6 +135,30 @@ async def test_a_request_without_partitions_is_refused(broker: Broker) -> None:
         await broker.call(PRODUCE, wire.ProduceRequest())
 
 
+@pytest.mark.parametrize(
+    ("partition", "complaint"),
+    [
+        pytest.param(
+            wire.ProducePartition(topic="orders", batches=[RecordBatch()] * 1_001),
+            "number of batches is 1001",
+            id="batches",
+        ),
+        pytest.param(
+            wire.ProducePartition(
+                topic="orders", records=wire.PlainRecords(records=[Record()] * 10_001)
+            ),
+            "number of plain records is 10001",
+            id="plain records",
+        ),
+    ],
+)
+async def test_a_request_with_too_much_in_it_is_refused(
+    broker: Broker, partition: wire.ProducePartition, complaint: str
+) -> None:
+    with pytest.raises(InvalidRequestError, match=complaint):
+        await broker.produce_as(partition)
+
+
 async def test_a_transactional_id_that_is_too_long_is_refused(broker: Broker) -> None:
     partition = wire.ProducePartition(topic="orders", batches=[batch(b"one")])
     request = wire.ProduceRequest(transactional_id="x" * 256, partitions=[partition])
