@@ -3,6 +3,7 @@
 import typer
 
 from semel_cli import cluster, consume, groups, produce, topics, transactions, up
+from semel_cli.demo import command as demo
 from semel_cli.output import examples
 
 app = typer.Typer(
@@ -26,6 +27,7 @@ app.command(epilog=consume.EXAMPLES)(consume.consume)
 app.add_typer(groups.app, name="groups")
 app.add_typer(transactions.app, name="transactions")
 app.add_typer(cluster.app, name="cluster")
+app.add_typer(demo.app, name="demo")
 
 
 def main() -> None:

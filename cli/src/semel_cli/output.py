@@ -37,6 +37,8 @@ class Table:
     headings: Sequence[str]
     rows: Sequence[Sequence[Cell]]
     title: str = ""
+    right: bool = False
+    """Whether all columns but the first hold numbers that are written as text."""
     empty: str = ""
     """What a person is told in place of a table without rows."""
 
@@ -117,7 +119,9 @@ def _show_rich(blocks: Iterable[Table | Facts]) -> None:
         else:
             table = RichTable(box=SIMPLE_HEAD, title=block.title or None, title_justify="left")
             for number, heading in enumerate(block.headings):
-                is_number = any(isinstance(row[number], int) for row in block.rows)
+                is_number = any(isinstance(row[number], int) for row in block.rows) or (
+                    block.right and number > 0
+                )
                 table.add_column(heading, justify="right" if is_number else "left", overflow="fold")
             for row in block.rows:
                 table.add_row(*(Text(_text(cell)) for cell in row))

@@ -1,0 +1,40 @@
+"""Pizza orders in, income out, exactly once: all that an application on Semel has to say."""
+
+import asyncio
+import json
+import sys
+from collections.abc import Sequence
+
+from aiosemel import ConsumerRecord, SemelClient, TransformOptions
+from aiosemel.transform_types import OutputRecord, Outputs
+from semel_cli.demo.topics import EXACTLY_ONCE
+
+
+def income_of(record: ConsumerRecord) -> OutputRecord:
+    """Return the income of an order line."""
+    sold = json.loads(record.value or b"")
+    income = {name: sold[name] for name in ("line", "name", "type", "size", "date", "price")}
+    return OutputRecord(
+        topic=EXACTLY_ONCE.income, key=sold["name"].encode(), value=json.dumps(income).encode()
+    )
+
+
+async def sell(orders: Sequence[ConsumerRecord], _outputs: Outputs) -> list[OutputRecord]:
+    """Make income of some order lines: one transaction, with the offsets of the orders."""
+    return [income_of(order) for order in orders]
+
+
+async def main(bootstrap: str, instance: str) -> None:
+    """Work until killed; a successor with the same instance name settles what was left open."""
+    async with SemelClient(bootstrap) as client:
+        await client.transform(
+            source=[EXACTLY_ONCE.orders],
+            group=EXACTLY_ONCE.group,
+            transactional_id=instance,
+            handler=sell,
+            options=TransformOptions(max_records=50),
+        )
+
+
+if __name__ == "__main__":
+    asyncio.run(main(*sys.argv[1:]))

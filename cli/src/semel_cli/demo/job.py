@@ -1,0 +1,156 @@
+"""One run of a job: orders are loaded, instances work, processes are killed, income adds up."""
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING
+
+from semel_cli.demo.chaos import carry_out, plan_kills
+from semel_cli.demo.input import OrderLine, Orders
+from semel_cli.demo.log_reader import LogReader
+from semel_cli.demo.processes import JobProcesses
+from semel_cli.demo.progress import IncomeProgress, JobError
+from semel_cli.demo.report import Sums, sum_up
+from semel_cli.demo.tally import Tally
+from semel_cli.demo.topics import INSTANCES, PARTITIONS, Job
+from semel_cli.demo.view import DemoView, JobState
+from semel_cli.offsets import group_offsets, watermarks
+from semel_common.wire.grpc_connection import GrpcConnector
+from semel_local import ProcessCluster
+
+if TYPE_CHECKING:
+    from aiosemel import SemelClient
+
+_HELD_BACK = 0.1
+"""The part of the orders that comes when the last kill is done: so all of them hit the job."""
+_CHUNK_LINES = 2_000
+_END_TIMEOUT_S = 40.0
+_POLL_S = 0.1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobResult:
+    """What a run came to."""
+
+    orders: Orders
+    tally: Tally
+    sums: Sums
+    kills: Counter[str]
+    took_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workplace:
+    """Where jobs run."""
+
+    cluster: ProcessCluster
+    client: "SemelClient"
+    folder: Path
+    """For the logs of applications."""
+
+
+class JobRun:
+    """A job from the first order to the last cent."""
+
+    def __init__(
+        self, place: Workplace, job: Job, orders: Orders, view: DemoView, random: Random
+    ) -> None:
+        """Do no I/O yet."""
+        self._place = place
+        self._job = job
+        self._orders = orders
+        self._view = view
+        self._random = random
+        self._connector = GrpcConnector()
+        self._progress = IncomeProgress(
+            LogReader(self._connector, place.cluster.bootstrap, job.income)
+        )
+        self._processes = JobProcesses(place.cluster, job, place.folder, view.killed)
+        self._plan = plan_kills(self._processes.victims, len(orders.lines), random)
+        self._state = JobState(
+            title=job.title,
+            lines=len(orders.lines),
+            kills=len(self._plan),
+            tally=self._progress.tally,
+            running=lambda: self._processes.running,
+        )
+
+    async def run(self) -> JobResult:
+        """Run it. Raises JobError, SemelError."""
+        began = time.monotonic()
+        self._view.follow(self._state)
+        client = self._place.client
+        for topic in (self._job.orders, self._job.income):
+            await client.admin().create_topic(topic, partitions=PARTITIONS)
+        try:
+            async with asyncio.TaskGroup() as group:
+                follower = group.create_task(self._progress.follow(), name="follow the income")
+                await self._work()
+                ends = await self._settled_ends()
+                await self._progress.caught_up(ends)
+                follower.cancel()
+        finally:
+            await self._connector.close()
+        return JobResult(
+            orders=self._orders,
+            tally=self._progress.tally,
+            sums=await sum_up(client, self._job.income, ends),
+            kills=self._processes.kills,
+            took_s=time.monotonic() - began,
+        )
+
+    async def _work(self) -> None:
+        """Load the orders, let the instances work, and kill, until every order is consumed."""
+        lines = self._orders.lines
+        held_back = int(len(lines) * _HELD_BACK)
+        self._view.phase(f"Loading {len(lines):,} order lines")
+        await self._load(lines[:-held_back])
+        self._view.phase(f"{len(self._plan)} kills while {INSTANCES} instances work")
+        async with self._processes as processes:
+            await processes.start_instances()
+            await carry_out(self._plan, processes, self._progress, self._random)
+            self._view.phase("All kills are done; the last orders come in")
+            await self._load(lines[-held_back:])
+            await self._all_consumed()
+
+    async def _load(self, lines: Sequence[OrderLine]) -> None:
+        """Send order lines, each of which is stored exactly once, whoever is killed meanwhile."""
+        async with self._place.client.producer() as producer:
+            for start in range(0, len(lines), _CHUNK_LINES):
+                chunk = lines[start : start + _CHUNK_LINES]
+                values, keys = [line.value for line in chunk], [line.key for line in chunk]
+                await (await producer.send_columns(self._job.orders, values, keys=keys))
+                self._state.loaded += len(chunk)
+
+    async def _all_consumed(self) -> None:
+        """Wait until the group has consumed every order."""
+        async with _deadline(f"group {self._job.group} has not consumed all orders"):
+            while True:
+                offsets = await group_offsets(self._place.client, self._job.group)
+                if len(offsets) == PARTITIONS and not any(each.lag for each in offsets):
+                    return
+                await asyncio.sleep(_POLL_S)
+
+    async def _settled_ends(self) -> dict[int, int]:
+        """Return where the income ends in each partition, when no transaction is open any more."""
+        partitions = [(self._job.income, number) for number in range(PARTITIONS)]
+        async with _deadline(f"transactions in {self._job.income} stay open"):
+            while True:
+                marks = await watermarks(self._place.client, partitions)
+                if all(each.stable_end == each.end for each in marks):
+                    return {number: each.end for number, each in enumerate(marks)}
+                await asyncio.sleep(_POLL_S)
+
+
+@asynccontextmanager
+async def _deadline(complaint: str) -> AsyncIterator[None]:
+    try:
+        async with asyncio.timeout(_END_TIMEOUT_S):
+            yield
+    except TimeoutError:
+        raise JobError(f"{complaint} after {_END_TIMEOUT_S:g} s") from None
