@@ -4,6 +4,7 @@ import pytest
 from group_harness import orders
 
 from semel.common.v1 import participants_pb2 as participants
+from semel.coordinator.v1 import transactions_pb2 as transactions
 from semel.group.v1 import group_pb2 as wire
 from semel_common.errors import InvalidGroupIdError, InvalidRequestError
 from semel_group import requests
@@ -11,6 +12,7 @@ from semel_group.machine.values import (
     Committer,
     GroupState,
     Heartbeat,
+    InquiryOutcome,
     NamedPartition,
     TopicName,
     TransactionResult,
@@ -85,6 +87,10 @@ def test_nothing_is_not_the_same_as_absent() -> None:
         ({"owned": owned("", 1)}, "owned.topics.topic_id is empty"),
         ({"owned": owned("t" * 65, 1)}, "has 65 characters: at most 64"),
         ({"owned": owned("t", -1)}, "owned.topics.partitions is -1"),
+        (
+            {"owned": wire.OwnedPartitions(topics=[participants.TopicPartitions()] * 100_001)},
+            "owned.topics has 100001 entries",
+        ),
         (
             {"owned": owned("t", *range(100_001))},
             "owned.topics.partitions has 100001 entries",
@@ -285,6 +291,9 @@ def test_numbers_are_the_protocol_s() -> None:
         for name, number in wire.GroupState.items()
         if number
     }
+    for outcome in InquiryOutcome:
+        number: int = transactions.InquiryOutcome.Value(f"INQUIRY_OUTCOME_{outcome.name}")
+        assert number == outcome.value
     assert {each.name: each.value for each in TransactionResult} == {
         name.removeprefix("TRANSACTION_RESULT_"): number
         for name, number in participants.TransactionResult.items()

@@ -77,6 +77,18 @@ def test_a_group_may_have_so_many_offsets_and_no_more() -> None:
         group.commit({2: 1})
 
 
+def test_an_instance_may_have_so_many_groups_with_offsets_and_no_more() -> None:
+    group = GroupHarness(limits=GroupLimits(groups_max=1))
+    group.commit({0: 1})
+    group.commit({0: 2})
+    complaint = "there are 1 groups with offsets: at most 1"
+    with pytest.raises(ThrottlingQuotaExceededError, match=complaint):
+        group.commit({0: 1}, Committer(group_id="another"))
+    with pytest.raises(ThrottlingQuotaExceededError, match=complaint):
+        group.txn_commit({0: 1}, Committer(group_id="another"))
+    assert group.marker(COMMIT, groups=["another"]) == ()
+
+
 def test_another_instance_keeps_its_groups() -> None:
     group = GroupHarness(group_coordinators=2)
     with pytest.raises(NotCoordinatorError):

@@ -26,7 +26,7 @@ class GroupSettings(ServiceSettings):
     group_consumer_max_size: Count = 1_000
     """Members of one group, at most."""
     groups_max: Count = 100_000
-    """Groups with members on this instance, at most."""
+    """Groups on this instance, at most: of those with members, and of those with offsets."""
     group_offsets_max: Count = 100_000
     """Partitions in which one group may have a position, at most."""
     group_producers_max: Count = 1_000_000

@@ -1,6 +1,6 @@
 """Requests as they arrive: every field is checked here, and becomes a plain value."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -93,10 +93,12 @@ def _owned(request: wire.ConsumerGroupHeartbeatRequest) -> frozenset[TopicPartit
         return None
     _check_partition_count("owned.topics", request.owned.topics)
     return frozenset(
-        TopicPartition(_topic_id("owned.topics.topic_id", topic.topic_id), partition)
+        TopicPartition(
+            _topic_id("owned.topics.topic_id", topic.topic_id),
+            require_int("owned.topics.partitions", partition, maximum=INT32_MAX),
+        )
         for topic in request.owned.topics
         for partition in topic.partitions
-        if require_int("owned.topics.partitions", partition, maximum=INT32_MAX) >= 0
     )
 
 
@@ -281,6 +283,7 @@ def _optional_name(field: str, value: str) -> str:
     return require_name(field, value) if value else value
 
 
-def _check_partition_count(field: str, topics: Iterable[_WithPartitions]) -> None:
+def _check_partition_count(field: str, topics: Sequence[_WithPartitions]) -> None:
+    require_count(field, topics, maximum=_PARTITIONS_MAX)
     count = sum(len(topic.partitions) for topic in topics)
     require_count(f"{field}.partitions", range(count), maximum=_PARTITIONS_MAX)

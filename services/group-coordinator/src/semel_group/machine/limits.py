@@ -8,7 +8,7 @@ class GroupLimits:
     """Limits and intervals of all groups. Past a limit, new things are refused, nothing is lost."""
 
     groups_max: int = 100_000
-    """Groups with members, on one instance."""
+    """Groups on one instance: of those with members, and of those with offsets."""
     group_size_max: int = 1_000
     """Members of one group."""
     offsets_max: int = 100_000

@@ -55,6 +55,7 @@ class OffsetsMachine:
         self, group_id: str, offsets: tuple[OffsetCommitted, ...]
     ) -> Result[None, Record]:
         """Let offsets be current. Raises ThrottlingQuotaExceededError."""
+        self._check_groups(group_id)
         self._check_offsets(self.group(group_id).committed.keys(), offsets)
         return Result(None, offsets)
 
@@ -77,6 +78,7 @@ class OffsetsMachine:
         check_next(producer, transaction, commit.base_sequence)
         pending = group.pending.get(transaction)
         if pending is None:
+            self._check_groups(commit.group_id)
             self._check_room(commit.group_id, group, commit.producer_id)
             self._check_offsets((), commit.offsets)
             return Result(None, (commit,))
@@ -194,6 +196,13 @@ class OffsetsMachine:
             yield from group.snapshot()
 
     # -- limits ----------------------------------------------------------------------------------
+
+    def _check_groups(self, group_id: str) -> None:
+        count = len(self._groups)
+        if group_id not in self._groups and count >= self._limits.groups_max:
+            raise ThrottlingQuotaExceededError(
+                f"there are {count} groups with offsets: at most {self._limits.groups_max}"
+            )
 
     def _check_offsets(
         self, known: Collection[TopicPartition], offsets: Iterable[OffsetCommitted]
