@@ -27,11 +27,22 @@ Q = producer_id_of(4, 1)
 class PlanHarness:
     """A plan whose routes a test changes, with pauses of 1, 2, 4, 4 … seconds."""
 
-    def __init__(self, *, jitter: float = 0.0, **options: int) -> None:
+    def __init__(
+        self,
+        *,
+        jitter: float = 0.0,
+        batch_markers_max: int = 1_000,
+        batch_participants_max: int = 1_000,
+    ) -> None:
         self.moved: dict[Participant, Target] = {}
         self.woken: list[Target] = []
         self.plan = MarkerPlan(
-            MarkerOptions(**{"backoff_ms": 1_000, "backoff_max_ms": 4_000} | options),
+            MarkerOptions(
+                backoff_ms=1_000,
+                backoff_max_ms=4_000,
+                batch_markers_max=batch_markers_max,
+                batch_participants_max=batch_participants_max,
+            ),
             route=self._route,
             wake=self.woken.append,
             jitter=lambda: jitter,

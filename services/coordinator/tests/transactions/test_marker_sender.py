@@ -14,6 +14,7 @@ from transactions_service_harness import (
     until,
 )
 
+from semel.coordinator.v1 import transactions_pb2 as wire
 from semel_common.errors import (
     InvalidRequestError,
     NotLeaderOrFollowerError,
@@ -297,6 +298,15 @@ async def test_a_participant_that_appears_later_gets_its_own_task(cluster: Clust
         await coordinator.end(after(key), GROUP, commit=False)
         await until(lambda: coordinator.machine.is_complete(after(key)))
     assert late.told == ["1 abort group-g"]
+
+
+async def test_a_pause_ends_by_itself(cluster: Cluster) -> None:
+    faults = [Fault.LOSE_REQUEST]
+    cluster.network.decide = lambda *_: faults.pop() if faults else Fault.NONE
+    async with cluster.coordinator(backoff_ms=1) as coordinator:
+        key = await coordinator.init()
+        await coordinator.end(key, A0, wait=wire.WAIT_FOR_COMPLETE)
+    assert cluster.broker_0.told == ["0 commit topic-a/0"]
 
 
 async def test_pauses_are_waited_for_without_polling(cluster: Cluster) -> None:

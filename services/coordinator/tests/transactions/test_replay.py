@@ -82,7 +82,7 @@ steps: st.SearchStrategy[Step] = st.one_of(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(steps, max_size=40))
 def test_every_prefix_of_the_journal_gives_the_state_that_was_live(taken: list[Step]) -> None:
     """C-100, C-110."""
@@ -96,7 +96,7 @@ def test_every_prefix_of_the_journal_gives_the_state_that_was_live(taken: list[S
         assert state_of(harness.replayed(harness.journal[:length])) == state
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(steps, max_size=40), st.lists(steps, max_size=15))
 def test_a_snapshot_and_what_follows_gives_the_state_that_was_live(
     before: list[Step], afterwards: list[Step]

@@ -25,7 +25,9 @@ int64 = st.integers(0, (1 << 63) - 1)
 int32 = st.integers(0, (1 << 31) - 1)
 text = st.text(max_size=10)
 participants = st.lists(
-    st.builds(TopicPartition, text, int32) | st.builds(GroupId, text), max_size=6, unique=True
+    st.builds(TopicPartition, st.text(min_size=1, max_size=10), int32) | st.builds(GroupId, text),
+    max_size=6,
+    unique=True,
 )
 reasons = st.none() | st.sampled_from(AbortReason)
 
@@ -79,7 +81,7 @@ def test_what_is_written_is_read(record: TransactionsRecord) -> None:
 
 
 @given(participants)
-def test_participants_keep_the_order_of_partitions_and_of_groups(
+def test_participants_keep_their_order(
     those: list[TopicPartition | GroupId],
 ) -> None:
     """C-109."""
@@ -87,11 +89,7 @@ def test_participants_keep_the_order_of_partitions_and_of_groups(
     record = ParticipantsAdded(
         producer_id=1, producer_epoch=0, start_ms=5, traceparent="", participants=tuple(those)
     )
-    read = serde.decode(serde.encode(record))
-    assert isinstance(read, ParticipantsAdded)
-    partitions = [each for each in those if isinstance(each, TopicPartition)]
-    groups = [each for each in those if isinstance(each, GroupId)]
-    assert list(read.participants) == partitions + groups
+    assert serde.decode(serde.encode(record)) == record
 
 
 def test_partitions_of_one_topic_name_it_once() -> None:

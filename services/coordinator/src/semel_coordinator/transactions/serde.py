@@ -208,20 +208,21 @@ def _read_decided(message: journal.DecidedTransactionRecord) -> DecidedTransacti
 
 
 def _write_participants(participants: Iterable[Participant], out: journal.ParticipantList) -> None:
-    """Write partitions in runs of one topic: the order stays, and the topic is written once."""
-    run: journal.TopicPartitionList | None = None
+    """Write participants in runs of one topic, or of groups: their order stays."""
+    run: journal.ParticipantRun | None = None
     for participant in participants:
+        topic_id = "" if isinstance(participant, GroupId) else participant.topic_id
+        if run is None or run.topic_id != topic_id:
+            run = out.runs.add(topic_id=topic_id)
         if isinstance(participant, GroupId):
-            out.group_ids.append(participant.group_id)
-            continue
-        if run is None or run.topic_id != participant.topic_id:
-            run = out.topics.add(topic_id=participant.topic_id)
-        run.partitions.append(participant.partition)
+            run.group_ids.append(participant.group_id)
+        else:
+            run.partitions.append(participant.partition)
 
 
 def _read_participants(message: journal.ParticipantList) -> Iterable[Participant]:
-    for run in message.topics:
+    for run in message.runs:
+        for group_id in run.group_ids:
+            yield GroupId(group_id)
         for partition in run.partitions:
             yield TopicPartition(run.topic_id, partition)
-    for group_id in message.group_ids:
-        yield GroupId(group_id)

@@ -5,7 +5,7 @@ when what it says is durable. Before `claim`, everything is answered COORDINATOR
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import structlog
 
@@ -34,6 +34,7 @@ from semel_coordinator.transactions.machine import (
     InquiryAnswer,
     InquiryOutcome,
     ListFilter,
+    Outcome,
     TransactionKey,
     TransactionLimits,
     TransactionListing,
@@ -116,9 +117,9 @@ class TransactionsService:
         )
         now_ms = self._clock.now_ms()
         key = await self._runner.run(lambda: self._machine.init_producer_id(init, now_ms=now_ms))
-        if wait is not wire.WAIT_FOR_DECIDED:
+        if wait != wire.WAIT_FOR_DECIDED:
             await self._wait_complete(
-                lambda: self._machine.is_complete_below(*key), key.producer_id, call
+                lambda: self._machine.is_complete_below(*key), key.producer_id, call, {}
             )
         return responses.init_producer_id(key)
 
@@ -181,8 +182,12 @@ class TransactionsService:
                 now_ms=now_ms,
             )
         )
-        if wait is wire.WAIT_FOR_COMPLETE:
-            await self._wait_complete(lambda: self._machine.is_complete(key), key.producer_id, call)
+        if wait == wire.WAIT_FOR_COMPLETE:
+            outcome = Outcome.COMMITTED if commit else Outcome.ABORTED
+            facts = {"outcome": outcome.value, "next_epoch": next_key.producer_epoch}
+            await self._wait_complete(
+                lambda: self._machine.is_complete(key), key.producer_id, call, facts
+            )
         return responses.end_txn(next_key)
 
     # -- participants and operators ------------------------------------------------------------
@@ -243,11 +248,15 @@ class TransactionsService:
         )
 
     async def _wait_complete(
-        self, is_complete: Callable[[], bool], producer_id: int, call: Call
+        self,
+        is_complete: Callable[[], bool],
+        producer_id: int,
+        call: Call,
+        facts: Mapping[str, str | int],
     ) -> None:
         """Wait until markers are written, as long as the caller does.
 
-        Raises RequestTimedOutError; a repeat of the request waits on.
+        Raises RequestTimedOutError with what is definite all the same; a repeat waits on.
         """
         if await self._runner.run(lambda: Result(is_complete())):
             return
@@ -262,7 +271,8 @@ class TransactionsService:
         except TimeoutError:
             raise RequestTimedOutError(
                 f"decided, but not all markers of producer id {producer_id} were written in"
-                f" {timeout_ms} ms"
+                f" {timeout_ms} ms",
+                **facts,
             ) from None
 
     def _check_claimed(self) -> None:

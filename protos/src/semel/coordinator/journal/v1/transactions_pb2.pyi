@@ -353,51 +353,52 @@ Global___TransactionCompletedRecord: _TypeAlias = TransactionCompletedRecord  # 
 
 @_typing.final
 class ParticipantList(_message.Message):
-    """ParticipantList is what a transaction wrote to."""
+    """ParticipantList is what a transaction wrote to, in order."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
-    TOPICS_FIELD_NUMBER: _builtins.int
-    GROUP_IDS_FIELD_NUMBER: _builtins.int
+    RUNS_FIELD_NUMBER: _builtins.int
     @_builtins.property
-    def topics(self) -> _containers.RepeatedCompositeFieldContainer[Global___TopicPartitionList]: ...
-    @_builtins.property
-    def group_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
+    def runs(self) -> _containers.RepeatedCompositeFieldContainer[Global___ParticipantRun]: ...
     def __init__(
         self,
         *,
-        topics: _abc.Iterable[Global___TopicPartitionList] | None = ...,
-        group_ids: _abc.Iterable[_builtins.str] | None = ...,
+        runs: _abc.Iterable[Global___ParticipantRun] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["group_ids", b"group_ids", "topics", b"topics"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["runs", b"runs"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ParticipantList: _TypeAlias = ParticipantList  # noqa: Y015
 
 @_typing.final
-class TopicPartitionList(_message.Message):
-    """TopicPartitionList is partitions of one topic."""
+class ParticipantRun(_message.Message):
+    """ParticipantRun is partitions of one topic, or groups."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     TOPIC_ID_FIELD_NUMBER: _builtins.int
     PARTITIONS_FIELD_NUMBER: _builtins.int
+    GROUP_IDS_FIELD_NUMBER: _builtins.int
     topic_id: _builtins.str
+    """Empty: groups."""
     @_builtins.property
     def partitions(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
+    @_builtins.property
+    def group_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
     def __init__(
         self,
         *,
         topic_id: _builtins.str = ...,
         partitions: _abc.Iterable[_builtins.int] | None = ...,
+        group_ids: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["partitions", b"partitions", "topic_id", b"topic_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["group_ids", b"group_ids", "partitions", b"partitions", "topic_id", b"topic_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___TopicPartitionList: _TypeAlias = TopicPartitionList  # noqa: Y015
+Global___ParticipantRun: _TypeAlias = ParticipantRun  # noqa: Y015

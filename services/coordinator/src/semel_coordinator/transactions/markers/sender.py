@@ -12,7 +12,7 @@ from random import Random
 
 import structlog
 
-from semel.common.v1 import errors_pb2, participants_pb2
+from semel.common.v1 import participants_pb2
 from semel.coordinator.v1 import cluster_pb2
 from semel_common.errors import (
     RetriableError,
@@ -25,7 +25,6 @@ from semel_common.errors import (
 from semel_common.ids import (
     GroupId,
     Participant,
-    TopicPartition,
     owner_of,
     transaction_log_partition_of,
 )
@@ -42,11 +41,16 @@ from semel_coordinator.transactions.machine import (
     TransactionKey,
     TransactionsMachine,
 )
-from semel_coordinator.transactions.machine.entities import NOBODY, ParticipantSet, in_order
+from semel_coordinator.transactions.machine.entities import NOBODY, ParticipantSet
+from semel_coordinator.transactions.markers.messages import (
+    markers_request,
+    not_gone,
+    refusing,
+    topic_ids_of,
+)
 from semel_coordinator.transactions.markers.options import MarkerOptions
 from semel_coordinator.transactions.markers.plan import NOWHERE, Marker, MarkerPlan, Target
 from semel_coordinator.transactions.runs import Runs
-from semel_coordinator.transactions.wire import write_participants
 from semel_runtime.cluster.copy import ClusterCopy
 from semel_runtime.cluster.image import ServiceRole
 from semel_runtime.machine import Result
@@ -182,8 +186,13 @@ class MarkerSender:
             else GROUP_WRITE_TXN_MARKERS
         )
         address = self._cluster.address(target.role, target.instance_id, self._options.listener)
+        request = markers_request(
+            batch,
+            cluster_id=self._cluster.cluster_id,
+            coordinator_epoch=self._machine.coordinator_epoch,
+        )
         response = await self._connector.connect(address).call(
-            method, self._request(batch), timeout_ms=self._options.request_timeout_ms
+            method, request, timeout_ms=self._options.request_timeout_ms
         )
         if len(response.results) != len(batch):
             raise UnknownServerError(
@@ -194,24 +203,6 @@ class MarkerSender:
             if result.errors:
                 refused[index] = self._refusing(batch[index], result.errors)
         return refused
-
-    def _request(self, batch: Sequence[Marker]) -> participants_pb2.WriteTxnMarkersRequest:
-        request = participants_pb2.WriteTxnMarkersRequest(cluster_id=self._cluster.cluster_id)
-        for marker in batch:
-            producer_id, producer_epoch = marker.key
-            partition = transaction_log_partition_of(producer_id)
-            out = request.markers.add()
-            out.producer_id = producer_id
-            out.producer_epoch = producer_epoch
-            out.result = (
-                participants_pb2.TRANSACTION_RESULT_COMMIT
-                if marker.commit
-                else participants_pb2.TRANSACTION_RESULT_ABORT
-            )
-            out.coordinator_epoch = self._machine.coordinator_epoch(partition)
-            out.traceparent = marker.traceparent
-            write_participants(marker.participants, out.participants)
-        return request
 
     def _refusing(
         self, marker: Marker, errors: Sequence[participants_pb2.ParticipantError]
@@ -234,7 +225,7 @@ class MarkerSender:
                     producer_epoch=marker.key.producer_epoch,
                     error=error.message,
                 )
-        return in_order(_participant(each.participant) for each in errors)
+        return refusing(errors)
 
     # -- asking the controller -----------------------------------------------------------------
 
@@ -246,8 +237,7 @@ class MarkerSender:
         An older copy of the metadata may not know a topic yet. The controller, asked after the
         decision, knows it if it was ever written to; so what it does not know is deleted.
         """
-        topic_ids = list(dict.fromkeys(_topic_of(each) for m in batch for each in m.participants))
-        asked = topic_ids[: self._options.topics_per_question_max]
+        asked = topic_ids_of(batch)[: self._options.topics_per_question_max]
         layout = self._cluster.layout
         address = self._cluster.address(
             ServiceRole.COORDINATOR, owner_of(0, layout.coordinators), self._options.listener
@@ -257,51 +247,22 @@ class MarkerSender:
             cluster_pb2.MetadataRequest(topic_ids=asked),
             timeout_ms=self._options.request_timeout_ms,
         )
-        topics = {topic.topic_id: topic for topic in response.topics}
-        return {
-            index: in_order(p for p in marker.participants if not _is_gone(p, topics))
-            for index, marker in enumerate(batch)
-        }
+        return not_gone(batch, response.topics)
 
     # -- routing -------------------------------------------------------------------------------
 
     def _route(self, participant: Participant) -> Target:
-        match participant:
-            case TopicPartition():
-                try:
-                    leader = self._cluster.leader_of(participant)
-                except (UnknownTopicIdError, UnknownTopicOrPartitionError):
-                    return NOWHERE
-                return Target(ServiceRole.BROKER, leader.leader_id)
-            case GroupId(group_id):
-                return self._route_group(group_id)
+        if isinstance(participant, GroupId):
+            return self._route_group(participant.group_id)
+        try:
+            leader = self._cluster.leader_of(participant)
+        except (UnknownTopicIdError, UnknownTopicOrPartitionError):
+            return NOWHERE
+        return Target(ServiceRole.BROKER, leader.leader_id)
 
     def _compute_route_of_group(self, group_id: str) -> Target:
         instance_id = self._cluster.group_coordinator_for(group_id)
         return Target(ServiceRole.GROUP_COORDINATOR, instance_id)
-
-
-def _topic_of(participant: Participant) -> str:
-    assert isinstance(participant, TopicPartition), "groups always have a coordinator"
-    return participant.topic_id
-
-
-def _is_gone(participant: Participant, topics: Mapping[str, cluster_pb2.Topic]) -> bool:
-    """Whether the controller's answer says that a partition was deleted, with its topic."""
-    assert isinstance(participant, TopicPartition), "groups always have a coordinator"
-    topic = topics.get(participant.topic_id)
-    if topic is None:
-        return False
-    if topic.HasField("error"):
-        return topic.error.code == errors_pb2.ERROR_CODE_UNKNOWN_TOPIC_ID
-    return all(each.index != participant.partition for each in topic.partitions)
-
-
-def _participant(message: participants_pb2.Participant) -> Participant:
-    if message.HasField("topic_partition"):
-        place = message.topic_partition
-        return TopicPartition(place.topic_id, place.partition)
-    return GroupId(message.group_id)
 
 
 def _now() -> float:
