@@ -5,6 +5,7 @@ Nothing here does I/O. A look-up that fails raises the error that makes its call
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import TypeAlias
 
 from aiosemel.errors import (
@@ -22,6 +23,10 @@ BROKER = cluster.SERVICE_ROLE_BROKER
 COORDINATOR = cluster.SERVICE_ROLE_COORDINATOR
 GROUP_COORDINATOR = cluster.SERVICE_ROLE_GROUP_COORDINATOR
 Role: TypeAlias = cluster.ServiceRole.ValueType
+
+
+_partition_for_id = lru_cache(maxsize=4_096)(partition_for_id)
+"""Every request of a transaction asks for the coordinator of the same id."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,12 +105,12 @@ class ClusterMetadata:
 
         Raises CoordinatorNotAvailableError.
         """
-        partition = partition_for_id(transactional_id, self.layout.transaction_log_partitions)
+        partition = _partition_for_id(transactional_id, self.layout.transaction_log_partitions)
         return self.instance_address(COORDINATOR, owner_of(partition, self.layout.coordinators))
 
     def group_coordinator_address(self, group_id: str) -> str:
         """Return where the coordinator of a group is; raises CoordinatorNotAvailableError."""
-        partition = partition_for_id(group_id, self.layout.group_partitions)
+        partition = _partition_for_id(group_id, self.layout.group_partitions)
         return self.instance_address(
             GROUP_COORDINATOR, owner_of(partition, self.layout.group_coordinators)
         )

@@ -183,7 +183,12 @@ class SemelClient:
             raise ClosedError("the client is not open")
         task = self._group.create_task(_logged(run, name), name=name)
         self._running.add(task)
-        task.add_done_callback(self._running.discard)
+
+        def ended(task: asyncio.Task[None]) -> None:
+            self._running.discard(task)
+            run.close()  # It was never started if the task was cancelled first.
+
+        task.add_done_callback(ended)
         return task
 
     def _adopt(self, made: Closable) -> None:

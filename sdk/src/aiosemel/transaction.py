@@ -7,7 +7,7 @@ from typing import Self
 
 from aiosemel._producer.deliveries import ColumnsDelivery, Delivery, RecordMetadata
 from aiosemel._producer.sizes import Headers
-from aiosemel._producer.transaction_manager import TransactionOutcome
+from aiosemel._producer.transaction_states import TransactionOutcome
 from aiosemel._producer.transactions import Transactions
 from aiosemel.errors import (
     IllegalStateError,
@@ -105,10 +105,12 @@ class Transaction:
         exc: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if not self._is_latest() or not self._transactions.is_open:
-            return  # The block has ended it itself, or cannot.
+        if not self._is_latest():
+            return  # The block has ended it itself, and begun another.
         try:
-            if exc is None:
+            if not self._transactions.is_open:
+                pass  # The block has ended it itself, or nobody can.
+            elif exc is None:
                 await self._commit()
             elif isinstance(exc, Exception):
                 await self._abort()

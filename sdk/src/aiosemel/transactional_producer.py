@@ -77,6 +77,7 @@ class TransactionalProducer:
         ``commit`` waits for it: there is no need to await what is returned. Also raises
         TransactionAbortableError when an earlier send has failed, and IllegalStateError.
         """
+        self._check_open()
         return await self._transactions.send(topic, value, key, partition, headers, timestamp_ms)
 
     async def send_and_wait(
@@ -90,6 +91,7 @@ class TransactionalProducer:
         timestamp_ms: int | None = None,
     ) -> RecordMetadata:
         """Send a record and wait until it is stored, which does not yet make it visible."""
+        self._check_open()
         return await (
             await self._transactions.send(topic, value, key, partition, headers, timestamp_ms)
         )
@@ -104,6 +106,7 @@ class TransactionalProducer:
         timestamp_ms: int | None = None,
     ) -> ColumnsDelivery:
         """Take many records at once; as ``Producer.send_columns``."""
+        self._check_open()
         return await self._transactions.send_columns(topic, values, keys, partition, timestamp_ms)
 
     async def send_offsets(

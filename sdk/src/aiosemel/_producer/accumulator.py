@@ -22,10 +22,10 @@ Memory is bounded: ``has_room`` says whether a record may be appended; what is a
 its batch is done.
 """
 
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from aiosemel._producer.batch import Batch, HeaderPairs, PartitionBatches, Request
 from aiosemel.errors import (
     OutOfOrderSequenceNumberError,
     RequestTimedOutError,
@@ -34,12 +34,8 @@ from aiosemel.errors import (
 )
 from semel_common.ids import TopicPartition
 
-HeaderPairs = tuple[tuple[str, bytes | None], ...]
 BrokerOf = Callable[[TopicPartition], str | None]
 """Returns a name for the broker that leads a partition; None while nobody is known."""
-
-SEQUENCES = 1 << 31
-"""Sequences are 0 to 2147483647, then 0 again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,123 +49,6 @@ class Limits:
     delivery_timeout_ms: int
 
 
-class Batch:
-    """Records of one partition that are sent, and acknowledged, together."""
-
-    __slots__ = (
-        "attempts",
-        "base_offset",
-        "base_sequence",
-        "deadline_ms",
-        "error",
-        "has_keys",
-        "headers",
-        "is_done",
-        "is_sent",
-        "keys",
-        "number",
-        "producer_epoch",
-        "producer_id",
-        "size_bytes",
-        "timestamps_ms",
-        "topic_partition",
-        "values",
-    )
-
-    def __init__(self, topic_partition: TopicPartition, number: int, deadline_ms: float) -> None:
-        self.topic_partition = topic_partition
-        self.number = number
-        """Rises from batch to batch of the accumulator."""
-        self.deadline_ms = deadline_ms
-        self.values: list[bytes | None] = []
-        self.keys: list[bytes | None] = []
-        self.has_keys = False
-        self.timestamps_ms: list[int] = []
-        self.headers: dict[int, HeaderPairs] = {}
-        self.size_bytes = 0
-        self.producer_id = -1
-        self.producer_epoch = -1
-        self.base_sequence = -1
-        self.attempts = 0
-        self.is_sent = False
-        """Whether it went out, and was not returned by ``retry``."""
-        self.is_done = False
-        """Whether it is acknowledged or given up: ``error`` says which."""
-        self.base_offset = -1
-        self.error: SemelError | None = None
-
-    def forget_records(self) -> None:
-        """Give the memory back: whoever waits for the batch needs no more than its numbers."""
-        self.values = []
-        self.keys = []
-        self.headers = {}
-
-    @property
-    def was_drained(self) -> bool:
-        """Whether it has a sequence: the broker may know it."""
-        return self.base_sequence >= 0
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """Batches for one broker, each of another partition."""
-
-    broker: str
-    batches: tuple[Batch, ...]
-
-
-class _Partition:
-    """The batches of one partition, in sequence order: those in flight, then the queue."""
-
-    __slots__ = ("has_gap", "in_flight", "next_sequence", "producer_epoch", "queue")
-
-    def __init__(self) -> None:
-        self.producer_epoch = -1
-        self.in_flight: deque[Batch] = deque()
-        self.queue: deque[Batch] = deque()
-        self.next_sequence = 0
-        self.has_gap = False
-
-    def sendable(self, in_flight_max: int) -> Batch | None:
-        if self.in_flight:
-            first = self.in_flight[0]
-            if not first.is_sent:
-                return first
-            if self.is_retrying or len(self.in_flight) >= in_flight_max:
-                return None
-        return self.queue[0] if self.queue and not self.has_gap else None
-
-    @property
-    def is_retrying(self) -> bool:
-        """Whether something in flight was sent again, or is to be."""
-        return any(batch.attempts > 1 or not batch.is_sent for batch in self.in_flight)
-
-    def take(self, batch: Batch, producer_id: int) -> None:
-        """Put a sendable batch in flight."""
-        if not batch.was_drained:
-            self.queue.popleft()
-            self.in_flight.append(batch)
-            batch.producer_id = producer_id
-            batch.producer_epoch = self.producer_epoch
-            batch.base_sequence = self.next_sequence
-            self.next_sequence = (self.next_sequence + len(batch.values)) % SEQUENCES
-        batch.is_sent = True
-        batch.attempts += 1
-
-    def remove(self, batch: Batch) -> None:
-        """Forget a batch; without its records, the sequences may have a gap."""
-        (self.in_flight if batch.was_drained else self.queue).remove(batch)
-        if batch.was_drained and batch.error is not None:
-            self.has_gap = True
-
-    def restart(self, producer_epoch: int) -> None:
-        """Count sequences from 0, in a new epoch."""
-        assert not self.in_flight, "batches of the old epoch are in flight"
-        self.producer_epoch = producer_epoch
-        self.next_sequence = 0
-        self.has_gap = False
-
-
 class Accumulator:
     """All batches of one producer."""
 
@@ -177,9 +56,9 @@ class Accumulator:
         """Start empty; ``start_epoch`` comes before the first ``drain``."""
         self._limits = limits
         self._transactional = transactional
-        self._partitions: dict[TopicPartition, _Partition] = {}
-        self._waiting: dict[TopicPartition, _Partition] = {}
-        self._numbered: dict[TopicPartition, _Partition] = {}
+        self._partitions: dict[TopicPartition, PartitionBatches] = {}
+        self._waiting: dict[TopicPartition, PartitionBatches] = {}
+        self._numbered: dict[TopicPartition, PartitionBatches] = {}
         self._incomplete: dict[Batch, None] = {}
         self._requests: dict[str, int] = {}
         self._producer_id = -1
@@ -250,7 +129,7 @@ class Accumulator:
     def _open_batch(self, topic_partition: TopicPartition, size_bytes: int, now_ms: float) -> Batch:
         partition = self._partitions.get(topic_partition)
         if partition is None:
-            partition = self._partitions[topic_partition] = _Partition()
+            partition = self._partitions[topic_partition] = PartitionBatches()
         if partition.queue:
             last = partition.queue[-1]
             if last.size_bytes + size_bytes <= self._limits.batch_size_bytes:
@@ -264,6 +143,11 @@ class Accumulator:
         return batch
 
     # -- out ------------------------------------------------------------------------------------
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether there is something to drain, now or when an answer comes."""
+        return bool(self._waiting)
 
     def start_epoch(self, producer_id: int, producer_epoch: int) -> None:
         """Give batches drained from now on another identity; sequences begin at 0."""
@@ -310,7 +194,7 @@ class Accumulator:
             self._requests[broker] = self._requests.get(broker, 0) + 1
         return [Request(broker, tuple(batches)) for broker, batches in chosen.items()]
 
-    def _may_go(self, partition: _Partition, batch: Batch, broker: str) -> bool:
+    def _may_go(self, partition: PartitionBatches, batch: Batch, broker: str) -> bool:
         in_flight = self._requests.get(broker, 0)
         if not in_flight:
             return True
@@ -321,7 +205,9 @@ class Accumulator:
             or batch.size_bytes >= self._limits.batch_size_bytes
         )
 
-    def _take(self, topic_partition: TopicPartition, partition: _Partition, batch: Batch) -> None:
+    def _take(
+        self, topic_partition: TopicPartition, partition: PartitionBatches, batch: Batch
+    ) -> None:
         if topic_partition not in self._numbered:
             self._numbered[topic_partition] = partition
             partition.restart(self._producer_epoch)

@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Generator
 from dataclasses import dataclass
 
-from aiosemel._producer.accumulator import Batch
+from aiosemel._producer.batch import Batch
 from aiosemel.errors import IllegalStateError, SemelError
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from aiosemel._producer.accumulator import Batch, Request
+from aiosemel._producer.batch import Batch, Request
 from aiosemel._producer.transaction_manager import EndTxn
 from aiosemel.offsets import OffsetAndMetadata, TopicPartition
 from aiosemel.options import Compression

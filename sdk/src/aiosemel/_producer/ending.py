@@ -13,7 +13,8 @@ from aiosemel._context import Context
 from aiosemel._producer.encode import end_txn_request
 from aiosemel._producer.pipeline import Pipeline
 from aiosemel._producer.registration import Registration
-from aiosemel._producer.transaction_manager import EndTxn, State, TransactionManager
+from aiosemel._producer.transaction_manager import EndTxn, TransactionManager
+from aiosemel._producer.transaction_states import State
 from aiosemel._retry import Deadline
 from aiosemel.errors import (
     ClosedError,

@@ -3,7 +3,7 @@
 import logging
 
 from aiosemel._context import Context
-from aiosemel._producer.accumulator import Batch, Request
+from aiosemel._producer.batch import Batch, Request
 from aiosemel._producer.pipeline import Pipeline
 from aiosemel._retry import Deadline
 from aiosemel.errors import ApplicationRecoverableError, RetriableError, SemelError
@@ -77,5 +77,5 @@ class Idempotence:
 
     def broken(self, error: SemelError) -> None:
         """Give up everything, now and later."""
-        self._error = error
+        self._error = self._error or error
         self.pipeline.discard_all(error)

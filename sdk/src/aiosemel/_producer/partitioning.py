@@ -18,11 +18,12 @@ def key_hash(key: bytes) -> int:
 
 
 class Columns(NamedTuple):
-    """Values, and their keys, of records for one partition; None: of those without a key."""
+    """Rows for one partition; None: for any. ``sizes`` are in bytes."""
 
     topic_partition: TopicPartition | None
     values: Sequence[bytes | None]
     keys: Sequence[bytes | None] | None
+    sizes: Sequence[int]
 
 
 class TopicPartitions:
@@ -60,9 +61,12 @@ class TopicPartitions:
         return self.partitions[self._sticky]
 
     def spread(
-        self, values: Sequence[bytes | None], keys: Sequence[bytes | None]
+        self,
+        values: Sequence[bytes | None],
+        keys: Sequence[bytes | None],
+        sizes: Sequence[int],
     ) -> Iterator[Columns]:
-        """Part records by their keys; each partition's keep their order."""
+        """Part rows by their keys; those of each partition keep their order."""
         rows: dict[int, list[int]] = {}
         count = self.count
         for row, key in enumerate(keys):
@@ -73,4 +77,5 @@ class TopicPartitions:
                 None if number < 0 else self.partitions[number],
                 [values[row] for row in chosen],
                 None if number < 0 else [keys[row] for row in chosen],
+                [sizes[row] for row in chosen],
             )

@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 from aiosemel._context import Context
 from aiosemel._metadata import ClusterMetadata
-from aiosemel._producer.accumulator import Accumulator, Batch, HeaderPairs, Limits
+from aiosemel._producer.accumulator import Accumulator, Limits
+from aiosemel._producer.batch import Batch, HeaderPairs
 from aiosemel._producer.deliveries import ColumnsDelivery, Completions, Delivery, Piece
 from aiosemel._producer.partitioning import Columns, TopicPartitions
 from aiosemel._producer.sender import Owner, Sender
@@ -112,8 +113,9 @@ class Pipeline:
         timestamp = self._clock.now_ms() if timestamp_ms is None else timestamp_ms
         pieces: list[Piece] = []
         for columns in _parted(partitions, values, keys, partition):
-            sizes = row_sizes(columns.values, columns.keys)
-            for start, stop, size_bytes in slices(sizes, self._options.max_request_size_bytes):
+            for start, stop, size_bytes in slices(
+                columns.sizes, self._options.max_request_size_bytes
+            ):
                 await self._wait_for_room(size_bytes, deadline)
                 check()
                 batch = self._accumulator.append_columns(
@@ -236,12 +238,13 @@ def _parted(
     keys: Sequence[bytes | None] | None,
     partition: int | None,
 ) -> Iterator[Columns]:
+    sizes = row_sizes(values, keys)
     if partition is not None:
-        yield Columns(partitions.numbered(partition), values, keys)
+        yield Columns(partitions.numbered(partition), values, keys, sizes)
     elif keys is None:
-        yield Columns(None, values, None)
+        yield Columns(None, values, None, sizes)
     else:
-        yield from partitions.spread(values, keys)
+        yield from partitions.spread(values, keys, sizes)
 
 
 def _loop_ms() -> float:

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from typing import Protocol
 
 from aiosemel._context import Context
-from aiosemel._producer.accumulator import Accumulator, Batch, Request
+from aiosemel._producer.accumulator import Accumulator
+from aiosemel._producer.batch import Batch, Request
 from aiosemel._producer.encode import produce_request
 from aiosemel._retry import Deadline
 from aiosemel.errors import (
@@ -116,9 +117,9 @@ class Sender:
                 while True:
                     await self._woken.wait()
                     self._woken.clear()
+                    self._watch_deadline()
+                    await self._owner.identify()
                     if self._owner.may_send:
-                        self._watch_deadline()
-                        await self._owner.identify()
                         self._send_ready(group)
         except Exception as error:
             self._owner.broken(UnknownServerError(f"the sender has ended by a defect: {error!r}"))
@@ -161,7 +162,8 @@ class Sender:
                 refused.append((batch, answer))
             else:
                 self._give_up(batch, answer)
-        self._woken.set()
+        if self._accumulator.is_waiting:
+            self._woken.set()
         if refused:
             await self._retry(refused)
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
-from aiosemel._producer.accumulator import HeaderPairs
+from aiosemel._producer.batch import HeaderPairs
 from aiosemel.errors import InvalidRequestError, MessageTooLargeError
 
 RECORD_OVERHEAD_BYTES = 16

@@ -10,14 +10,15 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from aiosemel._context import Context
-from aiosemel._producer.accumulator import Batch, Request
+from aiosemel._producer.batch import Batch, Request
 from aiosemel._producer.deliveries import ColumnsDelivery, Delivery
 from aiosemel._producer.encode import offset_topics, wait_for
 from aiosemel._producer.ending import Ending
 from aiosemel._producer.pipeline import Pipeline
 from aiosemel._producer.registration import Registration
 from aiosemel._producer.sizes import Headers
-from aiosemel._producer.transaction_manager import Call, State, TransactionManager
+from aiosemel._producer.transaction_manager import TransactionManager
+from aiosemel._producer.transaction_states import Call, State
 from aiosemel._retry import Deadline
 from aiosemel._signal import Signal
 from aiosemel.errors import (

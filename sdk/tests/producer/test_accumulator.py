@@ -1,0 +1,402 @@
+"""The accumulator by example: batches, sequences, answers, memory, time."""
+
+from collections.abc import Callable
+
+import pytest
+
+from aiosemel._producer.accumulator import Accumulator, Limits
+from aiosemel._producer.batch import Batch, Request
+from aiosemel.errors import (
+    MessageTooLargeError,
+    NetworkExceptionError,
+    OutOfOrderSequenceNumberError,
+    RequestTimedOutError,
+    SemelError,
+)
+from semel_common.ids import TopicPartition
+
+P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
+LIMITS = Limits(
+    batch_size_bytes=30,
+    request_size_max_bytes=60,
+    memory_bytes=1_000,
+    in_flight_max=5,
+    delivery_timeout_ms=100,
+)
+REFUSED = MessageTooLargeError("refused")
+
+
+def everywhere(_: TopicPartition) -> str:
+    return "broker"
+
+
+def made(*, transactional: bool = False, limits: Limits = LIMITS) -> Accumulator:
+    accumulator = Accumulator(limits, transactional=transactional)
+    accumulator.start_epoch(7, 3)
+    return accumulator
+
+
+def append(
+    accumulator: Accumulator,
+    partition: TopicPartition = P0,
+    size: int = 10,
+    value: bytes = b"v",
+    now_ms: float = 0,
+) -> Batch:
+    return accumulator.append(
+        partition,
+        value=value,
+        key=None,
+        timestamp_ms=1,
+        headers=(),
+        size_bytes=size,
+        now_ms=now_ms,
+    )
+
+
+def fill(accumulator: Accumulator, batches: int, partition: TopicPartition = P0) -> list[Batch]:
+    """Append full batches."""
+    return [append(accumulator, partition, size=30) for _ in range(batches)]
+
+
+def drained(accumulator: Accumulator) -> list[Batch]:
+    return [batch for request in accumulator.drain(everywhere) for batch in request.batches]
+
+
+# -- appending -------------------------------------------------------------------------------------
+
+
+def test_records_share_a_batch_until_it_is_full() -> None:
+    accumulator = made()
+    first, second, third, fourth = (append(accumulator, value=b"%d" % i) for i in range(4))
+    assert first is second is third is not fourth
+    assert (first.values, first.size_bytes) == ([b"0", b"1", b"2"], 30)
+
+
+def test_a_batch_keeps_keys_headers_and_timestamps() -> None:
+    accumulator = made()
+    batch = append(accumulator)
+    assert not batch.has_keys
+    accumulator.append(
+        P0,
+        value=None,
+        key=b"k",
+        timestamp_ms=2,
+        headers=(("h", b"x"),),
+        size_bytes=10,
+        now_ms=0,
+    )
+    assert (batch.values, batch.keys, batch.has_keys) == ([b"v", None], [None, b"k"], True)
+    assert (batch.timestamps_ms, batch.headers) == ([1, 2], {1: (("h", b"x"),)})
+
+
+@pytest.mark.parametrize("keys", [None, [b"a", None]])
+def test_columns_go_into_one_batch(keys: list[bytes | None] | None) -> None:
+    accumulator = made()
+    small = append(accumulator)
+    batch = accumulator.append_columns(
+        P0, values=[b"1", b"2"], keys=keys, timestamp_ms=5, size_bytes=50, now_ms=0
+    )
+    assert batch is not small
+    assert (batch.values, batch.keys) == ([b"1", b"2"], keys or [None, None])
+    assert (batch.has_keys, batch.timestamps_ms) == (keys is not None, [5, 5])
+    assert accumulator.used_bytes == 60
+
+
+def test_an_open_batch_has_room_for_what_fits() -> None:
+    accumulator = made()
+    assert not accumulator.has_open_batch(P0, 1)
+    append(accumulator, size=20)
+    assert accumulator.has_open_batch(P0, 10)
+    assert not accumulator.has_open_batch(P0, 11)
+    drained(accumulator)
+    assert not accumulator.has_open_batch(P0, 1)
+
+
+def test_memory_is_bounded_and_given_back() -> None:
+    accumulator = made()
+    batch = append(accumulator, size=990)
+    assert accumulator.has_room(10)
+    assert not accumulator.has_room(11)
+    drained(accumulator)
+    assert not accumulator.has_room(11), "what is in flight counts too"
+    accumulator.acknowledge(batch, 0)
+    assert accumulator.used_bytes == 0
+    assert accumulator.has_room(5_000), "one record alone may always go"
+    assert batch.values == []
+
+
+# -- draining --------------------------------------------------------------------------------------
+
+
+def test_nothing_is_drained_before_there_is_a_producer_id() -> None:
+    accumulator = Accumulator(LIMITS, transactional=False)
+    append(accumulator)
+    with pytest.raises(AssertionError, match="producer id"):
+        accumulator.drain(everywhere)
+
+
+def test_sequences_are_given_when_a_batch_is_drained() -> None:
+    accumulator = made()
+    append(accumulator)
+    append(accumulator)
+    fill(accumulator, 1)
+    assert [(b.producer_id, b.producer_epoch, b.base_sequence) for b in drained(accumulator)] == [
+        (7, 3, 0),
+        (7, 3, 2),
+    ]
+
+
+def test_sequences_wrap_to_zero_c212() -> None:
+    accumulator = made()
+    drained_first = fill(accumulator, 1)
+    drained(accumulator)
+    accumulator.acknowledge(drained_first[0], 0)
+    accumulator._partitions[P0].next_sequence = (1 << 31) - 1
+    fill(accumulator, 2)
+    assert [batch.base_sequence for batch in drained(accumulator)] == [(1 << 31) - 1, 0]
+
+
+def test_a_new_epoch_starts_sequences_anew_c203() -> None:
+    accumulator = made(transactional=True)
+    for partition in (P0, P1):
+        append(accumulator, partition)
+    for request in accumulator.drain(everywhere):
+        accumulator.answered(request)
+        for batch in request.batches:
+            accumulator.acknowledge(batch, 0)
+    accumulator.start_epoch(7, 4)
+    append(accumulator)
+    (batch,) = drained(accumulator)
+    assert (batch.producer_epoch, batch.base_sequence) == (4, 0)
+
+
+def test_one_request_for_a_broker_has_a_batch_of_each_partition() -> None:
+    accumulator = made()
+    a, b = append(accumulator, P0), append(accumulator, P1)
+    assert accumulator.drain(everywhere) == [Request("broker", (a, b))]
+
+
+def test_each_broker_gets_a_request_of_its_own() -> None:
+    accumulator = made()
+    a, b = append(accumulator, P0), append(accumulator, P1)
+    requests = accumulator.drain(lambda partition: f"broker{partition.partition}")
+    assert requests == [Request("broker0", (a,)), Request("broker1", (b,))]
+
+
+def test_a_request_is_no_larger_than_allowed() -> None:
+    accumulator = made()
+    partitions = [TopicPartition("t", number) for number in range(3)]
+    for partition in partitions:
+        fill(accumulator, 1, partition)
+    sizes = [len(request.batches) for request in accumulator.drain(everywhere)]
+    assert sizes == [2, 1]
+
+
+def test_what_has_no_leader_waits() -> None:
+    accumulator = made()
+    append(accumulator)
+    assert accumulator.drain(lambda _: None) == []
+    assert accumulator.is_waiting
+    assert len(drained(accumulator)) == 1
+    assert not accumulator.is_waiting
+
+
+def test_a_batch_that_is_not_full_waits_for_the_request_before() -> None:
+    accumulator = made()
+    append(accumulator)
+    (request,) = accumulator.drain(everywhere)
+    later = append(accumulator)
+    assert accumulator.drain(everywhere) == []
+    append(accumulator)
+    accumulator.answered(request)
+    assert drained(accumulator) == [later]
+    assert later.base_sequence == 1
+
+
+@pytest.mark.parametrize(
+    "arrange",
+    [lambda a: fill(a, 1), lambda a: (append(a), a.flush())],
+    ids=["full", "flushed"],
+)
+def test_what_is_full_or_flushed_does_not_wait_c211(
+    arrange: Callable[[Accumulator], object],
+) -> None:
+    accumulator = made()
+    append(accumulator)
+    accumulator.drain(everywhere)
+    arrange(accumulator)
+    assert len(drained(accumulator)) == 1
+
+
+def test_a_batch_with_another_behind_it_does_not_wait() -> None:
+    accumulator = made()
+    append(accumulator)
+    accumulator.drain(everywhere)
+    first = append(accumulator, size=20)
+    append(accumulator, size=20)
+    assert drained(accumulator) == [first]
+
+
+def test_at_most_five_batches_are_unacknowledged() -> None:
+    accumulator = made()
+    batches = fill(accumulator, 7)
+    assert drained(accumulator) == batches[:5]
+    assert drained(accumulator) == []
+
+
+def test_at_most_five_requests_of_one_broker_are_in_flight() -> None:
+    accumulator = made()
+    for number in range(6):
+        fill(accumulator, 1, TopicPartition("t", number))
+        fill(accumulator, 1, TopicPartition("u", number))
+    requests = accumulator.drain(everywhere)
+    assert len(requests) == 5
+    accumulator.answered(requests[0])
+    assert len(accumulator.drain(everywhere)) == 1
+
+
+# -- answers ---------------------------------------------------------------------------------------
+
+
+def test_a_retry_sends_the_batch_as_it_was_and_nothing_else() -> None:
+    accumulator = made()
+    fill(accumulator, 2)
+    first, second = accumulator.drain(everywhere)
+    (batch,) = first.batches
+    before = (batch.values, batch.base_sequence, batch.producer_epoch)
+    fill(accumulator, 1)
+    accumulator.answered(first)
+    accumulator.retry(batch)
+    assert drained(accumulator) == [batch]
+    assert (batch.values, batch.base_sequence, batch.producer_epoch) == before
+    assert batch.attempts == 2
+    assert drained(accumulator) == [], "nothing new while a retry is not answered"
+    accumulator.answered(second)
+
+
+def test_a_later_batch_waits_for_those_before_it() -> None:
+    accumulator = made()
+    fill(accumulator, 2)
+    first, second = (request.batches[0] for request in accumulator.drain(everywhere))
+    accumulator.retry(second)
+    assert drained(accumulator) == []
+    accumulator.acknowledge(first, 0)
+    assert drained(accumulator) == [second]
+
+
+def test_all_that_came_back_is_sent_again_one_after_the_other() -> None:
+    accumulator = made()
+    requests = (fill(accumulator, 3), accumulator.drain(everywhere))[1]
+    batches = [request.batches[0] for request in requests]
+    for request, batch in zip(requests, batches, strict=True):
+        accumulator.answered(request)
+        accumulator.retry(batch)
+    for batch in batches:
+        assert drained(accumulator) == [batch]
+        accumulator.acknowledge(batch, 0)
+
+
+@pytest.mark.parametrize(
+    ("error", "first", "second"),
+    [
+        (NetworkExceptionError("x"), True, True),
+        (OutOfOrderSequenceNumberError("x"), False, True),
+        (MessageTooLargeError("x"), False, False),
+    ],
+)
+def test_what_may_be_retried(error: SemelError, first: bool, second: bool) -> None:
+    accumulator = made()
+    fill(accumulator, 2)
+    one, two = drained(accumulator)
+    assert accumulator.may_retry(one, error) is first
+    assert accumulator.may_retry(two, error) is second
+
+
+def test_answers_to_what_is_done_change_nothing() -> None:
+    accumulator = made()
+    fill(accumulator, 1)
+    (batch,) = drained(accumulator)
+    accumulator.fail(batch, REFUSED)
+    assert not accumulator.may_retry(batch, NetworkExceptionError("late"))
+    accumulator.retry(batch)
+    accumulator.acknowledge(batch, 5)
+    accumulator.fail(batch, NetworkExceptionError("late"))
+    assert (batch.error, batch.base_offset) == (REFUSED, -1)
+
+
+def test_without_transactions_a_gap_begins_a_new_epoch_for_the_partition_alone() -> None:
+    accumulator = made()
+    fill(accumulator, 2)
+    first, second = drained(accumulator)
+    fill(accumulator, 1)
+    fill(accumulator, 1, P1)
+    accumulator.fail(first, REFUSED)
+    (other,) = drained(accumulator)
+    assert (other.topic_partition, other.producer_epoch) == (P1, 3)
+    accumulator.acknowledge(second, 0)
+    (third,) = drained(accumulator)
+    assert (third.producer_epoch, third.base_sequence) == (4, 0)
+
+
+def test_with_transactions_a_gap_stops_the_partition_until_the_next_epoch() -> None:
+    accumulator = made(transactional=True)
+    fill(accumulator, 1)
+    (batch,) = drained(accumulator)
+    fill(accumulator, 1)
+    accumulator.fail(batch, REFUSED)
+    assert drained(accumulator) == []
+    accumulator.fail_all(REFUSED)
+    accumulator.start_epoch(7, 4)
+    fill(accumulator, 1)
+    assert [b.producer_epoch for b in drained(accumulator)] == [4]
+
+
+def test_what_was_never_sent_leaves_no_gap() -> None:
+    accumulator = made()
+    batch = append(accumulator)
+    accumulator.fail(batch, REFUSED)
+    append(accumulator)
+    assert [(b.producer_epoch, b.base_sequence) for b in drained(accumulator)] == [(3, 0)]
+
+
+def test_only_what_is_queued_can_be_given_up_alone() -> None:
+    accumulator = made()
+    append(accumulator)
+    (sent,) = drained(accumulator)
+    queued = append(accumulator)
+    assert accumulator.fail_queued(REFUSED) == [queued]
+    assert accumulator.has_unacknowledged(P0)
+    assert accumulator.fail_all(REFUSED) == [sent]
+    assert not accumulator.has_unacknowledged(P0)
+
+
+# -- time and flushes ------------------------------------------------------------------------------
+
+
+def test_the_oldest_batch_is_the_first_to_expire() -> None:
+    accumulator = made()
+    assert accumulator.next_deadline_ms() is None
+    old = append(accumulator, P0, now_ms=0)
+    drained(accumulator)
+    young = append(accumulator, P1, now_ms=50)
+    assert accumulator.next_deadline_ms() == 100
+    assert accumulator.expire(99) == []
+    assert accumulator.expire(100) == [old]
+    assert accumulator.expire(200) == [young]
+    assert isinstance(old.error, RequestTimedOutError)
+    assert "sent 1 times" in old.error.message
+    assert isinstance(young.error, RequestTimedOutError)
+    assert "never sent" in young.error.message
+
+
+def test_a_flush_is_over_when_all_before_it_is_done() -> None:
+    accumulator = made()
+    assert accumulator.is_flushed(accumulator.flush())
+    first = append(accumulator)
+    number = accumulator.flush()
+    drained(accumulator)
+    append(accumulator)
+    assert not accumulator.is_flushed(number)
+    accumulator.acknowledge(first, 0)
+    assert accumulator.is_flushed(number)

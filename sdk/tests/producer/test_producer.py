@@ -1,0 +1,271 @@
+"""The producer without transactions: where records go, batches, columns."""
+
+import asyncio
+
+import pytest
+from producer_harness import (
+    FakeCluster,
+    open_client,
+    values,
+)
+
+from aiosemel import Compression, ProducerOptions, RecordMetadata
+from aiosemel.errors import (
+    IllegalStateError,
+    InvalidRequestError,
+    MessageTooLargeError,
+    UnknownTopicOrPartitionError,
+)
+from semel.broker.v1.broker_pb2 import ProduceRequest
+from semel_common.batches import decode_records
+from semel_common.partitioner import partition_for_key
+
+
+@pytest.fixture
+def fake() -> FakeCluster:
+    cluster = FakeCluster()
+    cluster.create_topic("t", partitions=4)
+    return cluster
+
+
+# -- where records go ------------------------------------------------------------------------------
+
+
+async def test_a_record_is_stored_and_says_where(fake: FakeCluster) -> None:
+    async with open_client(fake) as client:
+        producer = client.producer()
+        await producer.send_and_wait("t", b"first", partition=2)
+        stored = await producer.send_and_wait("t", b"second", partition=2, timestamp_ms=77)
+    assert stored == RecordMetadata(topic="t", partition=2, offset=1, timestamp_ms=77)
+    assert fake.stored("t", 2) == [b"first", b"second"]
+
+
+async def test_keys_headers_and_absent_values_arrive(fake: FakeCluster) -> None:
+    async with open_client(fake) as client:
+        producer = client.producer()
+        await producer.send_and_wait("t", None, key=b"k", headers=[("h", None), ("h", b"x")])
+    (batch,) = fake.log("t", partition_for_key(b"k", 4)).batches
+    columns = decode_records(batch)
+    assert (columns.values, columns.keys) == ([None], [b"k"])
+    assert columns.headers == {0: (("h", None), ("h", b"x"))}
+    assert columns.timestamps_ms == [1_000], "the clock of the client"
+
+
+async def test_records_without_a_key_share_a_batch_and_then_move_on(fake: FakeCluster) -> None:
+    async with open_client(fake) as client:
+        producer = client.producer()
+        for _ in range(4):
+            await producer.send("t", b"v")
+            await producer.send("t", b"v")
+            await producer.flush()
+    sizes = [batch.record_count for p in range(4) for batch in fake.log("t", p).batches]
+    assert sizes == [2, 2, 2, 2]
+
+
+async def test_an_unknown_partition_is_refused(fake: FakeCluster) -> None:
+    async with open_client(fake) as client:
+        with pytest.raises(UnknownTopicOrPartitionError, match="no partition 4"):
+            await client.producer().send("t", b"v", partition=4)
+
+
+async def test_an_unknown_topic_is_waited_for(fake: FakeCluster) -> None:
+    async with open_client(fake) as client:
+        sending = asyncio.create_task(client.producer().send_and_wait("later", b"v"))
+        await asyncio.sleep(0.5)
+        fake.create_topic("later")
+        assert (await sending).topic == "later"
+
+
+async def test_a_topic_that_does_not_come_is_an_error_in_max_block_ms(fake: FakeCluster) -> None:
+    async with open_client(fake) as client:
+        producer = client.producer(ProducerOptions(max_block_ms=2_000))
+        begun = asyncio.get_running_loop().time()
+        with pytest.raises(UnknownTopicOrPartitionError, match="never"):
+            await producer.send("never", b"v")
+        assert asyncio.get_running_loop().time() - begun <= 2.1
+
+
+@pytest.mark.parametrize(
+    ("value", "key", "headers", "message"),
+    [
+        ("text", None, (), "value must be bytes or None, not str: encode it first"),
+        (b"v", 5, (), "key must be bytes or None, not int"),
+        (b"v", None, ((b"h", b"x"),), "header key must be str, not bytes"),
+        (b"v", None, (("h", "x"),), "header value must be bytes or None, not str"),
+        (bytearray(b"v"), None, (), "value must be bytes or None, not bytearray"),
+    ],
+)
+async def test_what_is_not_bytes_is_refused(
+    fake: FakeCluster, value: object, key: object, headers: object, message: str
+) -> None:
+    async with open_client(fake) as client:
+        with pytest.raises(TypeError, match=message):
+            await client.producer().send(
+                "t",
+                value,  # type: ignore[arg-type]  # the point
+                key=key,  # type: ignore[arg-type]  # the point
+                headers=headers,  # type: ignore[arg-type]  # the point
+            )
+
+
+async def test_a_record_larger_than_a_request_is_refused(fake: FakeCluster) -> None:
+    async with open_client(fake) as client:
+        with pytest.raises(MessageTooLargeError, match="max_request_size_bytes is 1000000"):
+            await client.producer().send("t", bytes(1_000_000))
+
+
+# -- batching --------------------------------------------------------------------------------------
+
+
+async def test_what_queues_while_a_request_is_in_flight_is_the_next_batch(
+    fake: FakeCluster,
+) -> None:
+    async with open_client(fake) as client:
+        producer = client.producer()
+        await producer.send_and_wait("t", b"first", partition=0)
+        for value in values(10):
+            await producer.send("t", value, partition=0)
+            await asyncio.sleep(0.0005)
+        await producer.flush()
+    assert fake.stored("t", 0) == [b"first", *values(10)]
+    assert [b.record_count for b in fake.log("t", 0).batches] == [1, 1, 4, 4, 1]
+
+
+async def test_one_request_carries_all_partitions_of_a_broker(fake: FakeCluster) -> None:
+    async with open_client(fake) as client:
+        producer = client.producer()
+        for partition in range(4):
+            await producer.send("t", b"v", partition=partition)
+        await producer.flush()
+    (request,) = fake.asked(ProduceRequest)
+    assert [p.partition for p in request.partitions] == [0, 1, 2, 3]
+    assert request.transactional_id == ""
+
+
+async def test_each_broker_gets_its_own_request() -> None:
+    fake = FakeCluster(brokers=2)
+    fake.create_topic("t", partitions=4)
+    async with open_client(fake) as client:
+        producer = client.producer()
+        for partition in range(4):
+            await producer.send("t", b"v", partition=partition)
+        await producer.flush()
+    assert len(fake.asked(ProduceRequest)) == 2
+    assert [fake.stored("t", partition) for partition in range(4)] == [[b"v"]] * 4
+
+
+async def test_a_sender_that_never_waits_does_not_starve_the_task(fake: FakeCluster) -> None:
+    async with open_client(fake) as client:
+        producer = client.producer(ProducerOptions(batch_size_bytes=1_000))
+        await producer.send_and_wait("t", b"v", partition=0)
+        for value in values(500, size=100):
+            await producer.send("t", value, partition=0)
+        assert len(fake.asked(ProduceRequest)) > 1, "nothing was sent before the end"
+
+
+async def test_order_is_kept_with_five_batches_in_flight(fake: FakeCluster) -> None:
+    async with open_client(fake) as client:
+        producer = client.producer(ProducerOptions(batch_size_bytes=500))
+        sent = values(200, size=50)
+        for value in sent:
+            await producer.send("t", value, partition=0)
+        await producer.flush()
+    assert fake.stored("t", 0) == sent
+
+
+async def test_compressed_batches_arrive(fake: FakeCluster) -> None:
+    async with open_client(fake) as client:
+        producer = client.producer(ProducerOptions(compression=Compression.ZSTD))
+        await producer.send_columns("t", [bytes(1_000)] * 10, partition=0)
+        await producer.flush()
+    (batch,) = fake.log("t", 0).batches
+    assert len(batch.payload) < 1_000
+    assert fake.stored("t", 0) == [bytes(1_000)] * 10
+
+
+# -- columns ---------------------------------------------------------------------------------------
+
+
+async def test_columns_are_stored_in_order_and_say_where(fake: FakeCluster) -> None:
+    async with open_client(fake) as client:
+        producer = client.producer()
+        sent = values(1_000, size=10)
+        delivery = await producer.send_columns("t", sent, partition=1, timestamp_ms=5)
+        with pytest.raises(IllegalStateError, match="still on their way"):
+            delivery.result()
+        assert not delivery.done()
+        (stored,) = await delivery
+        assert delivery.done()
+    assert (stored.topic, stored.partition, stored.base_offset) == ("t", 1, 0)
+    assert stored.record_count == 1_000
+    assert fake.stored("t", 1) == sent
+
+
+async def test_columns_are_cut_into_requests(fake: FakeCluster) -> None:
+    async with open_client(fake) as client:
+        options = ProducerOptions(max_request_size_bytes=10_000, batch_size_bytes=1_000)
+        producer = client.producer(options)
+        sent = values(1_000, size=84)
+        pieces = await (await producer.send_columns("t", sent, partition=0))
+    assert [piece.record_count for piece in pieces] == [100] * 10
+    assert [piece.base_offset for piece in pieces] == list(range(0, 1_000, 100))
+    assert fake.stored("t", 0) == sent
+
+
+async def test_columns_without_keys_go_to_one_partition_after_the_other(fake: FakeCluster) -> None:
+    async with open_client(fake) as client:
+        producer = client.producer()
+        for _ in range(4):
+            await producer.send_columns("t", [b"v"] * 10)
+        await producer.flush()
+    assert [len(fake.stored("t", partition)) for partition in range(4)] == [10] * 4
+
+
+async def test_columns_with_keys_are_spread_as_single_records_are(fake: FakeCluster) -> None:
+    keys = [b"a", None, b"b", b"c", b"a"]
+    async with open_client(fake) as client:
+        producer = client.producer()
+        await producer.send_columns("t", values(5), keys=keys)
+        await producer.flush()
+    for value, key in zip(values(5), keys, strict=True):
+        if key is not None:
+            assert value in fake.stored("t", partition_for_key(key, 4))
+    assert fake.stored("t", partition_for_key(b"a", 4)).index(b"0") == 0
+    assert sum(len(fake.stored("t", partition)) for partition in range(4)) == 5
+
+
+async def test_columns_may_hold_absent_values(fake: FakeCluster) -> None:
+    async with open_client(fake) as client:
+        producer = client.producer()
+        await producer.send_columns("t", [b"a", None], keys=[None, b"k"], partition=0)
+        await producer.flush()
+    assert fake.stored("t", 0) == [b"a", None]
+
+
+@pytest.mark.parametrize(
+    ("columns", "keys", "error", "message"),
+    [
+        ([b"a", "b"], None, TypeError, "value must be bytes or None, not str"),
+        ([b"a"], [7], TypeError, "key must be bytes or None, not int"),
+        ([b"a", b"b"], [b"k"], InvalidRequestError, "2 values have 1 keys"),
+        ([b"a", bytes(1_000_000)], None, MessageTooLargeError, "1000016"),
+    ],
+    ids=["value", "key", "lengths", "size"],
+)
+async def test_columns_at_fault_are_refused(
+    fake: FakeCluster,
+    columns: list[bytes],
+    keys: list[bytes | None] | None,
+    error: type[Exception],
+    message: str,
+) -> None:
+    async with open_client(fake) as client:
+        for partition in (0, None):
+            with pytest.raises(error, match=message):
+                await client.producer().send_columns("t", columns, keys=keys, partition=partition)
+
+
+async def test_no_columns_are_no_work(fake: FakeCluster) -> None:
+    async with open_client(fake) as client:
+        delivery = await client.producer().send_columns("t", [])
+        assert await delivery == ()

@@ -1,0 +1,212 @@
+"""The producer without transactions when something fails: stored once all the same."""
+
+import asyncio
+
+import pytest
+from producer_harness import (
+    FakeCluster,
+    Hold,
+    LoseReply,
+    LoseRequest,
+    Refuse,
+    RefusePartition,
+    open_client,
+    values,
+)
+
+from aiosemel import Delivery, ProducerOptions
+from aiosemel.errors import (
+    ApplicationRecoverableError,
+    InvalidRecordError,
+    InvalidRequestError,
+    KafkaStorageError,
+    NotLeaderOrFollowerError,
+    OutOfOrderSequenceNumberError,
+    RequestTimedOutError,
+    SemelError,
+    ThrottlingQuotaExceededError,
+    UnknownTopicOrPartitionError,
+)
+from semel.broker.v1.broker_pb2 import ProduceRequest, ProduceResponse
+from semel.coordinator.v1.transactions_pb2 import InitProducerIdRequest
+
+
+@pytest.fixture
+def fake() -> FakeCluster:
+    cluster = FakeCluster()
+    cluster.create_topic("t", partitions=4)
+    return cluster
+
+
+@pytest.mark.parametrize("fault", [LoseReply(), LoseRequest()])
+async def test_a_send_that_is_lost_is_stored_once(
+    fake: FakeCluster, fault: LoseReply | LoseRequest
+) -> None:
+    fake.then("Produce", fault)
+    async with open_client(fake) as client:
+        stored = await client.producer().send_and_wait("t", b"v", partition=0)
+    assert stored.offset == 0
+    assert fake.stored("t", 0) == [b"v"]
+    assert len(fake.asked(ProduceRequest)) == 2
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        KafkaStorageError("x"),
+        ThrottlingQuotaExceededError("x"),
+        NotLeaderOrFollowerError("x"),
+        UnknownTopicOrPartitionError("x"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+async def test_retriable_errors_are_retried(fake: FakeCluster, error: SemelError) -> None:
+    fake.then("Produce", RefusePartition(error), Refuse(error))
+    async with open_client(fake) as client:
+        await client.producer().send_and_wait("t", b"v", partition=0)
+    first, second, third = fake.asked(ProduceRequest)
+    assert first == second == third, "a retry is not what it was"
+
+
+async def test_order_survives_losses_of_several_batches_in_flight(fake: FakeCluster) -> None:
+    faults = (LoseReply(), None, LoseRequest(), LoseReply(), None, LoseRequest())
+    async with open_client(fake) as client:
+        producer = client.producer(ProducerOptions(batch_size_bytes=500))
+        await producer.send_and_wait("t", b"first", partition=0)
+        fake.then("Produce", *faults)
+        sent = values(200, size=50)
+        for value in sent:
+            await producer.send("t", value, partition=0)
+        await producer.flush()
+    assert fake.stored("t", 0) == [b"first", *sent]
+
+
+async def test_a_broker_that_moved_is_found_again(fake: FakeCluster) -> None:
+    async with open_client(fake) as client:
+        producer = client.producer()
+        await producer.send_and_wait("t", b"1", partition=0)
+        fake.moved[0] = "elsewhere"
+        fake.version += 1
+        await producer.send_and_wait("t", b"2", partition=0)
+    assert fake.stored("t", 0) == [b"1", b"2"]
+
+
+async def test_a_leader_that_is_not_known_is_looked_for() -> None:
+    fake = FakeCluster()
+    fake.create_topic("t")
+    fake.log("t").leader = 1
+    async with open_client(fake) as client:
+        sending = asyncio.create_task(client.producer().send_and_wait("t", b"v"))
+        await asyncio.sleep(1)
+        assert not sending.done()
+        fake.brokers = 2
+        fake.version += 1
+        assert (await sending).offset == 0
+
+
+async def test_a_refused_batch_fails_its_deliveries_and_the_next_goes_on(
+    fake: FakeCluster,
+) -> None:
+    async with open_client(fake) as client:
+        producer = client.producer()
+        await producer.send_and_wait("t", b"1", partition=0)
+        fake.then("Produce", RefusePartition(InvalidRecordError("bad")))
+        delivery = await producer.send("t", b"2", partition=0)
+        with pytest.raises(InvalidRecordError, match="bad"):
+            await delivery
+        with pytest.raises(InvalidRecordError, match="bad"):
+            delivery.result()
+        stored = await producer.send_and_wait("t", b"3", partition=0)
+    assert stored.offset == 1
+    epochs = [batch.producer_epoch for batch in fake.log("t", 0).batches]
+    assert epochs == [0, 1], "a gap needs an epoch of its own"
+
+
+async def test_every_delivery_raises_an_error_of_its_own(fake: FakeCluster) -> None:
+    fake.then("Produce", RefusePartition(InvalidRecordError("bad")))
+    async with open_client(fake) as client:
+        producer = client.producer()
+        deliveries = [await producer.send("t", b"v", partition=0) for _ in range(2)]
+        raised = await asyncio.gather(*(_wait(d) for d in deliveries))
+    assert [type(error) for error in raised] == [InvalidRecordError] * 2
+    assert raised[0] is not raised[1]
+
+
+async def _wait(delivery: Delivery) -> SemelError | None:
+    try:
+        await delivery
+    except SemelError as error:
+        return error
+    return None
+
+
+async def test_a_record_is_given_up_after_delivery_timeout_ms(fake: FakeCluster) -> None:
+    fake.then("Produce", *[LoseRequest()] * 1_000)
+    options = ProducerOptions(request_timeout_ms=1_000, delivery_timeout_ms=3_000)
+    async with open_client(fake) as client:
+        producer = client.producer(options)
+        begun = asyncio.get_running_loop().time()
+        with pytest.raises(RequestTimedOutError, match=r"not acknowledged in 3000 ms, sent \d"):
+            await producer.send_and_wait("t", b"v")
+        assert asyncio.get_running_loop().time() - begun == pytest.approx(3, abs=0.1)
+
+
+async def test_a_hanging_broker_is_given_up_after_request_timeout_ms(fake: FakeCluster) -> None:
+    fake.then("Produce", Hold(asyncio.Event()))
+    async with open_client(fake) as client:
+        begun = asyncio.get_running_loop().time()
+        producer = client.producer(ProducerOptions(request_timeout_ms=2_000))
+        await producer.send_and_wait("t", b"v")
+        assert asyncio.get_running_loop().time() - begun == pytest.approx(2, abs=0.3)
+
+
+async def test_a_gap_that_stays_fails_those_behind_it(fake: FakeCluster) -> None:
+    """The first of two batches expires: the second can never be stored under its sequence."""
+    options = ProducerOptions(
+        request_timeout_ms=1_000, delivery_timeout_ms=1_000, batch_size_bytes=100
+    )
+    released = asyncio.Event()
+    async with open_client(fake) as client:
+        producer = client.producer(options)
+        await producer.send_and_wait("t", b"0", partition=0)
+        fake.then("Produce", Hold(released), None)
+        first = await producer.send("t", bytes(100), partition=0)
+        await asyncio.sleep(0.5)
+        second = await producer.send("t", bytes(100), partition=0)
+        with pytest.raises(RequestTimedOutError):
+            await first
+        with pytest.raises((OutOfOrderSequenceNumberError, RequestTimedOutError)):
+            await second
+        assert (await producer.send_and_wait("t", b"3", partition=0)).offset == 1
+    assert fake.stored("t", 0) == [b"0", b"3"]
+
+
+async def test_a_wrong_number_of_answers_is_a_defect_of_the_broker(
+    fake: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_client(fake) as client:
+        producer = client.producer()
+        delivery = await producer.send("t", b"v")
+        monkeypatch.setattr(fake, "_produce", lambda *_: ProduceResponse())
+        with pytest.raises(SemelError, match="answered 0 of 1 partitions"):
+            await delivery
+
+
+async def test_without_a_producer_id_records_wait(fake: FakeCluster) -> None:
+    fake.then("InitProducerId", LoseRequest(), Refuse(KafkaStorageError("x")))
+    async with open_client(fake) as client:
+        assert (await client.producer().send_and_wait("t", b"v")).offset == 0
+    asked = fake.asked(InitProducerIdRequest)
+    assert len(asked) == 3
+    assert not asked[0].HasField("transactional_id")
+
+
+async def test_without_any_producer_id_the_producer_is_done(fake: FakeCluster) -> None:
+    fake.then("InitProducerId", Refuse(InvalidRequestError("no")))
+    async with open_client(fake) as client:
+        producer = client.producer()
+        delivery = await producer.send("t", b"v")
+        with pytest.raises(InvalidRequestError, match="no"):
+            await delivery
+        with pytest.raises(ApplicationRecoverableError, match="done: no"):
+            await producer.send("t", b"v")

@@ -1,0 +1,161 @@
+"""Back-pressure, closing, and options that cannot work."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+from producer_harness import (
+    FakeCluster,
+    Hold,
+    HoldReply,
+    open_client,
+)
+
+from aiosemel import Producer, ProducerOptions, RecordMetadata
+from aiosemel.errors import (
+    ClosedError,
+    InvalidConfigError,
+    RequestTimedOutError,
+)
+
+
+@pytest.fixture
+def fake() -> FakeCluster:
+    cluster = FakeCluster()
+    cluster.create_topic("t", partitions=4)
+    return cluster
+
+
+# -- back-pressure ---------------------------------------------------------------------------------
+
+
+SMALL = ProducerOptions(
+    buffer_memory_bytes=1_000, max_request_size_bytes=1_000, batch_size_bytes=100, max_block_ms=500
+)
+
+
+async def test_a_full_buffer_makes_send_wait(fake: FakeCluster) -> None:
+    released = asyncio.Event()
+    async with open_client(fake) as client:
+        producer = client.producer(SMALL)
+        await producer.send_and_wait("t", b"v")
+        fake.then("Produce", *[HoldReply(released)] * 20)
+        sending = [asyncio.create_task(producer.send("t", bytes(84))) for _ in range(15)]
+        await asyncio.sleep(0.1)
+        assert sum(task.done() for task in sending) == 10
+        released.set()
+        await asyncio.gather(*sending)
+        await producer.flush()
+    assert sum(len(fake.stored("t", partition)) for partition in range(4)) == 16
+
+
+async def test_a_buffer_that_stays_full_is_an_error_in_max_block_ms(fake: FakeCluster) -> None:
+    released = asyncio.Event()
+    async with open_client(fake) as client:
+        producer = client.producer(SMALL)
+        await producer.send_and_wait("t", b"v")
+        fake.then("Produce", *[HoldReply(released)] * 20)
+        for _ in range(10):
+            await producer.send("t", bytes(84))
+        with pytest.raises(RequestTimedOutError, match="1000 bytes wait"):
+            await producer.send("t", bytes(84))
+        released.set()
+
+
+async def test_who_waits_longest_for_room_is_first(fake: FakeCluster) -> None:
+    released = asyncio.Event()
+    order: list[int] = []
+
+    async def send(producer: Producer, number: int) -> None:
+        await producer.send("t", bytes(484), partition=0)
+        order.append(number)
+
+    async with open_client(fake) as client:
+        producer = client.producer(replace(SMALL, batch_size_bytes=1_000))
+        await producer.send_and_wait("t", b"v", partition=0)
+        fake.then("Produce", *[HoldReply(released)] * 2)
+        sending = [asyncio.create_task(send(producer, number)) for number in range(6)]
+        await asyncio.sleep(0.1)
+        assert order == [0, 1]
+        sending[2].cancel()
+        released.set()
+        await asyncio.wait(sending)
+        await producer.flush()
+    assert order == [0, 1, 3, 4, 5]
+    assert len(fake.stored("t", 0)) == 6
+
+
+# -- closing ---------------------------------------------------------------------------------------
+
+
+async def test_closing_sends_what_is_there(fake: FakeCluster) -> None:
+    async with open_client(fake) as client:
+        async with client.producer() as producer:
+            delivery = await producer.send("t", b"v")
+        assert delivery.done()
+        await producer.close()
+        with pytest.raises(ClosedError):
+            await producer.send("t", b"v")
+        with pytest.raises(ClosedError):
+            await producer.flush()
+
+
+async def test_closing_the_client_closes_producers(fake: FakeCluster) -> None:
+    async with open_client(fake) as client:
+        producer = client.producer()
+        delivery = await producer.send("t", b"v")
+    assert delivery.result().offset == 0
+    with pytest.raises(ClosedError):
+        await producer.send("t", b"v")
+
+
+async def test_a_cancelled_close_gives_up_what_is_there(fake: FakeCluster) -> None:
+    fake.then("Produce", Hold(asyncio.Event()))
+    async with open_client(fake) as client:
+        producer = client.producer()
+        delivery = await producer.send("t", b"v")
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(1):
+                await producer.close()
+        with pytest.raises(ClosedError):
+            delivery.result()
+
+
+async def test_a_cancelled_wait_loses_only_the_waiting(fake: FakeCluster) -> None:
+    released = asyncio.Event()
+    fake.then("Produce", HoldReply(released))
+    async with open_client(fake) as client:
+        producer = client.producer()
+        delivery = await producer.send("t", b"v", partition=0)
+
+        async def wait() -> RecordMetadata:
+            return await delivery
+
+        waiting = [asyncio.create_task(wait()) for _ in range(2)]
+        await asyncio.sleep(0.1)
+        waiting[0].cancel()
+        await asyncio.sleep(0.1)
+        released.set()
+        assert await waiting[1] == delivery.result()
+
+
+# -- options ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("wrong", "names"),
+    [
+        ({"delivery_timeout_ms": 1_000}, "delivery_timeout_ms is 1000.*request_timeout_ms"),
+        ({"batch_size_bytes": 2_000_000}, "max_request_size_bytes.*batch_size_bytes"),
+        ({"buffer_memory_bytes": 1_000}, "buffer_memory_bytes is 1000.*max_request_size_bytes"),
+        ({"max_in_flight": 6}, "max_in_flight is 6, not 1 to 5"),
+        ({"max_in_flight": 0}, "max_in_flight is 0"),
+        ({"request_timeout_ms": 0}, "request_timeout_ms is 0, less than 1"),
+        ({"transaction_timeout_ms": 0}, "transaction_timeout_ms is 0"),
+        ({"cancelled_commit_grace_ms": -1}, "cancelled_commit_grace_ms is -1"),
+    ],
+    ids=lambda wrong: wrong if isinstance(wrong, str) else None,
+)
+def test_options_in_conflict_are_refused_by_name(wrong: dict[str, int], names: str) -> None:
+    with pytest.raises(InvalidConfigError, match=names):
+        ProducerOptions(**wrong)  # type: ignore[arg-type]  # numbers, all of them

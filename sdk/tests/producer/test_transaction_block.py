@@ -1,0 +1,176 @@
+"""Transactions as context managers."""
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+from producer_harness import (
+    GROUP,
+    OFFSETS,
+    QUICK,
+    FakeCluster,
+    Hold,
+    LoseReply,
+    LoseRequest,
+    Refuse,
+    RefusePartition,
+    ends,
+    open_client,
+    ready,
+)
+
+from aiosemel import (
+    ProducerOptions,
+    Transaction,
+    TransactionOutcome,
+)
+from aiosemel.errors import (
+    IllegalStateError,
+    ProducerFencedError,
+    TransactionAbortedError,
+    TransactionOutcomeUnknownError,
+)
+from semel.common.v1.participants_pb2 import TRANSACTION_RESULT_ABORT
+
+
+@pytest.fixture
+def fake() -> FakeCluster:
+    cluster = FakeCluster()
+    cluster.create_topic("t", partitions=4)
+    return cluster
+
+
+async def run(transaction: Transaction, then: Callable[[], object]) -> None:
+    """Send something within a transaction, then do something more."""
+    async with transaction as txn:
+        await txn.send_and_wait("t", b"v", partition=0)
+        then()
+
+
+def outcome_of(transaction: Transaction) -> TransactionOutcome | None:
+    """Look anew: a type checker believes that nothing changes."""
+    return transaction.outcome
+
+
+async def test_the_end_of_the_block_commits(fake: FakeCluster) -> None:
+    async with open_client(fake) as client:
+        producer = await ready(client)
+        async with producer.transaction() as txn:
+            assert outcome_of(txn) is None
+            await txn.send("t", b"1", partition=0)
+            await txn.send_and_wait("t", b"2", partition=0)
+            await txn.send_columns("t", [b"3", b"4"], partition=0)
+            await txn.send_offsets(OFFSETS, GROUP)
+        assert outcome_of(txn) is TransactionOutcome.COMMITTED
+    assert fake.visible("t", 0) == [b"1", b"2", b"3", b"4"]
+
+
+async def test_an_exception_in_the_block_aborts_and_goes_on(fake: FakeCluster) -> None:
+    async with open_client(fake) as client:
+        producer = await ready(client)
+        txn = producer.transaction()
+        with pytest.raises(ZeroDivisionError):
+            await run(txn, lambda: 1 // 0)
+        assert outcome_of(txn) is TransactionOutcome.ABORTED
+        async with producer.transaction() as second:
+            await second.send("t", b"w", partition=0)
+    assert fake.visible("t", 0) == [b"w"]
+    assert outcome_of(txn) is TransactionOutcome.ABORTED
+
+
+async def test_a_definite_abort_leaves_the_producer_ready(fake: FakeCluster) -> None:
+    async with open_client(fake) as client:
+        producer = await ready(client)
+        txn = producer.transaction()
+        with pytest.raises(TransactionAbortedError):
+            await run(txn, lambda: fake.time_out("orders"))
+        assert outcome_of(txn) is TransactionOutcome.ABORTED
+        async with producer.transaction() as second:
+            await second.send("t", b"w", partition=0)
+    assert fake.visible("t", 0) == [b"w"]
+
+
+async def test_a_commit_that_never_went_out_is_a_definite_abort(fake: FakeCluster) -> None:
+    options = ProducerOptions(max_block_ms=1_000)
+    async with open_client(fake) as client:
+        producer = await ready(client, options)
+        fake.then("Produce", Hold(asyncio.Event()))
+        with pytest.raises(TransactionAbortedError, match="not everything was acknowledged"):
+            async with producer.transaction() as txn:
+                await txn.send("t", b"v", partition=0)
+        assert outcome_of(txn) is TransactionOutcome.ABORTED
+        await producer.begin_transaction()
+    assert {end.result for end in ends(fake)} == {TRANSACTION_RESULT_ABORT}
+
+
+async def test_an_unknown_outcome_leaves_the_question_open(fake: FakeCluster) -> None:
+    async with open_client(fake) as client:
+        producer = await ready(client, QUICK)
+        fake.then("EndTxn", LoseReply(), *[LoseRequest()] * 100)
+        with pytest.raises(TransactionOutcomeUnknownError):
+            async with producer.transaction() as txn:
+                await txn.send("t", b"v", partition=0)
+        assert outcome_of(txn) is TransactionOutcome.UNKNOWN
+        fake.script["EndTxn"].clear()
+        await producer.commit()
+        assert outcome_of(txn) is TransactionOutcome.COMMITTED
+
+
+async def test_a_fatal_error_in_the_block_goes_on_as_it_is(fake: FakeCluster) -> None:
+    async with open_client(fake) as client:
+        producer = await ready(client)
+        fake.then("Produce", RefusePartition(ProducerFencedError("x")))
+        with pytest.raises(ProducerFencedError):
+            async with producer.transaction() as txn:
+                await txn.send_and_wait("t", b"v", partition=0)
+    assert ends(fake) == []
+
+
+async def test_an_abort_that_fails_does_not_hide_why(fake: FakeCluster) -> None:
+    async with open_client(fake) as client:
+        producer = await ready(client)
+        fake.then("EndTxn", Refuse(ProducerFencedError("x")))
+        txn = producer.transaction()
+        with pytest.raises(ZeroDivisionError):
+            await run(txn, lambda: 1 // 0)
+        assert outcome_of(txn) is TransactionOutcome.ABORTED
+
+
+async def test_a_block_may_end_its_transaction_itself(fake: FakeCluster) -> None:
+    async with open_client(fake) as client:
+        producer = await ready(client)
+        async with producer.transaction() as txn:
+            await txn.send("t", b"v", partition=0)
+            await producer.commit()
+        async with producer.transaction() as other:
+            await producer.abort()
+    assert (txn.outcome, other.outcome) == (
+        TransactionOutcome.COMMITTED,
+        TransactionOutcome.ABORTED,
+    )
+    assert len(ends(fake)) == 1
+
+
+async def test_a_transaction_that_is_over_takes_nothing(fake: FakeCluster) -> None:
+    async with open_client(fake) as client:
+        producer = await ready(client)
+        async with producer.transaction() as old:
+            pass
+        async with producer.transaction() as new:
+            for call in (
+                old.send("t", b"v"),
+                old.send_and_wait("t", b"v"),
+                old.send_columns("t", [b"v"]),
+                old.send_offsets(OFFSETS, GROUP),
+            ):
+                with pytest.raises(IllegalStateError, match="no longer"):
+                    await call
+            await new.send("t", b"w", partition=0)
+        with pytest.raises(IllegalStateError, match="only once"):
+            await _enter(new)
+    assert fake.visible("t", 0) == [b"w"]
+
+
+async def _enter(transaction: Transaction) -> None:
+    async with transaction:
+        pass

@@ -1,0 +1,266 @@
+"""What fails within a transaction, calls out of order, and closing."""
+
+import asyncio
+
+import pytest
+from producer_harness import (
+    GROUP,
+    OFFSETS,
+    QUICK,
+    FakeCluster,
+    HoldReply,
+    LoseRequest,
+    Refuse,
+    RefusePartition,
+    begun,
+    ends,
+    open_client,
+)
+
+from aiosemel import (
+    ProducerOptions,
+)
+from aiosemel.errors import (
+    ClosedError,
+    IllegalStateError,
+    InvalidProducerEpochError,
+    InvalidRecordError,
+    InvalidTxnStateError,
+    ProducerFencedError,
+    RequestTimedOutError,
+    SemelError,
+    TransactionAbortableError,
+    TransactionAbortedError,
+    UnknownServerError,
+)
+from semel.common.v1.participants_pb2 import TRANSACTION_RESULT_ABORT, TRANSACTION_RESULT_COMMIT
+
+
+@pytest.fixture
+def fake() -> FakeCluster:
+    cluster = FakeCluster()
+    cluster.create_topic("t", partitions=4)
+    return cluster
+
+
+# -- failures of sends -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        InvalidProducerEpochError("x"),
+        TransactionAbortableError("x"),
+        InvalidTxnStateError("x"),
+        InvalidRecordError("x"),
+        UnknownServerError("x"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+async def test_a_failed_send_makes_the_transaction_abortable_c193_c197_c199_c209(
+    fake: FakeCluster, error: SemelError
+) -> None:
+    async with open_client(fake) as client:
+        producer = await begun(client)
+        fake.then("Produce", RefusePartition(error))
+        await producer.send("t", b"v", partition=0)
+        with pytest.raises(TransactionAbortedError) as raised:
+            await producer.commit()
+        assert isinstance(raised.value.__cause__, type(error))
+        with pytest.raises(TransactionAbortableError):
+            await producer.send("t", b"v")
+        await producer.abort()
+        await producer.begin_transaction()
+        await producer.send("t", b"w", partition=0)
+        await producer.commit()
+    assert [end.result for end in ends(fake)] == [
+        TRANSACTION_RESULT_ABORT,
+        TRANSACTION_RESULT_COMMIT,
+    ]
+    assert fake.visible("t", 0) == [b"w"]
+
+
+async def test_a_fenced_send_is_fatal_c007(fake: FakeCluster) -> None:
+    async with open_client(fake) as client:
+        producer = await begun(client)
+        fake.then("Produce", RefusePartition(ProducerFencedError("x")))
+        delivery = await producer.send("t", b"v")
+        with pytest.raises(ProducerFencedError):
+            await delivery
+        with pytest.raises(ProducerFencedError):
+            await producer.commit()
+
+
+@pytest.mark.parametrize("error", [ProducerFencedError("x"), TransactionAbortableError("x")])
+@pytest.mark.parametrize("registration", ["AddPartitionsToTxn", "AddOffsetsToTxn"])
+async def test_a_refused_registration_shows_c008_c199(
+    fake: FakeCluster, registration: str, error: SemelError
+) -> None:
+    fake.then(registration, Refuse(error))
+    async with open_client(fake) as client:
+        producer = await begun(client)
+        if registration == "AddPartitionsToTxn":
+            await producer.send_and_wait("t", b"v")
+        else:
+            await producer.send_offsets(OFFSETS, GROUP)
+        await asyncio.sleep(0.1)
+        with pytest.raises(type(error)):
+            await producer.send("t", b"v")
+
+
+async def test_a_registration_without_an_answer_hinders_nobody(fake: FakeCluster) -> None:
+    fake.then("AddPartitionsToTxn", *[LoseRequest()] * 100)
+    options = ProducerOptions(transaction_timeout_ms=1_000)
+    async with open_client(fake) as client:
+        producer = await begun(client, options)
+        await producer.send_and_wait("t", b"v", partition=0)
+        await asyncio.sleep(5)
+        await producer.commit()
+    assert fake.visible("t", 0) == [b"v"]
+
+
+async def test_a_batch_that_expires_makes_the_commit_fail_c196(fake: FakeCluster) -> None:
+    fake.then("Produce", *[LoseRequest()] * 1_000)
+    async with open_client(fake) as client:
+        producer = await begun(client, QUICK)
+        await producer.send("t", b"v", partition=0)
+        with pytest.raises(TransactionAbortedError, match="not acknowledged in 1000 ms"):
+            await producer.commit()
+        assert ends(fake) == []
+        await producer.abort()
+    (end,) = ends(fake)
+    assert end.result == TRANSACTION_RESULT_ABORT
+    assert [list(topic.partitions) for topic in end.participants.topics] == [[0]]
+
+
+async def test_what_was_queued_behind_a_failure_is_given_up(fake: FakeCluster) -> None:
+    fake.then("Produce", RefusePartition(InvalidRecordError("x")))
+    async with open_client(fake) as client:
+        producer = await begun(client)
+        first = await producer.send("t", b"1", partition=0)
+        await asyncio.sleep(0.0005)
+        second = await producer.send("t", b"2", partition=0)
+        with pytest.raises(InvalidRecordError):
+            await first
+        with pytest.raises(TransactionAbortableError, match="not sent"):
+            await second
+
+
+async def test_a_commit_that_waits_too_long_for_acknowledgements_can_go_on(
+    fake: FakeCluster,
+) -> None:
+    released = asyncio.Event()
+    options = ProducerOptions(max_block_ms=1_000)
+    async with open_client(fake) as client:
+        producer = await begun(client, options)
+        fake.then("Produce", HoldReply(released))
+        await producer.send("t", b"v", partition=0)
+        with pytest.raises(RequestTimedOutError, match="not everything was acknowledged"):
+            await producer.commit()
+        assert ends(fake) == []
+        released.set()
+        await producer.send("t", b"w", partition=1)
+        await producer.commit()
+    assert (fake.visible("t", 0), fake.visible("t", 1)) == ([b"v"], [b"w"])
+
+
+async def test_an_abort_can_be_called_again_after_a_time_out_c011(fake: FakeCluster) -> None:
+    async with open_client(fake) as client:
+        producer = await begun(client, QUICK)
+        await producer.send_and_wait("t", b"v", partition=0)
+        fake.down = True
+        for _ in range(2):
+            with pytest.raises(RequestTimedOutError):
+                await producer.abort()
+        with pytest.raises(IllegalStateError, match="ABORTING_TRANSACTION"):
+            await producer.begin_transaction()
+        fake.down = False
+        await producer.abort()
+        await producer.begin_transaction()
+
+
+# -- order of calls --------------------------------------------------------------------------------
+
+
+async def test_calls_out_of_order_name_the_state(fake: FakeCluster) -> None:
+    async with open_client(fake) as client:
+        producer = client.transactional_producer("orders")
+        with pytest.raises(IllegalStateError, match="UNINITIALIZED"):
+            await producer.begin_transaction()
+        await producer.init_transactions()
+        with pytest.raises(IllegalStateError, match="READY"):
+            await producer.send("t", b"v")
+        with pytest.raises(IllegalStateError, match="READY"):
+            await producer.send_columns("t", [b"v"])
+        with pytest.raises(IllegalStateError, match="READY"):
+            await producer.commit()
+        with pytest.raises(IllegalStateError, match="READY"):
+            await producer.send_offsets(OFFSETS, GROUP)
+
+
+async def test_two_commits_at_the_same_time_are_one_too_many(fake: FakeCluster) -> None:
+    async with open_client(fake) as client:
+        producer = await begun(client)
+        await producer.send("t", b"v")
+        committing = asyncio.create_task(producer.commit())
+        await asyncio.sleep(0)
+        for call in (producer.commit, producer.abort):
+            with pytest.raises(IllegalStateError, match="while commit goes on"):
+                await call()
+        await committing
+
+
+async def test_a_send_that_waits_does_not_slip_into_the_next_transaction(
+    fake: FakeCluster,
+) -> None:
+    async with open_client(fake) as client:
+        producer = await begun(client)
+        late = asyncio.create_task(producer.send("not-there-yet", b"late"))
+        await asyncio.sleep(0.05)
+        await producer.abort()
+        await producer.begin_transaction()
+        fake.create_topic("not-there-yet")
+        with pytest.raises(IllegalStateError, match="has ended"):
+            await late
+        await producer.commit()
+    assert fake.stored("not-there-yet") == []
+
+
+async def test_a_closed_producer_refuses_everything(fake: FakeCluster) -> None:
+    async with open_client(fake) as client:
+        producer = await begun(client)
+        await producer.close()
+        await producer.close()
+        for call in (
+            producer.init_transactions,
+            producer.begin_transaction,
+            producer.commit,
+            producer.abort,
+            producer.flush,
+        ):
+            with pytest.raises(ClosedError):
+                await call()
+        with pytest.raises(ClosedError):
+            await producer.send("t", b"v")
+
+
+# -- closing ---------------------------------------------------------------------------------------
+
+
+async def test_closing_aborts_an_open_transaction(fake: FakeCluster) -> None:
+    async with open_client(fake) as client, client.transactional_producer("orders") as producer:
+        await producer.init_transactions()
+        await producer.begin_transaction()
+        await producer.send_and_wait("t", b"v", partition=0)
+    (end,) = ends(fake)
+    assert end.result == TRANSACTION_RESULT_ABORT
+    assert producer.transactional_id == "orders"
+
+
+async def test_closing_waits_five_seconds_at_most(fake: FakeCluster) -> None:
+    async with open_client(fake) as client:
+        producer = await begun(client)
+        await producer.send_and_wait("t", b"v", partition=0)
+        fake.down = True
+        before = asyncio.get_running_loop().time()
+    assert asyncio.get_running_loop().time() - before == pytest.approx(5, abs=0.1)

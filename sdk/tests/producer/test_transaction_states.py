@@ -1,0 +1,143 @@
+"""Every state of the transaction manager with every call."""
+
+from collections.abc import Callable
+
+import pytest
+
+from aiosemel._producer.transaction_manager import TransactionManager
+from aiosemel._producer.transaction_states import (
+    TRANSITIONS,
+    Call,
+    Event,
+    State,
+)
+from aiosemel.errors import (
+    IllegalStateError,
+    InvalidProducerEpochError,
+    ProducerFencedError,
+    SemelError,
+    TransactionAbortableError,
+    TransactionAbortedError,
+)
+from semel_common.ids import GroupId, TopicPartition
+
+P0, P1, G = TopicPartition("t", 0), TopicPartition("t", 1), GroupId("g")
+
+
+def manager_in(state: State) -> TransactionManager:
+    """Return a manager that has come to a state, in a transaction that has sent something."""
+    manager = TransactionManager("orders")
+    if state is State.UNINITIALIZED:
+        return manager
+    manager.init_transactions()
+    if state is State.INITIALIZING:
+        return manager
+    manager.initialized(7, 3)
+    if state is State.READY:
+        return manager
+    manager.begin_transaction()
+    manager.sent(P0)
+    manager.acknowledged(P0)
+    match state:
+        case State.COMMITTING_TRANSACTION:
+            manager.commit()
+        case State.ABORTING_TRANSACTION:
+            manager.abort()
+        case State.ABORTABLE_ERROR:
+            manager.failed(InvalidProducerEpochError("old"), 3)
+        case State.FATAL_ERROR:
+            manager.failed(ProducerFencedError("fenced"), 3)
+        case _:
+            assert state is State.IN_TRANSACTION
+    assert manager.state is state
+    return manager
+
+
+CALLS: dict[Call, Callable[[TransactionManager], object]] = {
+    Call.INIT_TRANSACTIONS: TransactionManager.init_transactions,
+    Call.BEGIN_TRANSACTION: TransactionManager.begin_transaction,
+    Call.SEND: lambda manager: manager.check(Call.SEND),
+    Call.SEND_OFFSETS: lambda manager: manager.send_offsets("g"),
+    Call.COMMIT: TransactionManager.commit,
+    Call.ABORT: TransactionManager.abort,
+}
+
+# What a call does in a state: the state after it, or the error that it raises.
+ILLEGAL = IllegalStateError
+EXPECTED: dict[State, tuple[State | type[SemelError], ...]] = {
+    # init_transactions, begin_transaction, send, send_offsets, commit, abort
+    State.UNINITIALIZED: (State.INITIALIZING, ILLEGAL, ILLEGAL, ILLEGAL, ILLEGAL, ILLEGAL),
+    State.INITIALIZING: (State.INITIALIZING, ILLEGAL, ILLEGAL, ILLEGAL, ILLEGAL, ILLEGAL),
+    State.READY: (ILLEGAL, State.IN_TRANSACTION, ILLEGAL, ILLEGAL, ILLEGAL, ILLEGAL),
+    State.IN_TRANSACTION: (
+        ILLEGAL,
+        ILLEGAL,
+        State.IN_TRANSACTION,
+        State.IN_TRANSACTION,
+        State.COMMITTING_TRANSACTION,
+        State.ABORTING_TRANSACTION,
+    ),
+    State.COMMITTING_TRANSACTION: (
+        ILLEGAL,
+        ILLEGAL,
+        ILLEGAL,
+        ILLEGAL,
+        State.COMMITTING_TRANSACTION,
+        ILLEGAL,
+    ),
+    State.ABORTING_TRANSACTION: (
+        ILLEGAL,
+        ILLEGAL,
+        ILLEGAL,
+        ILLEGAL,
+        ILLEGAL,
+        State.ABORTING_TRANSACTION,
+    ),
+    State.ABORTABLE_ERROR: (
+        TransactionAbortableError,
+        TransactionAbortableError,
+        TransactionAbortableError,
+        TransactionAbortableError,
+        TransactionAbortedError,
+        State.ABORTING_TRANSACTION,
+    ),
+    State.FATAL_ERROR: (ProducerFencedError,) * 6,
+}
+
+
+@pytest.mark.parametrize("call", Call)
+@pytest.mark.parametrize("state", State)
+def test_every_call_in_every_state_moves_or_is_refused(state: State, call: Call) -> None:
+    manager = manager_in(state)
+    expected = EXPECTED[state][list(Call).index(call)]
+    if isinstance(expected, State):
+        CALLS[call](manager)
+        assert manager.state is expected
+    else:
+        with pytest.raises(expected) as refused:
+            CALLS[call](manager)
+        assert type(refused.value) is expected
+        assert manager.state is state, "a refused call changed something (C-206)"
+
+
+@pytest.mark.parametrize("state", State)
+def test_a_refused_call_names_the_state(state: State) -> None:
+    illegal = [call for call in Call if EXPECTED[state][list(Call).index(call)] is ILLEGAL]
+    for call in illegal:
+        with pytest.raises(IllegalStateError, match=f"{call}.*{state}"):
+            CALLS[call](manager_in(state))
+
+
+def test_nothing_leads_out_of_the_fatal_state() -> None:
+    assert TRANSITIONS[State.FATAL_ERROR] == {}
+
+
+def test_every_state_but_the_first_can_be_reached() -> None:
+    reached = {state for steps in TRANSITIONS.values() for state in steps.values()}
+    assert reached == set(State) - {State.UNINITIALIZED}
+
+
+@pytest.mark.parametrize("event", Event)
+def test_an_event_out_of_order_is_a_defect(event: Event) -> None:
+    with pytest.raises(AssertionError, match="UNINITIALIZED"):
+        TransactionManager("orders")._move(event)

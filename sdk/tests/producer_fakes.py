@@ -1,0 +1,109 @@
+"""What a partition and a transaction coordinator remember, in the simplest way that shows effects.
+
+It follows protocol.md, sections 3 and 4. ``producer_harness`` puts services around it.
+"""
+
+from collections import defaultdict, deque
+from dataclasses import dataclass, field
+
+from aiosemel.errors import (
+    InvalidProducerEpochError,
+    InvalidTxnStateError,
+    OutOfOrderSequenceNumberError,
+    ProducerFencedError,
+    TransactionAbortableError,
+)
+from semel.common.v1.records_pb2 import RecordBatch
+from semel_common.batches import check_crc, next_sequence
+
+
+@dataclass(slots=True)
+class ProducerState:
+    """What a partition knows of a producer."""
+
+    fence: int = 0
+    epoch: int = -1
+    next_sequence: int = 0
+    last: deque[RecordBatch] = field(default_factory=lambda: deque(maxlen=5))
+
+    def repeated(self, batch: RecordBatch) -> RecordBatch | None:
+        """Return the batch that this one repeats; a repeat must be what it repeats."""
+        if batch.producer_epoch != self.epoch:
+            return None
+        for last in self.last:
+            if last.base_sequence == batch.base_sequence:
+                assert last.payload == batch.payload, "a repeat is not what it repeats"
+                return last
+        return None
+
+    def check(self, batch: RecordBatch) -> None:
+        """Refuse an old epoch, and a sequence that is not the next."""
+        if batch.producer_epoch < max(self.fence, self.epoch):
+            raise InvalidProducerEpochError(f"producer epoch {batch.producer_epoch} is old")
+        expected = self.next_sequence if batch.producer_epoch == self.epoch else 0
+        if batch.base_sequence != expected:
+            raise OutOfOrderSequenceNumberError(f"{batch.base_sequence}, not {expected}")
+
+    def took(self, batch: RecordBatch) -> None:
+        """Remember a batch."""
+        if batch.producer_epoch != self.epoch:
+            self.last.clear()
+        self.epoch = batch.producer_epoch
+        self.next_sequence = next_sequence(batch.base_sequence, batch.record_count)
+        self.last.append(batch)
+
+
+@dataclass(slots=True)
+class Log:
+    """One partition."""
+
+    leader: int
+    batches: list[RecordBatch] = field(default_factory=list)
+    producers: defaultdict[int, ProducerState] = field(
+        default_factory=lambda: defaultdict(ProducerState)
+    )
+
+    def append(self, batch: RecordBatch) -> int:
+        """Store a batch, or know it again; returns its base offset."""
+        check_crc(batch)
+        producer = self.producers[batch.producer_id]
+        repeated = producer.repeated(batch)
+        if repeated is not None:
+            return repeated.base_offset
+        producer.check(batch)
+        stored = RecordBatch.FromString(batch.SerializeToString())
+        stored.base_offset = sum(batch.record_count for batch in self.batches)
+        producer.took(stored)
+        self.batches.append(stored)
+        return stored.base_offset
+
+    def raise_fence(self, producer_id: int, epoch: int) -> None:
+        """Refuse lower epochs from now on, as after a marker."""
+        producer = self.producers[producer_id]
+        producer.fence = max(producer.fence, epoch)
+
+
+@dataclass(slots=True)
+class TransactionalId:
+    """What the coordinator knows of a transactional id."""
+
+    producer_id: int
+    epoch: int = -1
+    instance: tuple[str, int] = ("", 0)
+    outcomes: dict[int, tuple[str, str]] = field(default_factory=dict)
+    """Of the epochs that ended: COMMITTED or ABORTED, and why."""
+
+    def check_repeat(self, epoch: int, *, commit: bool) -> None:
+        """Answer EndTxn for an epoch that has ended: the table of protocol.md, section 3."""
+        if epoch != self.epoch - 1:
+            raise ProducerFencedError("epoch is too old")
+        outcome, reason = self.outcomes[epoch]
+        if reason == "fenced":
+            raise ProducerFencedError("fenced by a successor", outcome=outcome)
+        if commit == (outcome == "COMMITTED"):
+            return
+        if commit and reason != "client":
+            raise TransactionAbortableError(
+                f"aborted: {reason}", outcome=outcome, reason=reason, next_epoch=self.epoch
+            )
+        raise InvalidTxnStateError("ended otherwise", outcome=outcome)

@@ -1,0 +1,440 @@
+"""A cluster in memory, as far as producers see it: coordinator, brokers and a group coordinator.
+
+It follows protocol.md sections 3 to 5 in the simplest way that shows their effects: what is stored
+once, what is fenced, what is committed. Every request is kept in ``calls``. ``script`` holds what
+is to happen to the next requests of a method, in place of the ordinary.
+"""
+
+import asyncio
+from collections import defaultdict, deque
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from random import Random
+from typing import TypeVar
+
+from google.protobuf.message import Message
+from producer_fakes import Log, TransactionalId
+
+from aiosemel import (
+    ClientOptions,
+    ConsumerGroupMetadata,
+    OffsetAndMetadata,
+    ProducerOptions,
+    SemelClient,
+    TopicPartition,
+    TransactionalProducer,
+)
+from aiosemel.errors import (
+    InvalidProducerIdMappingError,
+    NetworkExceptionError,
+    NotLeaderOrFollowerError,
+    OutOfOrderSequenceNumberError,
+    ProducerFencedError,
+    RequestTimedOutError,
+    SemelError,
+    TopicAlreadyExistsError,
+    UnknownTopicIdError,
+    UnknownTopicOrPartitionError,
+)
+from semel.broker.v1 import broker_pb2 as broker
+from semel.common.v1 import participants_pb2 as participants
+from semel.common.v1.records_pb2 import RecordBatch
+from semel.coordinator.v1 import cluster_pb2 as cluster
+from semel.coordinator.v1 import transactions_pb2 as transactions
+from semel.group.v1 import group_pb2 as group
+from semel_common import ids
+from semel_common.batches import decode_records
+from semel_common.wire import status
+from semel_common.wire.methods import Method, Req, Res
+
+BOOTSTRAP = "coordinator:1"
+LATENCY_S = 0.001
+
+GROUP = ConsumerGroupMetadata(group_id="g", member_id="m", member_epoch=4)
+OFFSETS: dict[TopicPartition, OffsetAndMetadata | int] = {
+    TopicPartition("in", 0): 5,
+    TopicPartition("in", 1): OffsetAndMetadata(7, "mine"),
+}
+QUICK = ProducerOptions(request_timeout_ms=500, delivery_timeout_ms=1_000, max_block_ms=2_000)
+
+Message_ = TypeVar("Message_", bound=Message)
+
+
+@dataclass(frozen=True, slots=True)
+class Refuse:
+    """Answer with an error; nothing happens."""
+
+    error: SemelError
+
+
+@dataclass(frozen=True, slots=True)
+class RefusePartition:
+    """Answer every partition of a Produce with an error; nothing is stored."""
+
+    error: SemelError
+
+
+@dataclass(frozen=True, slots=True)
+class LoseRequest:
+    """Let it never arrive."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoseReply:
+    """Let it take effect, and its answer never arrive."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """Let it wait on the way until the test says so."""
+
+    released: asyncio.Event
+
+
+@dataclass(frozen=True, slots=True)
+class HoldReply:
+    """Let it take effect, and its answer wait until the test says so."""
+
+    released: asyncio.Event
+
+
+Fault = Refuse | RefusePartition | LoseRequest | LoseReply | Hold | HoldReply | None
+
+
+class FakeCluster:
+    """All services. Implements ``Connector``."""
+
+    def __init__(self, brokers: int = 1) -> None:
+        self.brokers = brokers
+        self.version = 1
+        self.topics: dict[str, str] = {}
+        self.logs: dict[ids.TopicPartition, Log] = {}
+        self.transactional: dict[str, TransactionalId] = {}
+        self.committed: dict[tuple[int, int], participants.Participants] = {}
+        self.offsets: dict[tuple[int, int, str], list[tuple[int, Message]]] = defaultdict(list)
+        self.calls: list[tuple[str, Message]] = []
+        self.addresses: list[str] = []
+        self.script: defaultdict[str, deque[Fault]] = defaultdict(deque)
+        self.down = False
+        self.closed = False
+        self.last_producer_id = 0
+        self.moved: dict[int, str] = {}
+
+    # -- arranging and looking -------------------------------------------------------------------
+
+    def create_topic(self, name: str, partitions: int = 1) -> None:
+        topic_id = f"id-{name}-{self.version}"
+        self.topics[name] = topic_id
+        self.version += 1
+        for partition in range(partitions):
+            self.logs[ids.TopicPartition(topic_id, partition)] = Log(partition % self.brokers)
+
+    def log(self, topic: str, partition: int = 0) -> Log:
+        return self.logs[ids.TopicPartition(self.topics[topic], partition)]
+
+    def stored(self, topic: str, partition: int = 0) -> list[bytes | None]:
+        """Return every value that is in a log, in order."""
+        batches = self.log(topic, partition).batches
+        return [value for batch in batches for value in decode_records(batch).values]
+
+    def visible(self, topic: str, partition: int = 0) -> list[bytes | None]:
+        """Return what a READ_COMMITTED reader sees."""
+        key = ids.TopicPartition(self.topics[topic], partition)
+        return [
+            value
+            for batch in self.logs[key].batches
+            if not batch.transactional or self._is_committed(key, batch)
+            for value in decode_records(batch).values
+        ]
+
+    def _is_committed(self, key: ids.TopicPartition, batch: RecordBatch) -> bool:
+        named = self.committed.get((batch.producer_id, batch.producer_epoch))
+        return named is not None and any(
+            topic.topic_id == key.topic_id and key.partition in topic.partitions
+            for topic in named.topics
+        )
+
+    def asked(self, message: type[Message_]) -> list[Message_]:
+        """Return all requests of a kind."""
+        return [request for _, request in self.calls if isinstance(request, message)]
+
+    def names(self) -> list[str]:
+        """Return the names of all requests but Metadata, in order."""
+        return [name for name, _ in self.calls if name != "Metadata"]
+
+    def then(self, method: str, *faults: Fault) -> None:
+        """Let faults happen to the next requests of a method; None: nothing happens to one."""
+        self.script[method].extend(faults)
+
+    def time_out(self, transactional_id: str) -> None:
+        """Abort the current transaction as the coordinator does when its time is up."""
+        self._decide(self.transactional[transactional_id], "ABORTED", "timed out")
+
+    def supersede(self, transactional_id: str) -> None:
+        """Let another producer take over."""
+        state = self.transactional[transactional_id]
+        self._decide(state, "ABORTED", "fenced")
+        state.instance = ("successor", 1)
+
+    def _decide(self, state: TransactionalId, outcome: str, reason: str) -> None:
+        state.outcomes[state.epoch] = (outcome, reason)
+        state.epoch += 1
+        for log in self.logs.values():
+            log.raise_fence(state.producer_id, state.epoch)
+
+    # -- the network -----------------------------------------------------------------------------
+
+    def connect(self, address: str) -> "FakeConnection":
+        return FakeConnection(self, address)
+
+    async def close(self) -> None:
+        self.closed = True
+
+    async def deliver(self, address: str, name: str, request: Message) -> Message:
+        self.calls.append((name, request))
+        self.addresses.append(address)
+        fault = self.script[name].popleft() if self.script[name] else None
+        await asyncio.sleep(LATENCY_S)
+        if self.down:
+            raise NetworkExceptionError(f"nobody answers at {address}")
+        match fault:
+            case Refuse(error):
+                raise error
+            case LoseRequest():
+                raise NetworkExceptionError("request was lost")
+            case Hold(released):
+                await released.wait()
+            case RefusePartition(error):
+                assert isinstance(request, broker.ProduceRequest)
+                return _refused(request, error)
+            case None | LoseReply() | HoldReply():
+                pass
+        response = self._handle(address, name, request)
+        await asyncio.sleep(LATENCY_S)
+        if isinstance(fault, LoseReply):
+            raise NetworkExceptionError("answer was lost")
+        if isinstance(fault, HoldReply):
+            await fault.released.wait()
+        return response
+
+    def _handle(self, address: str, name: str, request: Message) -> Message:
+        handlers: dict[str, Callable[..., Message]] = {
+            "Metadata": self._metadata,
+            "InitProducerId": self._init_producer_id,
+            "AddPartitionsToTxn": self._add_partitions,
+            "AddOffsetsToTxn": self._add_offsets,
+            "TxnOffsetCommit": self._txn_offset_commit,
+            "EndTxn": self._end_txn,
+            "CreateTopics": self._create_topics,
+        }
+        if name == "Produce":
+            assert isinstance(request, broker.ProduceRequest)
+            return self._produce(address, request)
+        return handlers[name](request)
+
+    # -- the coordinator -------------------------------------------------------------------------
+
+    def _metadata(self, request: cluster.MetadataRequest) -> cluster.MetadataResponse:
+        response = cluster.MetadataResponse(
+            cluster_id="c",
+            version=self.version,
+            layout=cluster.ClusterLayout(
+                transaction_log_partitions=5,
+                coordinators=1,
+                group_partitions=5,
+                group_coordinators=1,
+            ),
+        )
+        hosts = [(cluster.SERVICE_ROLE_COORDINATOR, 0, "coordinator")]
+        hosts.append((cluster.SERVICE_ROLE_GROUP_COORDINATOR, 0, "group"))
+        hosts += [
+            (cluster.SERVICE_ROLE_BROKER, i, self.moved.get(i, f"broker{i}"))
+            for i in range(self.brokers)
+        ]
+        for role, instance_id, host in hosts:
+            response.instances.add(role=role, instance_id=instance_id, host=host, port=1)
+        for name in request.topics:
+            topic = response.topics.add(name=name)
+            if name not in self.topics:
+                error = UnknownTopicOrPartitionError(f"no topic {name}")
+                topic.error.CopyFrom(status.to_value(error))
+                continue
+            topic.topic_id = self.topics[name]
+            for key, log in sorted(self.logs.items()):
+                if key.topic_id == topic.topic_id:
+                    topic.partitions.add(index=key.partition, leader_id=log.leader)
+        return response
+
+    def _create_topics(self, request: cluster.CreateTopicsRequest) -> cluster.CreateTopicsResponse:
+        response = cluster.CreateTopicsResponse()
+        for topic in request.topics:
+            result = response.topics.add(name=topic.name)
+            if topic.name in self.topics:
+                error = TopicAlreadyExistsError(f"topic {topic.name} exists")
+                result.error.CopyFrom(status.to_value(error))
+            else:
+                self.create_topic(topic.name, topic.partitions or 1)
+        return response
+
+    def _init_producer_id(
+        self, request: transactions.InitProducerIdRequest
+    ) -> transactions.InitProducerIdResponse:
+        if not request.HasField("transactional_id"):
+            self.last_producer_id += 1
+            return transactions.InitProducerIdResponse(producer_id=self.last_producer_id)
+        state = self.transactional.get(request.transactional_id)
+        if state is None:
+            self.last_producer_id += 1
+            state = TransactionalId(self.last_producer_id)
+            self.transactional[request.transactional_id] = state
+        caller = (request.instance_id, request.init_number)
+        if caller != state.instance:
+            self._decide(state, "ABORTED", "fenced")
+            state.instance = caller
+        return transactions.InitProducerIdResponse(
+            producer_id=state.producer_id, producer_epoch=state.epoch
+        )
+
+    def _add_partitions(
+        self, request: transactions.AddPartitionsToTxnRequest
+    ) -> transactions.AddPartitionsToTxnResponse:
+        self._check(request.transactional_id, request.producer_epoch)
+        return transactions.AddPartitionsToTxnResponse()
+
+    def _add_offsets(
+        self, request: transactions.AddOffsetsToTxnRequest
+    ) -> transactions.AddOffsetsToTxnResponse:
+        self._check(request.transactional_id, request.producer_epoch)
+        return transactions.AddOffsetsToTxnResponse()
+
+    def _check(self, transactional_id: str, epoch: int) -> None:
+        if epoch != self.transactional[transactional_id].epoch:
+            raise ProducerFencedError(f"producer epoch {epoch} is fenced")
+
+    def _end_txn(self, request: transactions.EndTxnRequest) -> transactions.EndTxnResponse:
+        state = self.transactional.get(request.transactional_id)
+        if state is None or state.producer_id != request.producer_id:
+            raise InvalidProducerIdMappingError("another producer id")
+        commit = request.result == participants.TRANSACTION_RESULT_COMMIT
+        if request.producer_epoch == state.epoch:
+            if commit:
+                self.committed[state.producer_id, state.epoch] = request.participants
+            self._decide(state, "COMMITTED" if commit else "ABORTED", "client")
+        else:
+            state.check_repeat(request.producer_epoch, commit=commit)
+        return transactions.EndTxnResponse(
+            producer_id=state.producer_id, producer_epoch=state.epoch
+        )
+
+    # -- brokers ---------------------------------------------------------------------------------
+
+    def _produce(self, address: str, request: broker.ProduceRequest) -> broker.ProduceResponse:
+        response = broker.ProduceResponse()
+        for asked in request.partitions:
+            result = response.partitions.add(topic_id=asked.topic_id, partition=asked.partition)
+            try:
+                result.base_offset = self._append(address, asked)
+            except SemelError as error:
+                result.error.CopyFrom(status.to_value(error))
+        return response
+
+    def _append(self, address: str, asked: broker.ProducePartition) -> int:
+        log = self.logs.get(ids.TopicPartition(asked.topic_id, asked.partition))
+        if log is None:
+            raise UnknownTopicIdError(f"no topic {asked.topic_id}")
+        if address != f"{self.moved.get(log.leader, f'broker{log.leader}')}:1":
+            raise NotLeaderOrFollowerError(f"{address} does not lead the partition")
+        (batch,) = asked.batches
+        return log.append(batch)
+
+    # -- the group coordinator -------------------------------------------------------------------
+
+    def _txn_offset_commit(
+        self, request: group.TxnOffsetCommitRequest
+    ) -> group.TxnOffsetCommitResponse:
+        key = (request.producer_id, request.producer_epoch, request.group_id)
+        kept = self.offsets[key]
+        if request.base_sequence > len(kept):
+            raise OutOfOrderSequenceNumberError(f"{request.base_sequence}, not {len(kept)}")
+        if request.base_sequence == len(kept):
+            kept.append((request.base_sequence, request))
+        return group.TxnOffsetCommitResponse()
+
+
+def _refused(request: broker.ProduceRequest, error: SemelError) -> broker.ProduceResponse:
+    value = status.to_value(error)
+    return broker.ProduceResponse(
+        partitions=[
+            broker.ProducePartitionResult(
+                topic_id=asked.topic_id, partition=asked.partition, error=value
+            )
+            for asked in request.partitions
+        ]
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class FakeConnection:
+    """Calls to one address. Implements ``Connection``."""
+
+    cluster: FakeCluster
+    address: str
+
+    async def call(self, method: Method[Req, Res], request: Req, *, timeout_ms: int) -> Res:
+        copy = method.request.FromString(request.SerializeToString())
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                response = await self.cluster.deliver(self.address, method.name, copy)
+        except TimeoutError:
+            raise RequestTimedOutError(f"{self.address} did not answer {method.name}") from None
+        return method.response.FromString(response.SerializeToString())
+
+
+@dataclass(frozen=True, slots=True)
+class FixedClock:
+    """Always the same time of day."""
+
+    time_ms: int = 1_000
+
+    def now_ms(self) -> int:
+        return self.time_ms
+
+
+@asynccontextmanager
+async def open_client(
+    fake: FakeCluster, options: ClientOptions | None = None
+) -> AsyncIterator[SemelClient]:
+    """Open a client of a fake cluster."""
+    client = SemelClient(
+        BOOTSTRAP, options=options, connector=fake, clock=FixedClock(), random=Random(7)
+    )
+    async with client:
+        yield client
+
+
+async def begun(
+    client: SemelClient, options: ProducerOptions | None = None
+) -> TransactionalProducer:
+    """Return a producer in a transaction."""
+    producer = client.transactional_producer("orders", options)
+    await producer.init_transactions()
+    await producer.begin_transaction()
+    return producer
+
+
+def ends(fake: FakeCluster) -> list[transactions.EndTxnRequest]:
+    return fake.asked(transactions.EndTxnRequest)
+
+
+async def ready(
+    client: SemelClient, options: ProducerOptions | None = None
+) -> TransactionalProducer:
+    producer = client.transactional_producer("orders", options)
+    await producer.init_transactions()
+    return producer
+
+
+def values(count: int, size: int = 1, first: int = 0) -> Sequence[bytes]:
+    """Return values that tell their order."""
+    return [b"%0*d" % (size, number) for number in range(first, first + count)]
