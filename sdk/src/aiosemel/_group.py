@@ -41,7 +41,7 @@ class Group:
         self.offsets = GroupOffsets(
             context.cluster,
             self.metadata,
-            require_stable=options.isolation_level is IsolationLevel.READ_COMMITTED,
+            require_stable=options.isolation_level == IsolationLevel.READ_COMMITTED,
         )
         self.subscribed = False
         """Whether this consumer is a member, or wants to be."""
@@ -73,6 +73,11 @@ class Group:
     def polled(self) -> None:
         """Note that the user has left ``poll``."""
         self._member.polled()
+
+    @property
+    def reconcile_due(self) -> bool:
+        """Whether ``reconcile`` has anything to do."""
+        return self._rebalance.due
 
     async def reconcile(self) -> None:
         """Give up and take what is due; see ``Rebalance.reconcile``."""

@@ -63,7 +63,6 @@ class GroupMember:
     def polled(self) -> None:
         """Note that the user has left ``poll``: from now on it may become overdue."""
         self._polled_at = asyncio.get_running_loop().time()
-        self.look()
 
     # -- heartbeats ------------------------------------------------------------------------------
 

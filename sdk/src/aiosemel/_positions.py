@@ -26,7 +26,7 @@ from enum import StrEnum
 from itertools import count
 from typing import Generic, NamedTuple, TypeVar
 
-from aiosemel.consumer_records import ColumnBatch
+from aiosemel.consumer_records import ColumnBatch, ConsumerRecord
 from aiosemel.offsets import TopicPartition
 from semel_common.errors import OffsetOutOfRangeError, SemelError
 
@@ -164,6 +164,7 @@ class Positions(Generic[B]):
         self._prefetch_max_bytes = prefetch_max_bytes
         self._partition_max_bytes = partition_max_bytes
         self._partitions: dict[TopicPartition, _Partition[B]] = {}
+        self._taken_last: TopicPartition | None = None
         self._generations = count(1)
 
     # -- what is held ----------------------------------------------------------------------------
@@ -342,10 +343,27 @@ class Positions(Generic[B]):
                 taken.append(batch)
                 max_records -= len(batch)
             if len(taken) > before:
+                self._taken_last = topic_partition
                 self._partitions[topic_partition] = self._partitions.pop(topic_partition)
         if not taken:
             self._face_faults()
         return taken
+
+    def take_record(self) -> ConsumerRecord | None:
+        """Return the next record of the batch that was taken from last, if there is one left.
+
+        It is the cheap way on after ``take(1)``: it opens nothing, and changes no turn.
+        """
+        partition = self._partitions.get(self._taken_last) if self._taken_last else None
+        if partition is None or partition.opened is None:
+            return None
+        record = partition.opened.record(partition.used)
+        partition.used += 1
+        if partition.used == len(partition.opened):
+            partition.use_up()
+        else:
+            partition.position = record.offset + 1
+        return record
 
     def _take_from(self, topic_partition: TopicPartition, limit: int) -> ColumnBatch | None:
         partition = self._partitions[topic_partition]

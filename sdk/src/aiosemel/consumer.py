@@ -61,7 +61,7 @@ class Consumer:
         self._arrived = Signal()
         self._positions = Positions(
             open_batch(check_crcs=self._options.check_crcs),
-            policy=self._options.auto_offset_reset,
+            policy=OffsetReset(self._options.auto_offset_reset),
             prefetch_max_bytes=self._options.prefetch_max_bytes,
             partition_max_bytes=self._options.max_partition_fetch_bytes,
         )
@@ -167,9 +167,20 @@ class Consumer:
 
     async def __anext__(self) -> ConsumerRecord:
         """Wait for the next record. The position moves one by one, so ``commit`` commits it."""
-        while True:
+        while (record := self._take_at_once()) is None:
             for batch in await self._take(1, POLL_TIMEOUT_MS):
                 return batch.record(0)
+        return record
+
+    def _take_at_once(self) -> ConsumerRecord | None:
+        """Return the next record of a batch that was begun, unless ``poll`` has more to do."""
+        if self._closed or self._polling:
+            return None
+        if self._group is not None:
+            if self._group.reconcile_due:
+                return None
+            self._group.polled()
+        return self._positions.take_record()
 
     async def _take(self, max_records: int, timeout_ms: int) -> list[ColumnBatch]:
         if max_records < 1:
@@ -183,8 +194,10 @@ class Consumer:
                 self._background.check()
                 if self._group is not None:
                     await self._group.reconcile()
-                taken = self._positions.take(max_records)
-                self._fetcher.look()
+                try:
+                    taken = self._positions.take(max_records)
+                finally:
+                    self._fetcher.look()
                 if self._woken and not taken:
                     self._woken = False
                     return taken

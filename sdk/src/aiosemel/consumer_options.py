@@ -54,6 +54,12 @@ class ConsumerOptions:
 
     def __post_init__(self) -> None:
         """Refuse what cannot work, with InvalidConfigError."""
+        for name, allowed in (
+            ("isolation_level", IsolationLevel),
+            ("auto_offset_reset", OffsetReset),
+        ):
+            if getattr(self, name) not in set(allowed):
+                raise InvalidConfigError(f"{name} is {getattr(self, name)!r}: {', '.join(allowed)}")
         for option in fields(self):
             value = getattr(self, option.name)
             if type(value) is int and value < _MINIMUM.get(option.name, 1):

@@ -73,7 +73,7 @@ def transform(  # noqa: PLR0913 - all but the client are named
     ``on_event`` is told what happened to each transaction.
     """
     read = consumer_options or ConsumerOptions(auto_offset_reset=OffsetReset.EARLIEST)
-    if read.enable_auto_commit or read.isolation_level is not IsolationLevel.READ_COMMITTED:
+    if read.enable_auto_commit or read.isolation_level != IsolationLevel.READ_COMMITTED:
         raise InvalidConfigError(
             "a transformation reads committed records, and commits offsets in its transactions: "
             f"isolation_level is {read.isolation_level}, enable_auto_commit is "
