@@ -14,7 +14,7 @@ from aiosemel._producer.deliveries import (
     RecordMetadata,
 )
 from aiosemel._producer.sizes import Headers
-from aiosemel._producer.transaction_manager import TransactionOutcome
+from aiosemel._producer.transaction_states import TransactionOutcome
 from aiosemel.admin import Admin
 from aiosemel.client import SemelClient, SystemClock
 from aiosemel.consumer import Consumer
