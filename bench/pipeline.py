@@ -41,12 +41,12 @@ async def one_record(bootstrap: str, *, records: int = 1_000) -> list[Figure]:
             handler=copy,
             options=TransformOptions(max_records=1),
         )
-        running = asyncio.create_task(transform.run())
-        await done.wait()
-        assert started is not None
-        rate = records / (time.perf_counter() - started)
-        transform.stop()
-        await running
+        async with asyncio.TaskGroup() as group:
+            group.create_task(transform.run())
+            await done.wait()
+            assert started is not None
+            rate = records / (time.perf_counter() - started)
+            transform.stop()
     return [
         Figure(
             name="consume-transform-produce, 1 record a transaction",

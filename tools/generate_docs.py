@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from aiosemel._producer.transaction_manager import TRANSITIONS as PRODUCER_TRANSITIONS
+from aiosemel._producer.transaction_states import TRANSITIONS as PRODUCER_TRANSITIONS
 from semel_broker.config import BrokerSettings
 from semel_common import errors
 from semel_common.errors import SemelError
@@ -60,12 +60,13 @@ def _read(path: Path) -> str:
 
 def _errors() -> Iterator[str]:
     yield from (
-        "A call that fails carries a gRPC status and `google.rpc.ErrorInfo`: its domain is `semel`,",
-        "its reason the name below, its metadata the facts. Results for a partition are values",
-        "inside the response. Programs decide by reason, or by the class in `aiosemel.errors`.",
+        "A call that fails carries a gRPC status and `google.rpc.ErrorInfo`: its domain is",
+        "`semel`, its reason the name below, its metadata the facts. Results for a partition are",
+        "values inside the response. Programs decide by reason, or by class.",
     )
-    general: type[SemelError]
-    for general in (SemelError, *_general_classes(SemelError)):
+    general_classes: list[type[SemelError]] = [SemelError]
+    general_classes.extend(_general_classes(SemelError))
+    for general in general_classes:
         leaves = [leaf for leaf in general.__subclasses__() if "code" in leaf.__dict__]
         if not leaves or (general is SemelError and not leaves):
             continue

@@ -5,7 +5,6 @@ A stream that breaks fails every call on it, once; whoever owns it opens another
 """
 
 import asyncio
-from collections import deque
 from typing import TypeAlias
 
 import grpc
@@ -14,18 +13,10 @@ from semel.common.v1.frames_pb2 import Cancel
 from semel_common.errors import NetworkExceptionError, RequestTimedOutError, SemelError
 from semel_common.wire import status
 from semel_common.wire.methods import Method, Req, Res
-from semel_common.wire.streams import (
-    RequestFrame,
-    ResponseFrame,
-    StreamRequest,
-    StreamResponse,
-    StreamTypes,
-)
+from semel_common.wire.outbox import Outbox
+from semel_common.wire.streams import ResponseFrame, StreamResponse, StreamTypes, join
 
-MESSAGE_SIZE_SOFT_MAX_BYTES = 1 << 20
-"""A message takes no further frame once it is this large."""
-
-StreamCall: TypeAlias = "grpc.aio.StreamStreamCall[StreamRequest, StreamResponse]"
+StreamCall: TypeAlias = "grpc.aio.StreamStreamCall[bytes, StreamResponse]"
 
 
 class FrameStream:
@@ -37,8 +28,7 @@ class FrameStream:
         self._types = types
         self._address = address
         self._last_correlation_id = 0
-        self._outbox: deque[RequestFrame] = deque()
-        self._outbox_filled = asyncio.Event()
+        self._outbox = Outbox()
         self._pending: dict[int, asyncio.Future[ResponseFrame]] = {}
         self._broken: SemelError | None = None
         self._task = asyncio.create_task(self._run(), name=f"frame stream {address}")
@@ -54,25 +44,23 @@ class FrameStream:
             raise self._broken
         self._last_correlation_id += 1
         correlation_id = self._last_correlation_id
-        answer: asyncio.Future[ResponseFrame] = asyncio.get_running_loop().create_future()
+        write = self._types.write_request
+        self._outbox.put(write(correlation_id, timeout_ms, method.field, request))
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[ResponseFrame] = loop.create_future()
         self._pending[correlation_id] = answer
-        self._enqueue(
-            self._types.request_frame(
-                correlation_id=correlation_id, timeout_ms=timeout_ms, **{method.field: request}
-            )
-        )
+        # A plain timer: asyncio.timeout costs several times as much, on every call.
+        timer = loop.call_later(timeout_ms / 1000, _time_out, answer)
         try:
-            async with asyncio.timeout(timeout_ms / 1000):
-                frame = await answer
+            frame = await answer
         except TimeoutError:
             raise RequestTimedOutError(
                 f"{self._address} did not answer {method.name} in {timeout_ms} ms"
             ) from None
         finally:
+            timer.cancel()
             if self._pending.pop(correlation_id, None) is not None and not self._broken:
-                self._enqueue(
-                    self._types.request_frame(correlation_id=correlation_id, cancel=Cancel())
-                )
+                self._outbox.put(write(correlation_id, 0, "cancel", Cancel()))
         if frame.HasField("error"):
             raise status.from_value(frame.error)
         response = getattr(frame, method.field)
@@ -83,10 +71,6 @@ class FrameStream:
         """End the stream; calls in flight fail with NetworkExceptionError."""
         self._task.cancel()
         await asyncio.wait((self._task,))
-
-    def _enqueue(self, frame: RequestFrame) -> None:
-        self._outbox.append(frame)
-        self._outbox_filled.set()
 
     async def _run(self) -> None:
         writer = asyncio.create_task(self._write(), name=f"frame writer {self._address}")
@@ -105,21 +89,11 @@ class FrameStream:
 
     async def _write(self) -> None:
         while True:
-            await self._outbox_filled.wait()
+            frames = await self._outbox.take()
             try:
-                await self._call.write(self._types.stream_request(frames=self._take_outbox()))
+                await self._call.write(join(frames))
             except (grpc.aio.AioRpcError, asyncio.InvalidStateError):
                 return  # The call is over; the reader learns why.
-
-    def _take_outbox(self) -> list[RequestFrame]:
-        frames, size = [], 0
-        while self._outbox and size < MESSAGE_SIZE_SOFT_MAX_BYTES:
-            frame = self._outbox.popleft()
-            frames.append(frame)
-            size += frame.ByteSize()
-        if not self._outbox:
-            self._outbox_filled.clear()
-        return frames
 
     async def _read(self) -> None:
         async for message in self._call:
@@ -135,3 +109,8 @@ class FrameStream:
         for answer in pending.values():
             if not answer.done():
                 answer.set_exception(error)
+
+
+def _time_out(answer: "asyncio.Future[ResponseFrame]") -> None:
+    if not answer.done():
+        answer.set_exception(TimeoutError())

@@ -73,7 +73,7 @@ class GrpcConnection:
         if stream is None or stream.broken:
             types = STREAMS[service]
             call: StreamCall = self._channel.stream_stream(
-                types.path, lambda message: message.SerializeToString(), types.parse_response
+                types.path, response_deserializer=types.parse_response
             )()
             stream = self._streams[service] = FrameStream(call, types, self._address)
         return stream

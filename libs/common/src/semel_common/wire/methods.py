@@ -1,5 +1,6 @@
 """Every RPC, once, with its types: what clients call and what services register handlers for."""
 
+import dataclasses
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -26,16 +27,16 @@ class Method(Generic[ReqT_co, ResT_co]):
     request: type[ReqT_co]
     response: type[ResT_co]
     stream: str | None = None
+    path: str = dataclasses.field(init=False)
+    """The path of the unary call, as gRPC writes it."""
+    field: str = dataclasses.field(init=False)
+    """The name of the method's request and response in the frames of its stream."""
 
-    @property
-    def path(self) -> str:
-        """The path of the unary call, as gRPC writes it."""
-        return f"/{self.service}/{self.name}"
-
-    @property
-    def field(self) -> str:
-        """The name of the method's request and response in the frames of its stream."""
-        return "".join(f"_{c.lower()}" if c.isupper() else c for c in self.name).lstrip("_")
+    def __post_init__(self) -> None:
+        """Derive the names once: they are needed for every call."""
+        object.__setattr__(self, "path", f"/{self.service}/{self.name}")
+        snake = "".join(f"_{c.lower()}" if c.isupper() else c for c in self.name).lstrip("_")
+        object.__setattr__(self, "field", snake)
 
 
 TRANSACTIONS = "semel.coordinator.v1.CoordinatorService"

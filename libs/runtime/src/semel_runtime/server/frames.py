@@ -7,30 +7,28 @@ does not read its answers stops itself and nobody else.
 """
 
 import asyncio
-from collections import deque
 from collections.abc import AsyncIterator, Mapping
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import grpc
 from google.protobuf.message import Message
 
 from semel_common.errors import InvalidRequestError, SemelError
 from semel_common.wire import status
-from semel_common.wire.streams import (
-    RequestFrame,
-    ResponseFrame,
-    StreamRequest,
-    StreamResponse,
-    StreamTypes,
-)
+from semel_common.wire.outbox import Outbox
+from semel_common.wire.streams import RequestFrame, StreamRequest, StreamTypes, join
 from semel_runtime.server.answer import answer
 from semel_runtime.server.calls import Call, Endpoint
 from semel_runtime.server.limits import ServerLimits
 
-MESSAGE_SIZE_SOFT_MAX_BYTES = 1 << 20
-"""A message takes no further frame once it is this large."""
+StreamContext: TypeAlias = "grpc.aio.ServicerContext[Arrived, bytes]"
 
-StreamContext: TypeAlias = "grpc.aio.ServicerContext[StreamRequest, StreamResponse]"
+
+class Arrived(NamedTuple):
+    """A message with its size."""
+
+    message: StreamRequest
+    size_bytes: int
 
 
 class FrameSession:
@@ -53,11 +51,11 @@ class FrameSession:
         self._in_flight_requests = 0
         self._in_flight_bytes = 0
         self._room = asyncio.Event()
-        self._outbox: deque[tuple[ResponseFrame, int]] = deque()
-        self._outbox_filled = asyncio.Event()
+        self._outbox = Outbox()
+        self._answered: list[int] = []
         self._draining = asyncio.Event()
 
-    async def serve(self, requests: AsyncIterator[StreamRequest], context: StreamContext) -> None:
+    async def serve(self, requests: AsyncIterator[Arrived], context: StreamContext) -> None:
         """Serve until the client closes the stream or ``drain`` was called and all is answered."""
         async with asyncio.TaskGroup() as group:
             writer = group.create_task(self._write(context), name="frame writer")
@@ -82,10 +80,11 @@ class FrameSession:
 
     # -- requests ------------------------------------------------------------------------------
 
-    async def _read(self, requests: AsyncIterator[StreamRequest], group: asyncio.TaskGroup) -> None:
-        async for message in requests:
-            for frame in message.frames:
-                self._accept(frame, group)
+    async def _read(self, requests: AsyncIterator[Arrived], group: asyncio.TaskGroup) -> None:
+        async for message, size_bytes in requests:
+            frames = message.frames
+            for frame in frames:
+                self._accept(frame, size_bytes // len(frames), group)
             while self._full():
                 self._room.clear()
                 await self._room.wait()
@@ -96,14 +95,13 @@ class FrameSession:
             or self._in_flight_requests >= self._limits.stream_in_flight_requests_max
         )
 
-    def _accept(self, frame: RequestFrame, group: asyncio.TaskGroup) -> None:
+    def _accept(self, frame: RequestFrame, size: int, group: asyncio.TaskGroup) -> None:
         name = frame.WhichOneof("request")
         if name == "cancel":
             task = self._tasks.get(frame.correlation_id)
             if task is not None:
                 task.cancel()
             return
-        size = frame.ByteSize()
         self._in_flight_requests += 1
         self._in_flight_bytes += size
         endpoint = self._endpoints.get(name or "")
@@ -118,7 +116,7 @@ class FrameSession:
             "is in flight already" if frame.correlation_id in self._tasks else "carries no request"
         )
         error = InvalidRequestError(f"frame with correlation_id {frame.correlation_id} {reason}")
-        self._send(self._error_frame(frame.correlation_id, error), size)
+        self._send(frame.correlation_id, "error", status.to_value(error), size)
 
     async def _run(
         self, endpoint: Endpoint[Message, Message], frame: RequestFrame, request: Message, size: int
@@ -134,27 +132,17 @@ class FrameSession:
             self._release(size)
             raise
         except SemelError as error:
-            self._send(self._error_frame(correlation_id, error), size)
+            self._send(correlation_id, "error", status.to_value(error), size)
         else:
-            self._send(
-                self._types.response_frame(
-                    correlation_id=correlation_id, **{endpoint.method.field: response}
-                ),
-                size,
-            )
+            self._send(correlation_id, endpoint.method.field, response, size)
         finally:
             del self._tasks[correlation_id]
 
-    def _error_frame(self, correlation_id: int, error: SemelError) -> ResponseFrame:
-        return self._types.response_frame(
-            correlation_id=correlation_id, error=status.to_value(error)
-        )
-
     # -- answers -------------------------------------------------------------------------------
 
-    def _send(self, frame: ResponseFrame, request_size: int) -> None:
-        self._outbox.append((frame, request_size))
-        self._outbox_filled.set()
+    def _send(self, correlation_id: int, field: str, answer: Message, request_size: int) -> None:
+        self._outbox.put(self._types.write_response(correlation_id, field, answer))
+        self._answered.append(request_size)
 
     def _release(self, request_size: int) -> None:
         self._in_flight_requests -= 1
@@ -163,24 +151,11 @@ class FrameSession:
 
     async def _write(self, context: StreamContext) -> None:
         while True:
-            await self._outbox_filled.wait()
-            frames, released = self._take_outbox()
-            await context.write(self._types.stream_response(frames=frames))
-            for request_size in released:
+            frames = await self._outbox.take()
+            await context.write(join(frames))
+            for request_size in self._answered[: len(frames)]:
                 self._release(request_size)
-
-    def _take_outbox(self) -> tuple[list[ResponseFrame], list[int]]:
-        frames: list[ResponseFrame] = []
-        released: list[int] = []
-        size = 0
-        while self._outbox and size < MESSAGE_SIZE_SOFT_MAX_BYTES:
-            frame, request_size = self._outbox.popleft()
-            frames.append(frame)
-            released.append(request_size)
-            size += frame.ByteSize()
-        if not self._outbox:
-            self._outbox_filled.clear()
-        return frames, released
+            del self._answered[: len(frames)]
 
     async def _all_answered(self) -> None:
         while self._in_flight_requests:

@@ -11,10 +11,10 @@ from google.protobuf.message import Message
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection, reflection_pb2
 
-from semel_common.wire.streams import STREAMS, StreamRequest
+from semel_common.wire.streams import STREAMS
 from semel_runtime.cluster.image import Listener
 from semel_runtime.server.calls import Endpoint, Handlers
-from semel_runtime.server.frames import FrameSession, StreamContext
+from semel_runtime.server.frames import Arrived, FrameSession, StreamContext
 from semel_runtime.server.limits import ServerLimits
 from semel_runtime.server.unary import unary_handlers
 
@@ -94,7 +94,7 @@ class GrpcServer:
     ) -> "grpc.RpcMethodHandler[Message, Message]":
         types = STREAMS[service]
 
-        async def stream(requests: AsyncIterator[StreamRequest], context: StreamContext) -> None:
+        async def stream(requests: AsyncIterator[Arrived], context: StreamContext) -> None:
             if len(self._sessions) >= self._limits.streams_max:
                 await context.abort(
                     grpc.StatusCode.RESOURCE_EXHAUSTED,
@@ -107,17 +107,15 @@ class GrpcServer:
             finally:
                 self._sessions.discard(session)
 
-        return grpc.stream_stream_rpc_method_handler(
-            stream, request_deserializer=types.parse_request, response_serializer=_serialize
-        )
+        def parse(data: bytes) -> Arrived:
+            return Arrived(types.parse_request(data), len(data))
+
+        # grpc's types only know of messages; its code takes what parse returns, and sends bytes.
+        return grpc.stream_stream_rpc_method_handler(stream, request_deserializer=parse)  # type: ignore[arg-type]  # see above
 
     async def _set_health(self, value: int) -> None:
         for name in ("", *self._service_names):
             await self._health.set(name, value)
-
-
-def _serialize(message: Message) -> bytes:
-    return message.SerializeToString()
 
 
 def _endpoints_by_stream(handlers: Handlers) -> dict[str, dict[str, Endpoint[Message, Message]]]:

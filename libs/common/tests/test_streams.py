@@ -1,0 +1,64 @@
+"""Frames are written piece by piece, and are the same as if protobuf had written them."""
+
+import pytest
+
+from semel.broker.v1 import broker_pb2 as broker
+from semel.common.v1.errors_pb2 import Error
+from semel.common.v1.frames_pb2 import Cancel
+from semel_common.wire import methods
+from semel_common.wire.methods import BROKER
+from semel_common.wire.outbox import MESSAGE_SIZE_SOFT_MAX_BYTES, Outbox
+from semel_common.wire.streams import STREAMS, join
+
+FRAMED = [
+    each
+    for each in vars(methods).values()
+    if isinstance(each, methods.Method) and each.stream is not None
+]
+
+
+def request_of(size_bytes: int) -> broker.ProduceRequest:
+    """A request of about that size."""
+    return broker.ProduceRequest(transactional_id="x" * size_bytes)
+
+
+@pytest.mark.parametrize("size_bytes", [0, 1, 100, 127, 128, 20_000, 3_000_000])
+def test_a_request_frame_is_what_protobuf_would_write(size_bytes: int) -> None:
+    types, request = STREAMS[BROKER], request_of(size_bytes)
+    written = [types.write_request(7 + n, 500, "produce", request) for n in range(3)]
+    frames = [
+        broker.RequestFrame(correlation_id=7 + n, timeout_ms=500, produce=request) for n in range(3)
+    ]
+    assert join(written) == broker.StreamRequest(frames=frames).SerializeToString()
+
+
+@pytest.mark.parametrize("method", FRAMED, ids=lambda each: f"{each.stream} {each.name}")
+def test_every_method_of_a_stream_has_a_field_in_its_frames(
+    method: methods.Method[broker.ProduceRequest, broker.ProduceResponse],
+) -> None:
+    types = STREAMS[method.stream or ""]
+    written = types.write_request(1, 2, method.field, method.request())
+    (request,) = types.parse_request(written).frames
+    assert (request.WhichOneof("request"), request.timeout_ms) == (method.field, 2)
+    written = types.write_response(1, method.field, method.response())
+    (response,) = types.parse_response(written).frames
+    assert (response.WhichOneof("response"), response.correlation_id) == (method.field, 1)
+
+
+@pytest.mark.parametrize("stream", STREAMS)
+def test_every_stream_carries_errors_and_cancels(stream: str) -> None:
+    types = STREAMS[stream]
+    (cancel,) = types.parse_request(types.write_request(1, 0, "cancel", Cancel())).frames
+    assert cancel.WhichOneof("request") == "cancel"
+    written = types.write_response(1, "error", Error(message="no"))
+    (refused,) = types.parse_response(written).frames
+    assert refused.error.message == "no"
+
+
+async def test_what_has_queued_goes_out_together_up_to_a_size() -> None:
+    outbox = Outbox()
+    large = bytes(MESSAGE_SIZE_SOFT_MAX_BYTES)
+    for frame in (b"1", b"2", large, b"3"):
+        outbox.put(frame)
+    assert await outbox.take() == [b"1", b"2", large]
+    assert await outbox.take() == [b"3"]
