@@ -47,6 +47,8 @@ class FakeParticipant:
     def __init__(self) -> None:
         self.requests: list[participants_pb2.WriteTxnMarkersRequest] = []
         self.refuse: Refuse = lambda _marker, _participant: None
+        self.name_instead: Callable[[Participant], Participant] = lambda participant: participant
+        """Whom a refusal names."""
         self.forget_results = False
         self.open = asyncio.Event()
         """Answers wait for it."""
@@ -67,11 +69,7 @@ class FakeParticipant:
                 error = self.refuse(marker, participant)
                 if error is not None:
                     out = result.errors.add(error=to_value(error))
-                    if isinstance(participant, GroupId):
-                        out.participant.group_id = participant.group_id
-                    else:
-                        out.participant.topic_partition.topic_id = participant.topic_id
-                        out.participant.topic_partition.partition = participant.partition
+                    write_participant(self.name_instead(participant), out.participant)
         return response
 
     @property
@@ -83,6 +81,15 @@ class FakeParticipant:
             for request in self.requests
             for marker in request.markers
         ]
+
+
+def write_participant(participant: Participant, out: participants_pb2.Participant) -> None:
+    """Put a participant into a message."""
+    if isinstance(participant, GroupId):
+        out.group_id = participant.group_id
+    else:
+        out.topic_partition.topic_id = participant.topic_id
+        out.topic_partition.partition = participant.partition
 
 
 class FakeController:

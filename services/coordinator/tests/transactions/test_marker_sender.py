@@ -152,6 +152,17 @@ async def test_an_answer_that_does_not_fit_is_no_answer(cluster: Cluster) -> Non
         await until(lambda: coordinator.machine.is_complete(key))
 
 
+async def test_a_refusal_for_somebody_else_is_no_answer(cluster: Cluster) -> None:
+    """Nobody may count as told because a refusal could not be read."""
+    strangers = [B0, B0]
+    cluster.broker_0.refuse = lambda *_: NotLeaderOrFollowerError("") if strangers else None
+    cluster.broker_0.name_instead = lambda _: strangers.pop()
+    async with cluster.coordinator() as coordinator:
+        key = await coordinator.init()
+        await coordinator.end(key, A0, wait=wire.WAIT_FOR_COMPLETE)
+    assert len(cluster.broker_0.requests) == 3
+
+
 async def test_an_instance_that_has_not_registered_is_waited_for(cluster: Cluster) -> None:
     cluster.image = image(registered=False)
     async with cluster.coordinator() as coordinator:

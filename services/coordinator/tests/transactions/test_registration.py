@@ -117,13 +117,38 @@ def test_transactions_are_bounded_but_those_that_are_open_go_on() -> None:
         harness.add(other, A0, transactional_id="other")
     with pytest.raises(ThrottlingQuotaExceededError):
         harness.commit(other, [A0], transactional_id="other")
-    assert harness.commit(other, [], transactional_id="other") == after(other)
+    assert harness.commit(other, [], transactional_id="other") == after(other, 1)
+    # An abort goes on, without a marker for those that are only named: they ask.
+    assert harness.abort(after(other), [A0], transactional_id="other") == after(other, 2)
+    assert harness.machine.pending_markers() == []
     harness.add(key, A1)
     harness.commit(key)
     with pytest.raises(ThrottlingQuotaExceededError):
         harness.add(after(key), A0)
     harness.complete(key)
     harness.add(after(key), A0)
+
+
+def test_participants_of_all_transactions_are_bounded() -> None:
+    harness = TransactionsHarness(limits=TransactionLimits(all_participants_max=3))
+    key, other = harness.init(), harness.init("other")
+    harness.add(key, A0, A1)
+    with pytest.raises(ThrottlingQuotaExceededError, match="have 2 participants, 2 more"):
+        harness.add(other, A0, A1, transactional_id="other")
+    harness.add(other, A0, transactional_id="other")
+    with pytest.raises(ThrottlingQuotaExceededError):
+        harness.commit(other, [A0, A1], transactional_id="other")
+    # What is registered may always commit.
+    harness.commit(other, [A0], transactional_id="other")
+    harness.abort(key, [A0, B0])
+    assert [set(each.participants) for each in harness.machine.pending_markers()] == [
+        {A0},
+        {A0, A1},
+    ]
+    harness.restart()
+    assert harness.machine._state.participant_count == 3
+    harness.complete(key, other)
+    assert harness.machine._state.participant_count == 0
 
 
 def test_one_more_participant_costs_the_same_however_many_there_are() -> None:

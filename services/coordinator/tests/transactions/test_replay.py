@@ -20,6 +20,7 @@ LIMITS = TransactionLimits(
     transactions_max=6,
     incomplete_transactions_max=3,
     participants_max=3,
+    all_participants_max=12,
     timeouts_per_tick_max=2,
 )
 IDS = ("app", "other", "third", "fourth")
@@ -132,7 +133,10 @@ def test_indexes_say_what_the_transactions_say(taken: list[Step]) -> None:
         assert state.incomplete_count(producer_id) == len(incomplete)
         ongoing = state.ongoing.get(producer_id)
         assert ongoing is None or ongoing.producer_epoch == producer.producer_epoch
-    assert state.transaction_count == len(state.ongoing) + len(state.decided)
+    assert state.participant_count == (
+        sum(len(each.participants) for each in state.ongoing.values())
+        + sum(len(each.participants) for each in state.decided.values())
+    )
 
 
 @settings(max_examples=100, deadline=None)

@@ -192,7 +192,7 @@ BAD_FORM: list[tuple[Message, str]] = [
     ),
     (
         wire.ListTransactionsRequest(transactional_id_pattern="a(b"),
-        r"transactional_id_pattern 'a\(b' is no regular expression",
+        r"transactional_id_pattern 'a\(b' cannot be used: a \( without its \)",
     ),
     (
         wire.ListTransactionsRequest(transactional_id_pattern="a" * 256),

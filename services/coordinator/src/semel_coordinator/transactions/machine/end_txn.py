@@ -13,18 +13,19 @@ from semel_common.errors import (
     InvalidTxnStateError,
     ProducerFencedError,
     SemelError,
+    ThrottlingQuotaExceededError,
     TransactionAbortableError,
 )
 from semel_coordinator.transactions.machine.decisions import aborted, committed
 from semel_coordinator.transactions.machine.entities import (
     NOBODY,
-    OngoingTransaction,
     ParticipantSet,
     Producer,
     in_order,
 )
 from semel_coordinator.transactions.machine.limits import TransactionLimits
 from semel_coordinator.transactions.machine.records import TransactionsRecord
+from semel_coordinator.transactions.machine.room import no_room
 from semel_coordinator.transactions.machine.state import TransactionsState
 from semel_coordinator.transactions.machine.states import AbortReason, Outcome
 
@@ -143,10 +144,67 @@ def _facts(producer: Producer, producer_epoch: int) -> dict[str, str]:
     return facts
 
 
-def check_room_for_commit(
+def commit_records(
+    state: TransactionsState,
+    limits: TransactionLimits,
+    producer: Producer,
+    *,
+    named: ParticipantSet | None,
+    traceparent: str,
+    now_ms: int,
+) -> tuple[TransactionsRecord, ...]:
+    """Commit for those that are named; without names, for those that are registered.
+
+    A registered one that is not named gets an ABORT marker: nothing of it was acknowledged. Raises
+    ConcurrentTransactionsError and ThrottlingQuotaExceededError past the limits.
+    """
+    ongoing = state.ongoing.get(producer.producer_id)
+    registered = NOBODY if ongoing is None else ongoing.participants.keys()
+    committing = in_order(registered) if named is None else named
+    if registered or committing:
+        _check_incomplete(state, limits, producer)
+        full = _no_room_for(state, limits, committing, registered)
+        if full is not None:
+            raise full
+    return committed(
+        producer,
+        ongoing,
+        committing=committing,
+        aborting=in_order(each for each in registered if each not in committing),
+        traceparent=traceparent,
+        now_ms=now_ms,
+    )
+
+
+def abort_records(
+    state: TransactionsState,
+    limits: TransactionLimits,
+    producer: Producer,
+    *,
+    named: ParticipantSet | None,
+    traceparent: str,
+    now_ms: int,
+) -> tuple[TransactionsRecord, ...]:
+    """Abort for those that are registered or named.
+
+    Never refused: past the limits, those that are only named get no marker, and ask.
+    """
+    ongoing = state.ongoing.get(producer.producer_id)
+    registered = NOBODY if ongoing is None else ongoing.participants.keys()
+    full = None if named is None else _no_room_for(state, limits, named, registered)
+    return aborted(
+        producer,
+        ongoing,
+        reason=AbortReason.CLIENT,
+        named=NOBODY if named is None or full is not None else named,
+        traceparent=traceparent,
+        now_ms=now_ms,
+    )
+
+
+def _check_incomplete(
     state: TransactionsState, limits: TransactionLimits, producer: Producer
 ) -> None:
-    """Raise ConcurrentTransactionsError if too many transactions of an id wait for markers."""
     incomplete = state.incomplete_count(producer.producer_id)
     if incomplete >= limits.incomplete_transactions_max:
         raise ConcurrentTransactionsError(
@@ -155,48 +213,11 @@ def check_room_for_commit(
         )
 
 
-def commit_records(
-    producer: Producer,
-    ongoing: OngoingTransaction | None,
-    *,
-    named: ParticipantSet | None,
-    traceparent: str,
-    now_ms: int,
-) -> tuple[TransactionsRecord, ...]:
-    """Commit for those that are named; without names, for those that are registered.
-
-    A registered one that is not named gets an ABORT marker: nothing of it was acknowledged.
-    """
-    registered = NOBODY if ongoing is None else ongoing.participants.keys()
-    if named is None:
-        committing, aborting = in_order(registered), NOBODY
-    else:
-        committing = named
-        aborting = in_order(each for each in registered if each not in named)
-    return committed(
-        producer,
-        ongoing,
-        committing=committing,
-        aborting=aborting,
-        traceparent=traceparent,
-        now_ms=now_ms,
-    )
-
-
-def abort_records(
-    producer: Producer,
-    ongoing: OngoingTransaction | None,
-    *,
-    named: ParticipantSet | None,
-    traceparent: str,
-    now_ms: int,
-) -> tuple[TransactionsRecord, ...]:
-    """Abort for those that are registered or named."""
-    return aborted(
-        producer,
-        ongoing,
-        reason=AbortReason.CLIENT,
-        named=NOBODY if named is None else named,
-        traceparent=traceparent,
-        now_ms=now_ms,
-    )
+def _no_room_for(
+    state: TransactionsState,
+    limits: TransactionLimits,
+    named: ParticipantSet,
+    registered: ParticipantSet,
+) -> ThrottlingQuotaExceededError | None:
+    new = sum(each not in registered for each in named) if registered else len(named)
+    return no_room(state, limits, participants=new, begins=not registered) if new else None

@@ -133,6 +133,11 @@ class DecidedTransaction:
         return TransactionKey(self.producer_id, self.producer_epoch)
 
     @property
+    def participant_count(self) -> int:
+        """How many get a marker."""
+        return len(self.committing) + len(self.aborting)
+
+    @property
     def participants(self) -> ParticipantSet:
         """All that get a marker."""
         return in_order((*self.committing, *self.aborting))

@@ -19,6 +19,8 @@ class TransactionLimits:
     commit is answered CONCURRENT_TRANSACTIONS."""
     participants_max: int = 10_000
     """Partitions and groups of one transaction."""
+    all_participants_max: int = 1_000_000
+    """Partitions and groups of all transactions that one instance keeps at once."""
     transactional_id_length_max: int = 255
     """Characters of a transactional id."""
     instance_id_length_max: int = 64

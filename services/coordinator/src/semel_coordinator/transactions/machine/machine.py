@@ -24,7 +24,6 @@ from semel_coordinator.transactions.machine.end_txn import (
     END_TXN_TABLE,
     EndTxnAnswer,
     abort_records,
-    check_room_for_commit,
     commit_records,
     refused,
     row_of,
@@ -58,7 +57,7 @@ from semel_coordinator.transactions.machine.records import (
     TransactionCompleted,
     TransactionsRecord,
 )
-from semel_coordinator.transactions.machine.registration import added, check_current, check_room
+from semel_coordinator.transactions.machine.registration import added, check_current
 from semel_coordinator.transactions.machine.state import TransactionsState
 from semel_coordinator.transactions.machine.states import COMPLETED, AbortReason
 from semel_runtime.cluster.copy import ClusterCopy
@@ -187,7 +186,7 @@ class TransactionsMachine:
         `participants`: exactly these commit; for an abort, all that was sent to. None: those that
         are registered. Idempotent. Raises InvalidProducerIdMappingError, NotCoordinatorError, the
         errors of `END_TXN_TABLE`, ConcurrentTransactionsError (of commits), and
-        ThrottlingQuotaExceededError past the limits.
+        ThrottlingQuotaExceededError past the limits (of commits).
         """
         producer = self._producer(transactional_id, key.producer_id)
         cell = END_TXN_TABLE[row_of(producer, key.producer_epoch)]
@@ -197,14 +196,14 @@ class TransactionsMachine:
             return Result(next_key)
         if answer is not EndTxnAnswer.DECIDE:
             raise refused(producer, key.producer_epoch, answer)
-        ongoing = self._state.ongoing.get(key.producer_id)
-        if ongoing is None and participants:
-            check_room(self._state, self._limits)
-        if commit and (ongoing is not None or participants):
-            check_room_for_commit(self._state, self._limits, producer)
         decide = commit_records if commit else abort_records
         records = decide(
-            producer, ongoing, named=participants, traceparent=traceparent, now_ms=now_ms
+            self._state,
+            self._limits,
+            producer,
+            named=participants,
+            traceparent=traceparent,
+            now_ms=now_ms,
         )
         return Result(next_key, records)
 

@@ -70,7 +70,7 @@ class ListFilter:
     producer_ids: frozenset[int] = frozenset()
     """Empty: all."""
     running_longer_than_ms: int | None = None
-    matches: Callable[[str], object] | None = None
+    matches: Callable[[str], bool] | None = None
     """True for transactional ids that are wanted; None: all."""
 
 
@@ -175,4 +175,4 @@ def _is_wanted(listing: TransactionListing, wanted: ListFilter, now_ms: int) -> 
         or now_ms - listing.start_ms <= wanted.running_longer_than_ms
     ):
         return False
-    return wanted.matches is None or bool(wanted.matches(listing.transactional_id))
+    return wanted.matches is None or wanted.matches(listing.transactional_id)

@@ -6,12 +6,13 @@ does not rest on it: a participant that was never registered asks (protocol.md, 
 
 from collections.abc import Sequence
 
-from semel_common.errors import InvalidRequestError, ThrottlingQuotaExceededError
+from semel_common.errors import InvalidRequestError
 from semel_common.ids import Participant
 from semel_coordinator.transactions.machine.end_txn import EndTxnAnswer, EpochRow, refused, row_of
 from semel_coordinator.transactions.machine.entities import OngoingTransaction, Producer
 from semel_coordinator.transactions.machine.limits import TransactionLimits
 from semel_coordinator.transactions.machine.records import ParticipantsAdded
+from semel_coordinator.transactions.machine.room import no_room
 from semel_coordinator.transactions.machine.state import TransactionsState
 
 REGISTRATION_TABLE: dict[EpochRow, EndTxnAnswer] = {
@@ -33,14 +34,6 @@ def check_current(producer: Producer, producer_epoch: int) -> None:
         raise refused(producer, producer_epoch, answer)
 
 
-def check_room(state: TransactionsState, limits: TransactionLimits) -> None:
-    """Raise ThrottlingQuotaExceededError if no other transaction can be kept."""
-    if state.transaction_count >= limits.transactions_max:
-        raise ThrottlingQuotaExceededError(
-            f"this coordinator keeps {limits.transactions_max} transactions already"
-        )
-
-
 def added(
     state: TransactionsState,
     limits: TransactionLimits,
@@ -55,13 +48,12 @@ def added(
     Raises ThrottlingQuotaExceededError and InvalidRequestError past the limits.
     """
     ongoing = state.ongoing.get(producer.producer_id)
-    if ongoing is None:
-        check_room(state, limits)
-        new = tuple(dict.fromkeys(participants))
-    else:
-        new = _not_in(ongoing, participants)
+    new = tuple(dict.fromkeys(participants)) if ongoing is None else _not_in(ongoing, participants)
     if not new:
         return None
+    full = no_room(state, limits, participants=len(new), begins=ongoing is None)
+    if full is not None:
+        raise full
     count = len(new) + (0 if ongoing is None else len(ongoing.participants))
     if count > limits.participants_max:
         raise InvalidRequestError(

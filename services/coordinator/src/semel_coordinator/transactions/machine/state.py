@@ -44,6 +44,8 @@ class TransactionsState:
         """By producer id: only its current epoch can be ongoing."""
         self.decided: dict[TransactionKey, DecidedTransaction] = {}
         """In the order of their decisions."""
+        self.participant_count = 0
+        """Of all transactions, ongoing and decided."""
         self._incomplete: dict[int, dict[int, None]] = {}
         """Epochs of each producer that are in `decided`, rising."""
         self._last_offset = -1
@@ -144,19 +146,24 @@ class TransactionsState:
                 participants={},
             )
             self.ongoing[record.producer_id] = ongoing
+        self.participant_count -= len(ongoing.participants)
         ongoing.participants.update(dict.fromkeys(record.participants))
+        self.participant_count += len(ongoing.participants)
 
     def _decide(self, record: DecidedTransaction) -> None:
         key = record.key
         self._enter(key, record.state)
-        self.ongoing.pop(record.producer_id, None)
+        ongoing = self.ongoing.pop(record.producer_id, None)
+        if ongoing is not None:
+            self.participant_count -= len(ongoing.participants)
+        self.participant_count += record.participant_count
         self.decided[key] = record
         self._incomplete.setdefault(record.producer_id, {})[record.producer_epoch] = None
 
     def _complete(self, record: TransactionCompleted) -> None:
         key = TransactionKey(record.producer_id, record.producer_epoch)
         self._enter(key, record.state)
-        del self.decided[key]
+        self.participant_count -= self.decided.pop(key).participant_count
         incomplete = self._incomplete[record.producer_id]
         del incomplete[record.producer_epoch]
         if not incomplete:

@@ -202,6 +202,8 @@ class MarkerSender:
         for index, result in enumerate(response.results):
             if result.errors:
                 refused[index] = self._refusing(batch[index], result.errors)
+                if not refused[index] <= set(batch[index].participants):
+                    raise UnknownServerError(f"{address} refused for whom it was not asked")
         return refused
 
     def _refusing(

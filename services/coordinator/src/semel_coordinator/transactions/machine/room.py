@@ -1,0 +1,24 @@
+"""Whether there is room for one more transaction, and for its participants."""
+
+from semel_common.errors import ThrottlingQuotaExceededError
+from semel_coordinator.transactions.machine.limits import TransactionLimits
+from semel_coordinator.transactions.machine.state import TransactionsState
+
+
+def no_room(
+    state: TransactionsState, limits: TransactionLimits, *, participants: int, begins: bool
+) -> ThrottlingQuotaExceededError | None:
+    """Return what to raise if these participants are too many now; None if there is room.
+
+    `begins`: they are the first ones of their transaction.
+    """
+    if begins and state.transaction_count >= limits.transactions_max:
+        return ThrottlingQuotaExceededError(
+            f"this coordinator keeps {limits.transactions_max} transactions already"
+        )
+    if state.participant_count + participants > limits.all_participants_max:
+        return ThrottlingQuotaExceededError(
+            f"the transactions of this coordinator have {state.participant_count} participants,"
+            f" {participants} more are over {limits.all_participants_max}"
+        )
+    return None
