@@ -195,7 +195,7 @@ class FakeCluster:
         self.calls.append((name, request))
         self.addresses.append(address)
         fault = self.script[name].popleft() if self.script[name] else None
-        await asyncio.sleep(LATENCY_S)
+        await elapse(LATENCY_S)
         if self.down:
             raise NetworkExceptionError(f"nobody answers at {address}")
         match fault:
@@ -211,7 +211,7 @@ class FakeCluster:
             case None | LoseReply() | HoldReply():
                 pass
         response = self._handle(address, name, request)
-        await asyncio.sleep(LATENCY_S)
+        await elapse(LATENCY_S)
         if isinstance(fault, LoseReply):
             raise NetworkExceptionError("answer was lost")
         if isinstance(fault, HoldReply):
@@ -433,6 +433,14 @@ async def ready(
     producer = client.transactional_producer("orders", options)
     await producer.init_transactions()
     return producer
+
+
+async def elapse(seconds: float) -> None:
+    """Let (virtual) time pass."""
+    loop = asyncio.get_running_loop()
+    passed = loop.create_future()
+    loop.call_later(seconds, passed.set_result, None)
+    await passed
 
 
 def values(count: int, size: int = 1, first: int = 0) -> Sequence[bytes]:

@@ -7,7 +7,7 @@ pause, a refreshing one asks for metadata first; past the caller's deadline, Req
 raised from the last error.
 
 Refreshes are coalesced: whoever needs one while one is under way shares its answer. They are
-limited: no two begin within ``retry_backoff_ms``.
+limited: no two that ask the same begin within ``retry_backoff_ms``.
 """
 
 import asyncio
@@ -60,6 +60,7 @@ class Cluster:
         self._random = random
         self._metadata: ClusterMetadata | None = None
         self._topics_wanted: dict[str, None] = {}
+        self._topics_asked: set[str] = set()
         self._refreshed_at: float | None = None
         self._refresh_begun_at: float | None = None
         self._refreshing: asyncio.Future[None] | None = None
@@ -270,14 +271,17 @@ class Cluster:
         return succeeded
 
     async def _wait_for_turn(self, deadline: Deadline) -> None:
+        """Leave a pause since the last refresh, unless a topic was never asked for."""
         now = asyncio.get_running_loop().time()
-        if self._refresh_begun_at is not None and self._metadata is not None:
+        asks_the_same = self._topics_wanted.keys() <= self._topics_asked
+        if self._refresh_begun_at is not None and self._metadata is not None and asks_the_same:
             turn = self._refresh_begun_at + self._options.retry_backoff_ms / 1000
             if turn > now:
                 await asyncio.sleep(min(turn - now, deadline.remaining_ms() / 1000))
         self._refresh_begun_at = asyncio.get_running_loop().time()
 
     async def _ask_everyone(self, pauses: Iterator[float], deadline: Deadline) -> bool:
+        self._topics_asked = set(self._topics_wanted)
         request = cluster.MetadataRequest(topics=list(self._topics_wanted))
         last: RetriableError = _nobody_answers(self._bootstrap)
         addresses = self._cluster_addresses()

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 from producer_harness import (
     FakeCluster,
+    elapse,
     open_client,
     values,
 )
@@ -71,7 +72,7 @@ async def test_an_unknown_partition_is_refused(fake: FakeCluster) -> None:
 async def test_an_unknown_topic_is_waited_for(fake: FakeCluster) -> None:
     async with open_client(fake) as client:
         sending = asyncio.create_task(client.producer().send_and_wait("later", b"v"))
-        await asyncio.sleep(0.5)
+        await elapse(0.5)
         fake.create_topic("later")
         assert (await sending).topic == "later"
 
@@ -125,7 +126,7 @@ async def test_what_queues_while_a_request_is_in_flight_is_the_next_batch(
         await producer.send_and_wait("t", b"first", partition=0)
         for value in values(10):
             await producer.send("t", value, partition=0)
-            await asyncio.sleep(0.0005)
+            await elapse(0.0005)
         await producer.flush()
     assert fake.stored("t", 0) == [b"first", *values(10)]
     assert [b.record_count for b in fake.log("t", 0).batches] == [1, 1, 4, 4, 1]

@@ -10,6 +10,7 @@ from producer_harness import (
     LoseRequest,
     Refuse,
     RefusePartition,
+    elapse,
     open_client,
     values,
 )
@@ -97,7 +98,7 @@ async def test_a_leader_that_is_not_known_is_looked_for() -> None:
     fake.log("t").leader = 1
     async with open_client(fake) as client:
         sending = asyncio.create_task(client.producer().send_and_wait("t", b"v"))
-        await asyncio.sleep(1)
+        await elapse(1)
         assert not sending.done()
         fake.brokers = 2
         fake.version += 1
@@ -171,7 +172,7 @@ async def test_a_gap_that_stays_fails_those_behind_it(fake: FakeCluster) -> None
         await producer.send_and_wait("t", b"0", partition=0)
         fake.then("Produce", Hold(released), None)
         first = await producer.send("t", bytes(100), partition=0)
-        await asyncio.sleep(0.5)
+        await elapse(0.5)
         second = await producer.send("t", bytes(100), partition=0)
         with pytest.raises(RequestTimedOutError):
             await first

@@ -8,6 +8,7 @@ from producer_harness import (
     FakeCluster,
     Hold,
     HoldReply,
+    elapse,
     open_client,
 )
 
@@ -41,7 +42,7 @@ async def test_a_full_buffer_makes_send_wait(fake: FakeCluster) -> None:
         await producer.send_and_wait("t", b"v")
         fake.then("Produce", *[HoldReply(released)] * 20)
         sending = [asyncio.create_task(producer.send("t", bytes(84))) for _ in range(15)]
-        await asyncio.sleep(0.1)
+        await elapse(0.1)
         assert sum(task.done() for task in sending) == 10
         released.set()
         await asyncio.gather(*sending)
@@ -75,7 +76,7 @@ async def test_who_waits_longest_for_room_is_first(fake: FakeCluster) -> None:
         await producer.send_and_wait("t", b"v", partition=0)
         fake.then("Produce", *[HoldReply(released)] * 2)
         sending = [asyncio.create_task(send(producer, number)) for number in range(6)]
-        await asyncio.sleep(0.1)
+        await elapse(0.1)
         assert order == [0, 1]
         sending[2].cancel()
         released.set()
@@ -132,9 +133,9 @@ async def test_a_cancelled_wait_loses_only_the_waiting(fake: FakeCluster) -> Non
             return await delivery
 
         waiting = [asyncio.create_task(wait()) for _ in range(2)]
-        await asyncio.sleep(0.1)
+        await elapse(0.1)
         waiting[0].cancel()
-        await asyncio.sleep(0.1)
+        await elapse(0.1)
         released.set()
         assert await waiting[1] == delivery.result()
 

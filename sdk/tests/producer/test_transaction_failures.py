@@ -13,6 +13,7 @@ from producer_harness import (
     Refuse,
     RefusePartition,
     begun,
+    elapse,
     ends,
     open_client,
 )
@@ -103,7 +104,7 @@ async def test_a_refused_registration_shows_c008_c199(
             await producer.send_and_wait("t", b"v")
         else:
             await producer.send_offsets(OFFSETS, GROUP)
-        await asyncio.sleep(0.1)
+        await elapse(0.1)
         with pytest.raises(type(error)):
             await producer.send("t", b"v")
 
@@ -114,7 +115,7 @@ async def test_a_registration_without_an_answer_hinders_nobody(fake: FakeCluster
     async with open_client(fake) as client:
         producer = await begun(client, options)
         await producer.send_and_wait("t", b"v", partition=0)
-        await asyncio.sleep(5)
+        await elapse(5)
         await producer.commit()
     assert fake.visible("t", 0) == [b"v"]
 
@@ -138,7 +139,7 @@ async def test_what_was_queued_behind_a_failure_is_given_up(fake: FakeCluster) -
     async with open_client(fake) as client:
         producer = await begun(client)
         first = await producer.send("t", b"1", partition=0)
-        await asyncio.sleep(0.0005)
+        await elapse(0.0005)
         second = await producer.send("t", b"2", partition=0)
         with pytest.raises(InvalidRecordError):
             await first
@@ -216,7 +217,7 @@ async def test_a_send_that_waits_does_not_slip_into_the_next_transaction(
     async with open_client(fake) as client:
         producer = await begun(client)
         late = asyncio.create_task(producer.send("not-there-yet", b"late"))
-        await asyncio.sleep(0.05)
+        await elapse(0.05)
         await producer.abort()
         await producer.begin_transaction()
         fake.create_topic("not-there-yet")

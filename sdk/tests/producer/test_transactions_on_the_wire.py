@@ -14,6 +14,7 @@ from producer_harness import (
     LoseRequest,
     Refuse,
     begun,
+    elapse,
     ends,
     open_client,
     values,
@@ -146,7 +147,7 @@ async def test_an_abort_does_not_wait_for_a_broker_that_hangs(fake: FakeCluster)
     async with open_client(fake) as client:
         producer = await begun(client)
         delivery = await producer.send("t", b"v", partition=0)
-        await asyncio.sleep(0.1)
+        await elapse(0.1)
         before = asyncio.get_running_loop().time()
         await producer.abort()
         assert asyncio.get_running_loop().time() - before < 0.1
@@ -164,10 +165,10 @@ async def test_a_commit_flushes_at_once_c211(fake: FakeCluster) -> None:
         producer = await begun(client)
         fake.then("Produce", HoldReply(released))
         await producer.send("t", b"1", partition=0)
-        await asyncio.sleep(0.1)
+        await elapse(0.1)
         await producer.send("t", b"2", partition=1)
         committing = asyncio.create_task(producer.commit())
-        await asyncio.sleep(0.1)
+        await elapse(0.1)
         assert fake.stored("t", 1) == [b"2"], "it waited for the request before"
         assert ends(fake) == [], "EndTxn went before all was acknowledged (C-190)"
         released.set()
@@ -335,9 +336,9 @@ async def test_a_commit_waits_for_offsets_under_way(fake: FakeCluster) -> None:
     async with open_client(fake) as client:
         producer = await begun(client)
         sending = asyncio.create_task(producer.send_offsets(OFFSETS, GROUP))
-        await asyncio.sleep(0.1)
+        await elapse(0.1)
         committing = asyncio.create_task(producer.commit())
-        await asyncio.sleep(0.1)
+        await elapse(0.1)
         assert ends(fake) == []
         released.set()
         await asyncio.gather(sending, committing)
@@ -349,9 +350,9 @@ async def test_offsets_that_wait_do_not_slip_into_the_next_transaction(fake: Fak
         producer = await begun(client, QUICK)
         fake.then("TxnOffsetCommit", Hold(asyncio.Event()))
         first = asyncio.create_task(producer.send_offsets(OFFSETS, GROUP))
-        await asyncio.sleep(0.01)
+        await elapse(0.01)
         second = asyncio.create_task(producer.send_offsets(OFFSETS, GROUP))
-        await asyncio.sleep(0.01)
+        await elapse(0.01)
         await producer.abort()
         await producer.begin_transaction()
         fake.then("TxnOffsetCommit", *[Refuse(FencedMemberEpochError("x"))] * 3)
