@@ -210,10 +210,11 @@ def _read_decided(message: journal.DecidedTransactionRecord) -> DecidedTransacti
 def _write_participants(participants: Iterable[Participant], out: journal.ParticipantList) -> None:
     """Write participants in runs of one topic, or of groups: their order stays."""
     run: journal.ParticipantRun | None = None
+    run_of = ""
     for participant in participants:
         topic_id = "" if isinstance(participant, GroupId) else participant.topic_id
-        if run is None or run.topic_id != topic_id:
-            run = out.runs.add(topic_id=topic_id)
+        if run is None or topic_id != run_of:
+            run, run_of = out.runs.add(topic_id=topic_id), topic_id
         if isinstance(participant, GroupId):
             run.group_ids.append(participant.group_id)
         else:

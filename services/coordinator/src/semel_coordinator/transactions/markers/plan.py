@@ -38,9 +38,8 @@ NOWHERE = Target(ServiceRole.BROKER, -1)
 """Where partitions belong that have no leader in this instance's copy of the metadata."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Marker:
-    """The outcome of a transaction for participants at one instance."""
+class Marker(NamedTuple):
+    """The outcome of a transaction for participants at one instance. Made often, so a tuple."""
 
     key: TransactionKey
     commit: bool
@@ -119,8 +118,10 @@ class MarkerPlan:
         if key in self._missing:
             return
         self._missing[key] = dict.fromkeys((*decided.committing, *decided.aborting))
-        self._plan(decided, decided.committing, commit=True)
-        self._plan(decided, decided.aborting, commit=False)
+        if decided.committing:
+            self._plan(decided, decided.committing, commit=True)
+        if decided.aborting:
+            self._plan(decided, decided.aborting, commit=False)
 
     def next_batch(self, target: Target, now: float) -> Sequence[Marker]:
         """Take what a target should be told now; the answer is due before the next call."""
@@ -258,9 +259,4 @@ def _only(marker: Marker, participant: Participant) -> Marker:
 def _with(marker: Marker, participants: Sequence[Participant]) -> Marker:
     if len(participants) == len(marker.participants):
         return marker
-    return Marker(
-        key=marker.key,
-        commit=marker.commit,
-        participants=tuple(participants),
-        traceparent=marker.traceparent,
-    )
+    return marker._replace(participants=tuple(participants))

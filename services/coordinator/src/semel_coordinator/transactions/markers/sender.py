@@ -7,7 +7,6 @@ transactions are sent again; participants take repeats.
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from random import Random
 
 import structlog
@@ -19,12 +18,8 @@ from semel_common.errors import (
     SemelError,
     TransactionCoordinatorFencedError,
     UnknownServerError,
-    UnknownTopicIdError,
-    UnknownTopicOrPartitionError,
 )
 from semel_common.ids import (
-    GroupId,
-    Participant,
     owner_of,
     transaction_log_partition_of,
 )
@@ -50,15 +45,13 @@ from semel_coordinator.transactions.markers.messages import (
 )
 from semel_coordinator.transactions.markers.options import MarkerOptions
 from semel_coordinator.transactions.markers.plan import NOWHERE, Marker, MarkerPlan, Target
+from semel_coordinator.transactions.markers.routes import Routes
 from semel_coordinator.transactions.runs import Runs
 from semel_runtime.cluster.copy import ClusterCopy
 from semel_runtime.cluster.image import ServiceRole
 from semel_runtime.machine import Result
 
 log = structlog.get_logger(__name__)
-
-_ROUTES_KEPT = 10_000
-"""Groups whose coordinator is remembered rather than computed again."""
 
 
 class MarkerSender:
@@ -80,8 +73,9 @@ class MarkerSender:
         self._cluster = cluster
         self._connector = connector
         self._options = options
-        self._plan = MarkerPlan(options, route=self._route, wake=self._wake, jitter=random.random)
-        self._route_group = lru_cache(_ROUTES_KEPT)(self._compute_route_of_group)
+        self._plan = MarkerPlan(
+            options, route=Routes(cluster), wake=self._wake, jitter=random.random
+        )
         self._events: dict[Target, asyncio.Event] = {}
         self._group: asyncio.TaskGroup | None = None
         self._finished: list[TransactionKey] = []
@@ -250,21 +244,6 @@ class MarkerSender:
             timeout_ms=self._options.request_timeout_ms,
         )
         return not_gone(batch, response.topics)
-
-    # -- routing -------------------------------------------------------------------------------
-
-    def _route(self, participant: Participant) -> Target:
-        if isinstance(participant, GroupId):
-            return self._route_group(participant.group_id)
-        try:
-            leader = self._cluster.leader_of(participant)
-        except (UnknownTopicIdError, UnknownTopicOrPartitionError):
-            return NOWHERE
-        return Target(ServiceRole.BROKER, leader.leader_id)
-
-    def _compute_route_of_group(self, group_id: str) -> Target:
-        instance_id = self._cluster.group_coordinator_for(group_id)
-        return Target(ServiceRole.GROUP_COORDINATOR, instance_id)
 
 
 def _now() -> float:
