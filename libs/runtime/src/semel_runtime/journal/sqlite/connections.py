@@ -25,12 +25,23 @@ Value: TypeAlias = int | str | bytes | None
 _CACHED_STATEMENTS = 256
 """An append's statement differs by its number of batches."""
 
+BUSY_TIMEOUT_MS = 5_000
+"""How long a write waits for another process that has the file locked."""
+
+_CHECKPOINT_WAIT_MS = 100
+"""How long an append may be held up by a checkpoint that waits for readers."""
+
 
 class Writer:
     """The connection that writes. Each call is one statement: one transaction, one hop."""
 
-    def __init__(self, connection: aiosqlite.Connection) -> None:
+    def __init__(
+        self, connection: aiosqlite.Connection, *, log_file: Path, log_bytes_max: int
+    ) -> None:
         self._connection = connection
+        self._log_file = log_file
+        self._log_bytes_max = log_bytes_max
+        self._empty_log_at_bytes = log_bytes_max
         self._epoch: int | None = None
         self._failure: BaseException | None = None
 
@@ -52,12 +63,15 @@ class Writer:
         """
         self._check_alive()
         try:
-            return list(await self._connection.execute_fetchall(statement, parameters))
+            rows = list(await self._connection.execute_fetchall(statement, parameters))
+            await self._bound_log()
         except aiosqlite.IntegrityError as error:
             if str(error) != FENCED:
                 raise self._die(error) from error
         except Exception as error:
             raise self._die(error) from error
+        else:
+            return rows
         await self.check_epoch()
         raise self.dead("a statement was fenced, but the epoch is ours")
 
@@ -85,6 +99,22 @@ class Writer:
     async def close(self) -> None:
         """Close after all that is queued."""
         await self._connection.close()
+
+    async def _bound_log(self) -> None:
+        """Empty the write-ahead log once it is too long.
+
+        SQLite's own checkpoints never wait, so they begin the log anew only in a moment without
+        readers; busy readers leave none. This one waits for those that run now, but not for long,
+        since appends wait with it. If it was in vain, the next one comes as much log later.
+        """
+        size_bytes = self._log_file.stat().st_size
+        if size_bytes <= self._empty_log_at_bytes:
+            return
+        run = self._connection.execute_fetchall
+        await run(f"PRAGMA busy_timeout = {_CHECKPOINT_WAIT_MS}")
+        busy, _, _ = next(iter(await run("PRAGMA wal_checkpoint(TRUNCATE)")))
+        await run(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
+        self._empty_log_at_bytes = self._log_bytes_max + (size_bytes if busy else 0)
 
     def _check_alive(self) -> None:
         if self._failure is not None:

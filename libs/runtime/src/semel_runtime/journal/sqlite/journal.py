@@ -19,6 +19,7 @@ from semel_runtime.journal.sqlite.chunks import checksum, pack_records, unpack_r
 from semel_runtime.journal.sqlite.connections import Readers, Value, Writer, open_writer
 from semel_runtime.journal.sqlite.folder import JOURNAL_FILE, hold_folder
 from semel_runtime.journal.sqlite.opening import (
+    PAGE_BYTES,
     STORE,
     check_identity,
     cluster_sentence,
@@ -104,8 +105,13 @@ class SqliteJournal:
             stored = await check_identity(connection, file, service=service, cluster_id=cluster_id)
             readers = await Readers.open(file, options.readers)
             resources.push_async_callback(readers.close)
+            writer = Writer(
+                connection,
+                log_file=folder / f"{JOURNAL_FILE}-wal",
+                log_bytes_max=2 * options.wal_pages * PAGE_BYTES,
+            )
             return cls(
-                Writer(connection),
+                writer,
                 readers,
                 resources.pop_all(),
                 file=file,

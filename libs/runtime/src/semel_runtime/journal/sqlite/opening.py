@@ -14,6 +14,8 @@ from semel_runtime.journal.sqlite.schema import APPLICATION_ID, MIGRATIONS, SCHE
 STORE = "INSERT INTO meta VALUES (?, ?) ON CONFLICT DO NOTHING"
 """Sets a value that is set once and never changes."""
 
+PAGE_BYTES = 4_096
+
 _SQLITE_MIN = (3, 37)  # STRICT tables
 
 
@@ -34,14 +36,15 @@ async def prepare(connection: aiosqlite.Connection, file: Path, options: SqliteO
 
 def _pragmas(options: SqliteOptions) -> tuple[str, ...]:
     return (
-        "auto_vacuum = INCREMENTAL",  # Only for a new file, and before journal_mode.
+        f"page_size = {PAGE_BYTES}",  # Like the next: only for a new file, and before journal_mode.
+        "auto_vacuum = INCREMENTAL",
         "journal_mode = WAL",
         "synchronous = FULL",
         "foreign_keys = OFF",
         "secure_delete = OFF",
         "temp_store = MEMORY",
         f"wal_autocheckpoint = {options.wal_pages}",
-        f"journal_size_limit = {options.wal_pages * 4096}",
+        f"journal_size_limit = {options.wal_pages * PAGE_BYTES}",
     )
 
 

@@ -16,7 +16,10 @@ class SqliteOptions:
     readers: int = 2
     """Read-only connections, each with a thread of its own."""
     wal_pages: int = 1_000
-    """Pages in the write-ahead log at which its content moves to the database: 4 MB."""
+    """Pages in the write-ahead log at which its content moves to the database: 4 MB.
+
+    While readers are always busy, it can begin anew only after a wait for those that run; that is
+    done once the log is twice as long."""
     exclusive: bool = True
     """Whether a second process on this machine is refused at once, by a lock on a file. Without it,
     as on file systems without locks, only the claim epoch protects."""
