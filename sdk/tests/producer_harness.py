@@ -105,8 +105,11 @@ Fault = Refuse | RefusePartition | LoseRequest | LoseReply | Hold | HoldReply | 
 class FakeCluster:
     """All services. Implements ``Connector``."""
 
-    def __init__(self, brokers: int = 1) -> None:
+    def __init__(self, brokers: int = 1, coordinators: int = 1) -> None:
         self.brokers = brokers
+        self.coordinators = coordinators
+        self.cluster_id = "c"
+        self.coordinator_host = "coordinator"
         self.version = 1
         self.topics: dict[str, str] = {}
         self.logs: dict[ids.TopicPartition, Log] = {}
@@ -120,6 +123,8 @@ class FakeCluster:
         self.closed = False
         self.last_producer_id = 0
         self.moved: dict[int, str] = {}
+        self.canned: dict[tuple[str, str], Message] = {}
+        """Answers that are ready, by address and method."""
 
     # -- arranging and looking -------------------------------------------------------------------
 
@@ -219,6 +224,8 @@ class FakeCluster:
         return response
 
     def _handle(self, address: str, name: str, request: Message) -> Message:
+        if (address, name) in self.canned:
+            return self.canned[address, name]
         handlers: dict[str, Callable[..., Message]] = {
             "Metadata": self._metadata,
             "InitProducerId": self._init_producer_id,
@@ -237,16 +244,19 @@ class FakeCluster:
 
     def _metadata(self, request: cluster.MetadataRequest) -> cluster.MetadataResponse:
         response = cluster.MetadataResponse(
-            cluster_id="c",
+            cluster_id=self.cluster_id,
             version=self.version,
             layout=cluster.ClusterLayout(
                 transaction_log_partitions=5,
-                coordinators=1,
+                coordinators=self.coordinators,
                 group_partitions=5,
                 group_coordinators=1,
             ),
         )
-        hosts = [(cluster.SERVICE_ROLE_COORDINATOR, 0, "coordinator")]
+        hosts = [
+            (cluster.SERVICE_ROLE_COORDINATOR, i, f"{self.coordinator_host}{i or ''}")
+            for i in range(self.coordinators)
+        ]
         hosts.append((cluster.SERVICE_ROLE_GROUP_COORDINATOR, 0, "group"))
         hosts += [
             (cluster.SERVICE_ROLE_BROKER, i, self.moved.get(i, f"broker{i}"))
@@ -254,7 +264,8 @@ class FakeCluster:
         ]
         for role, instance_id, host in hosts:
             response.instances.add(role=role, instance_id=instance_id, host=host, port=1)
-        for name in request.topics:
+        names = [name for name, topic_id in self.topics.items() if topic_id in request.topic_ids]
+        for name in self.topics if request.all_topics else [*request.topics, *names]:
             topic = response.topics.add(name=name)
             if name not in self.topics:
                 error = UnknownTopicOrPartitionError(f"no topic {name}")

@@ -1,0 +1,90 @@
+"""The client: what it owns, and in which order it ends."""
+
+import asyncio
+import logging
+
+import pytest
+from producer_harness import FakeCluster, elapse, open_client
+
+import aiosemel
+from aiosemel import SemelClient, SystemClock
+from aiosemel.errors import ClosedError, InvalidConfigError
+
+
+async def test_a_connector_that_was_given_is_not_closed() -> None:
+    fake = FakeCluster()
+    async with open_client(fake) as client:
+        await client.admin().create_topic("t")
+    assert not fake.closed
+
+
+async def test_a_client_of_its_own_connects_to_nobody_before_it_must() -> None:
+    async with SemelClient("localhost:1") as client:
+        client.producer()
+
+
+async def test_an_address_that_is_none_is_refused() -> None:
+    with pytest.raises(InvalidConfigError, match="localhost"):
+        SemelClient("localhost")
+
+
+async def test_a_client_that_is_not_open_starts_nothing() -> None:
+    fake = FakeCluster()
+    fake.create_topic("t")
+    client = SemelClient("coordinator:1", connector=fake)
+    with pytest.raises(ClosedError, match="client is not open"):
+        await client.producer().send("t", b"v")
+
+
+async def test_a_client_is_opened_once_and_may_be_closed_twice() -> None:
+    client = SemelClient("coordinator:1", connector=FakeCluster())
+    await client.open()
+    with pytest.raises(ClosedError, match="open already"):
+        await client.open()
+    await client.close()
+    await client.close()
+
+
+async def test_closing_cancels_what_still_runs() -> None:
+    client = SemelClient("coordinator:1", connector=FakeCluster())
+    await client.open()
+    task = client._spawn(asyncio.Event().wait(), name="endless")  # type: ignore[arg-type]  # its result is nobody's
+    never_started = client._spawn(elapse(1), name="never started")
+    await client.close()
+    assert task.cancelled()
+    assert never_started.cancelled()
+
+
+async def test_a_defect_in_one_task_leaves_the_others_alone(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def fail() -> None:
+        raise ZeroDivisionError
+
+    fake = FakeCluster()
+    fake.create_topic("t")
+    async with open_client(fake) as client:
+        producer = client.producer()
+        await producer.send_and_wait("t", b"1")
+        with caplog.at_level(logging.ERROR, "aiosemel"):
+            await client._spawn(fail(), name="broken")
+        await producer.send_and_wait("t", b"2")
+    assert "unexpected end of the task broken" in caplog.text
+
+
+async def test_an_exception_in_the_block_goes_on_as_it_is() -> None:
+    async def run() -> None:
+        async with open_client(FakeCluster()):
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        await run()
+
+
+def test_the_clock_of_the_machine_tells_milliseconds() -> None:
+    assert 1_700_000_000_000 < SystemClock().now_ms() < 10_000_000_000_000
+
+
+def test_everything_that_is_exported_is_there() -> None:
+    assert [name for name in aiosemel.__all__ if not hasattr(aiosemel, name)] == []
+    assert aiosemel.__all__ == sorted(aiosemel.__all__)

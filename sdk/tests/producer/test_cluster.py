@@ -1,0 +1,356 @@
+"""Where requests go: the metadata cache, routes, retries, deadlines."""
+
+import asyncio
+from random import Random
+
+import pytest
+from producer_harness import (
+    BOOTSTRAP,
+    FakeCluster,
+    Hold,
+    LoseRequest,
+    Refuse,
+    elapse,
+)
+
+from aiosemel._cluster import Cluster, parse_bootstrap
+from aiosemel._metadata import BROKER, COORDINATOR, GROUP_COORDINATOR
+from aiosemel._retry import Deadline, pause_ms
+from aiosemel.errors import (
+    BrokerNotAvailableError,
+    CoordinatorLoadInProgressError,
+    CoordinatorNotAvailableError,
+    InvalidConfigError,
+    InvalidRequestError,
+    InvalidTopicError,
+    NotCoordinatorError,
+    RequestTimedOutError,
+    UnknownTopicIdError,
+    UnknownTopicOrPartitionError,
+)
+from aiosemel.options import ClientOptions
+from semel.coordinator.v1.cluster_pb2 import MetadataRequest
+from semel.coordinator.v1.transactions_pb2 import InitProducerIdRequest, InitProducerIdResponse
+from semel_common.ids import TopicPartition
+from semel_common.wire.methods import INIT_PRODUCER_ID
+
+
+@pytest.fixture
+def fake() -> FakeCluster:
+    cluster = FakeCluster(brokers=2)
+    cluster.create_topic("t", partitions=2)
+    return cluster
+
+
+def cluster_of(
+    fake: FakeCluster, options: ClientOptions | None = None, bootstrap: str = BOOTSTRAP
+) -> Cluster:
+    return Cluster(parse_bootstrap(bootstrap), fake, options or ClientOptions(), Random(7))
+
+
+async def init(cluster: Cluster, timeout_ms: int = 10_000) -> InitProducerIdResponse:
+    """Make some call to the coordinator of a transactional id."""
+    return await cluster.call(
+        cluster.coordinator_of("orders"),
+        INIT_PRODUCER_ID,
+        InitProducerIdRequest(transactional_id="orders", instance_id="i", init_number=1),
+        deadline=Deadline.after_ms(timeout_ms),
+    )
+
+
+def now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+# -- addresses ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("bootstrap", "addresses"),
+    [
+        ("localhost:9092", ("localhost:9092",)),
+        (" a:1, b:2 ,", ("a:1", "b:2")),
+        ("[::1]:9092", ("[::1]:9092",)),
+    ],
+)
+def test_a_bootstrap_has_one_address_or_several(bootstrap: str, addresses: tuple[str]) -> None:
+    assert parse_bootstrap(bootstrap) == addresses
+
+
+@pytest.mark.parametrize("bootstrap", ["", " , ", "localhost", "host:", ":1", "h:0", "h:65536"])
+def test_a_bootstrap_without_an_address_is_refused(bootstrap: str) -> None:
+    with pytest.raises(InvalidConfigError, match="bootstrap"):
+        parse_bootstrap(bootstrap)
+
+
+# -- metadata -------------------------------------------------------------------------------------
+
+
+async def test_nothing_is_known_before_the_first_answer(fake: FakeCluster) -> None:
+    cluster = cluster_of(fake)
+    with pytest.raises(CoordinatorNotAvailableError, match="no metadata"):
+        _ = cluster.metadata
+    assert cluster.cached_topic("t") is None
+
+
+async def test_a_topic_is_asked_for_once(fake: FakeCluster) -> None:
+    cluster = cluster_of(fake)
+    topic = await cluster.topic("t", Deadline.after_ms(1_000))
+    assert await cluster.topic("t", Deadline.after_ms(1_000)) is topic
+    assert [partition.leader_id for partition in topic.partitions] == [0, 1]
+    assert len(fake.asked(MetadataRequest)) == 1
+
+
+async def test_metadata_grows_old(fake: FakeCluster) -> None:
+    cluster = cluster_of(fake, ClientOptions(metadata_max_age_ms=1_000))
+    await cluster.topic("t", Deadline.after_ms(1_000))
+    await elapse(1.1)
+    assert cluster.cached_topic("t") is None
+    await cluster.topic("t", Deadline.after_ms(1_000))
+    assert len(fake.asked(MetadataRequest)) == 2
+
+
+async def test_a_name_that_no_topic_can_have_is_refused_at_once(
+    fake: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("producer_harness.UnknownTopicOrPartitionError", InvalidTopicError)
+    with pytest.raises(InvalidTopicError):
+        await cluster_of(fake).topic("no such", Deadline.after_ms(1_000))
+
+
+async def test_a_topic_made_again_has_another_id(fake: FakeCluster) -> None:
+    cluster = cluster_of(fake)
+    old = await cluster.topic("t", Deadline.after_ms(1_000))
+    fake.create_topic("t")
+    await cluster.refresh(Deadline.after_ms(1_000))
+    new = cluster.cached_topic("t")
+    assert new is not None
+    assert new.topic_id != old.topic_id
+    with pytest.raises(UnknownTopicIdError):
+        cluster.leader_address(TopicPartition(old.topic_id, 0))
+
+
+async def test_a_topic_that_is_gone_is_forgotten(fake: FakeCluster) -> None:
+    cluster = cluster_of(fake)
+    await cluster.topic("t", Deadline.after_ms(1_000))
+    del fake.topics["t"]
+    fake.version += 1
+    await cluster.refresh(Deadline.after_ms(1_000))
+    assert cluster.cached_topic("t") is None
+    cluster.forget_topic("t")
+    await cluster.refresh(Deadline.after_ms(1_000))
+    assert list(fake.asked(MetadataRequest)[-1].topics) == []
+
+
+async def test_an_answer_that_lags_behind_changes_nothing(fake: FakeCluster) -> None:
+    cluster = cluster_of(fake)
+    await cluster.topic("t", Deadline.after_ms(1_000))
+    fake.version -= 1
+    del fake.topics["t"]
+    await cluster.refresh(Deadline.after_ms(1_000))
+    assert cluster.cached_topic("t") is not None
+
+
+async def test_another_cluster_at_the_address_replaces_everything(fake: FakeCluster) -> None:
+    cluster = cluster_of(fake)
+    await cluster.topic("t", Deadline.after_ms(1_000))
+    fake.cluster_id, fake.version = "other", 1
+    await cluster.refresh(Deadline.after_ms(1_000))
+    assert cluster.metadata.cluster_id == "other"
+
+
+async def test_those_who_refresh_at_the_same_time_share_an_answer(fake: FakeCluster) -> None:
+    cluster = cluster_of(fake)
+    await asyncio.gather(*(cluster.refresh(Deadline.after_ms(1_000)) for _ in range(10)))
+    assert len(fake.asked(MetadataRequest)) == 1
+
+
+async def test_refreshes_that_ask_the_same_leave_a_pause(fake: FakeCluster) -> None:
+    cluster = cluster_of(fake)
+    before = now()
+    for _ in range(5):
+        await cluster.refresh(Deadline.after_ms(1_000))
+    assert now() - before == pytest.approx(0.4, abs=0.02)
+
+
+async def test_a_topic_that_was_never_asked_for_does_not_wait(fake: FakeCluster) -> None:
+    cluster = cluster_of(fake)
+    await cluster.refresh(Deadline.after_ms(1_000))
+    before = now()
+    await cluster.topic("t", Deadline.after_ms(1_000))
+    assert now() - before < 0.05
+
+
+async def test_when_who_refreshes_is_cancelled_another_goes_on(fake: FakeCluster) -> None:
+    fake.then("Metadata", Hold(asyncio.Event()))
+    cluster = cluster_of(fake)
+    first = asyncio.create_task(cluster.refresh(Deadline.after_ms(5_000)))
+    second = asyncio.create_task(cluster.refresh(Deadline.after_ms(5_000)))
+    await elapse(0.1)
+    first.cancel()
+    await second
+    assert cluster.metadata.cluster_id == "c"
+
+
+async def test_who_shares_a_refresh_has_a_deadline_too(fake: FakeCluster) -> None:
+    fake.then("Metadata", Hold(asyncio.Event()))
+    cluster = cluster_of(fake)
+    first = asyncio.create_task(cluster.refresh(Deadline.after_ms(5_000)))
+    await elapse(0.1)
+    with pytest.raises(RequestTimedOutError, match="metadata was not answered in time"):
+        await cluster.refresh(Deadline.after_ms(100))
+    first.cancel()
+    await asyncio.wait([first])
+
+
+async def test_all_addresses_are_tried(fake: FakeCluster) -> None:
+    fake.then("Metadata", LoseRequest(), LoseRequest())
+    cluster = cluster_of(fake, bootstrap="a:1,b:1,coordinator:1")
+    await cluster.refresh(Deadline.after_ms(1_000))
+    assert fake.addresses == ["a:1", "b:1", "coordinator:1"]
+
+
+async def test_an_address_that_hangs_does_not_keep_the_others_from_being_asked(
+    fake: FakeCluster,
+) -> None:
+    fake.then("Metadata", Hold(asyncio.Event()))
+    cluster = cluster_of(
+        fake, ClientOptions(request_timeout_ms=3_000), bootstrap="a:1,b:1,coordinator:1"
+    )
+    before = now()
+    await cluster.refresh(Deadline.after_ms(10_000))
+    assert now() - before == pytest.approx(1, abs=0.1)
+
+
+async def test_when_nobody_answers_the_deadline_holds(fake: FakeCluster) -> None:
+    fake.down = True
+    before = now()
+    with pytest.raises(RequestTimedOutError, match="nobody answers"):
+        await cluster_of(fake).refresh(Deadline.after_ms(2_000))
+    assert 0.9 <= now() - before <= 2
+
+
+# -- routes ---------------------------------------------------------------------------------------
+
+
+async def test_who_is_not_registered_is_looked_for(fake: FakeCluster) -> None:
+    cluster = cluster_of(fake)
+    await cluster.topic("t", Deadline.after_ms(1_000))
+    metadata = cluster.metadata
+    with pytest.raises(BrokerNotAvailableError, match="broker 7"):
+        metadata.broker_address(7)
+    with pytest.raises(CoordinatorNotAvailableError, match="coordinator 3 is not"):
+        metadata.instance_address(COORDINATOR, 3)
+    with pytest.raises(CoordinatorNotAvailableError, match="group_coordinator 3 is not"):
+        metadata.instance_address(GROUP_COORDINATOR, 3)
+    with pytest.raises(UnknownTopicOrPartitionError, match="no partition 2"):
+        cluster.leader_of(TopicPartition(fake.topics["t"], 2))()
+    assert cluster.leader_of(TopicPartition(fake.topics["t"], 1))() == "broker1:1"
+    assert cluster.group_coordinator_of("g")() == "group:1"
+    assert metadata.addresses_of(BROKER) == ("broker0:1", "broker1:1")
+
+
+async def test_everyone_means_every_instance_of_the_layout() -> None:
+    fake = FakeCluster(coordinators=3)
+    cluster = cluster_of(fake)
+    routes = await cluster.everyone(COORDINATOR, Deadline.after_ms(1_000))
+    assert [route() for route in routes] == ["coordinator:1", "coordinator1:1", "coordinator2:1"]
+    (group,) = await cluster.everyone(GROUP_COORDINATOR, Deadline.after_ms(1_000))
+    assert group() == "group:1"
+
+
+async def test_any_coordinator_is_another_one_at_every_attempt() -> None:
+    fake = FakeCluster(coordinators=2)
+    cluster = cluster_of(fake)
+    await cluster.refresh(Deadline.after_ms(1_000))
+    route = cluster.any_coordinator()
+    assert {route() for _ in range(2)} == {"coordinator:1", "coordinator1:1"}
+
+
+# -- retries --------------------------------------------------------------------------------------
+
+
+async def test_retriable_errors_are_retried_with_growing_pauses(fake: FakeCluster) -> None:
+    fake.then("InitProducerId", *[Refuse(CoordinatorLoadInProgressError("x"))] * 3)
+    cluster = cluster_of(fake)
+    before = now()
+    await init(cluster)
+    assert 0.7 * 0.8 <= now() - before <= 0.7 * 1.2 + 0.02
+    assert len(fake.asked(MetadataRequest)) == 1
+
+
+@pytest.mark.parametrize(("moves", "paused"), [(True, False), (False, True)])
+async def test_only_the_same_coordinator_is_asked_again_after_a_pause(
+    fake: FakeCluster, *, moves: bool, paused: bool
+) -> None:
+    cluster = cluster_of(fake, ClientOptions(retry_backoff_ms=500))
+    await init(cluster)
+    await elapse(1)
+    fake.then("InitProducerId", Refuse(NotCoordinatorError("x")))
+    if moves:
+        fake.coordinator_host = "elsewhere"
+        fake.version += 1
+    before = now()
+    await init(cluster)
+    assert (now() - before > 0.3) is paused
+    assert (fake.addresses[-1] == "elsewhere:1") is moves
+
+
+async def test_errors_that_are_not_retriable_are_raised_at_once(fake: FakeCluster) -> None:
+    fake.then("InitProducerId", Refuse(InvalidRequestError("no")))
+    with pytest.raises(InvalidRequestError, match="no"):
+        await init(cluster_of(fake))
+    assert len(fake.asked(InitProducerIdRequest)) == 1
+
+
+async def test_a_call_is_given_up_at_its_deadline_and_says_why(fake: FakeCluster) -> None:
+    fake.then("InitProducerId", *[Refuse(CoordinatorLoadInProgressError("loading"))] * 100)
+    before = now()
+    with pytest.raises(RequestTimedOutError, match="not done in time: loading") as raised:
+        await init(cluster_of(fake), timeout_ms=3_000)
+    assert isinstance(raised.value.__cause__, CoordinatorLoadInProgressError)
+    assert now() - before <= 3
+
+
+async def test_one_attempt_takes_request_timeout_ms(fake: FakeCluster) -> None:
+    fake.then("InitProducerId", Hold(asyncio.Event()))
+    cluster = cluster_of(fake, ClientOptions(request_timeout_ms=500))
+    before = now()
+    await init(cluster)
+    assert 0.5 <= now() - before <= 0.7
+
+
+async def test_without_time_nothing_is_sent(fake: FakeCluster) -> None:
+    cluster = cluster_of(fake)
+    await cluster.refresh(Deadline.after_ms(1_000))
+    with pytest.raises(RequestTimedOutError, match="no time is left for InitProducerId"):
+        await init(cluster, timeout_ms=0)
+    assert fake.asked(InitProducerIdRequest) == []
+
+
+def test_pauses_are_bounded() -> None:
+    options, random = ClientOptions(), Random(7)
+    pauses = [pause_ms(options, random, attempts) for attempts in (1, 2, 3, 4, 5, 10_000)]
+    for pause, middle in zip(pauses, (100, 200, 400, 800, 1_000, 1_000), strict=True):
+        assert middle * 0.8 <= pause <= middle * 1.2
+
+
+async def test_a_deadline_says_what_is_left() -> None:
+    deadline = Deadline.after_ms(1_500)
+    assert (deadline.remaining_ms(), deadline.passed) == (1_500, False)
+    await elapse(2)
+    assert (deadline.remaining_ms(), deadline.passed) == (0, True)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "names"),
+    [
+        ({"request_timeout_ms": 0}, "request_timeout_ms is 0, less than 1"),
+        ({"retry_backoff_ms": -1}, "retry_backoff_ms is -1, less than 0"),
+        ({"retry_backoff_ms": 2_000}, "retry_backoff_max_ms is 1000.*retry_backoff_ms.*2000"),
+    ],
+    ids=["time-out", "negative", "order"],
+)
+def test_client_options_in_conflict_are_refused(wrong: dict[str, int], names: str) -> None:
+    with pytest.raises(InvalidConfigError, match=names):
+        ClientOptions(**wrong)
