@@ -173,8 +173,9 @@ class Transform:
         records = taken.records()
         failure = self._suspects.poison(records)
         outputs = Outputs(producer)
+        if not await self._begin(producer):
+            return
         try:
-            await producer.begin_transaction()
             if failure is None:
                 await self._handle(records, outputs)
             else:
@@ -197,6 +198,23 @@ class Transform:
                 records_in=len(records), records_out=outputs.count, offsets=offsets
             )
         )
+
+    async def _begin(self, producer: TransactionalProducer) -> bool:
+        """Begin a transaction; False if there is nothing to consume in it any more."""
+        while True:
+            try:
+                await producer.begin_transaction()
+            except RetriableError as error:
+                if self._stopping:
+                    return False
+                _log.warning("beginning again: %s", error)
+                await self._pause()
+            except ApplicationRecoverableError as end:
+                await self._replace(producer, end)
+                self._consumer.seek_to_committed()
+                return False
+            else:
+                return True
 
     async def _handle(self, records: list[ConsumerRecord], outputs: Outputs) -> None:
         try:
@@ -245,27 +263,44 @@ class Transform:
         self, producer: TransactionalProducer, taken: Input, error: Exception
     ) -> None:
         """End the transaction, and go back; raises what no repetition mends."""
-        unknown = isinstance(error, TransactionOutcomeUnknownError)
         records = taken.records()
         cause = _cause(error)
         _log.warning("a transaction of %s records did not commit: %s", len(records), cause)
-        try:
-            if isinstance(error, TransactionOutcomeUnknownError):
-                raise error
-            await self._abort(producer)
-        except SemelError as end:
-            if isinstance(end, InvalidRequestError):
-                raise
-            await self._replace(producer, end)
-            self._consumer.seek_to_committed()
+        unknown = isinstance(error, TransactionOutcomeUnknownError)
+        if isinstance(error, TransactionOutcomeUnknownError):
+            await self._settle_by_successor(producer, error)
         else:
-            self._go_back(taken)
-        self._count(aborted=0 if unknown else 1)
+            await self._roll_back(producer, taken, error)
+            self._count(aborted=1)
         await self._tell(
             TransactionAborted(records_in=len(records), error=cause, outcome_unknown=unknown)
         )
-        self._blame(records, error)
+        if not unknown:
+            self._blame(records, error)
         await self._pause()
+
+    async def _settle_by_successor(
+        self, producer: TransactionalProducer, error: TransactionOutcomeUnknownError
+    ) -> None:
+        """Go on from what the group has committed, once that is settled."""
+        if self._stopping:
+            raise error
+        await self._replace(producer, error)
+        self._consumer.seek_to_committed()
+
+    async def _roll_back(
+        self, producer: TransactionalProducer, taken: Input, error: Exception
+    ) -> None:
+        """Abort, and let the consumer read again what it has polled."""
+        try:
+            await self._abort(producer)
+        except InvalidRequestError:
+            raise
+        except SemelError as end:
+            await self._replace(producer, end, error)
+            self._consumer.seek_to_committed()
+        else:
+            self._go_back(taken)
 
     async def _abort(self, producer: TransactionalProducer) -> None:
         while True:
@@ -279,11 +314,12 @@ class Transform:
             else:
                 return
 
-    async def _replace(self, producer: TransactionalProducer, end: SemelError) -> None:
-        """Put a new producer in the place of one that has come to its end."""
-        fenced = any(isinstance(each, ProducerFencedError) for each in _causes(end))
-        if fenced and not self._options.take_over_when_fenced:
-            raise end
+    async def _replace(self, producer: TransactionalProducer, *ends: Exception) -> None:
+        """Put a new producer in the place of one that has come to its end, for these reasons."""
+        for end in ends:
+            fenced = next((e for e in _causes(end) if isinstance(e, ProducerFencedError)), None)
+            if fenced is not None and not self._options.take_over_when_fenced:
+                raise end if isinstance(end, TransactionOutcomeUnknownError) else fenced
         await producer.close()
         while True:
             try:
