@@ -82,7 +82,7 @@ class Cluster:
 
     def cached_topic(self, name: str) -> TopicMetadata | None:
         """Return a topic if it is known and not older than ``metadata_max_age_ms``."""
-        if self._metadata is None or self._is_old():
+        if self._metadata is None or self.is_old:
             return None
         return self._metadata.topics.get(name)
 
@@ -303,7 +303,9 @@ class Cluster:
         await self._pause(pauses, deadline, last)
         return False
 
-    def _is_old(self) -> bool:
+    @property
+    def is_old(self) -> bool:
+        """Whether metadata is older than ``metadata_max_age_ms``, or not there at all."""
         if self._refreshed_at is None:
             return True
         age = asyncio.get_running_loop().time() - self._refreshed_at

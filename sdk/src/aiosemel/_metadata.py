@@ -166,13 +166,17 @@ def _from_response(response: cluster.MetadataResponse) -> ClusterMetadata:
             group_partitions=response.layout.group_partitions,
             group_coordinators=response.layout.group_coordinators,
         ),
-        addresses={(i.role, i.instance_id): f"{i.host}:{i.port}" for i in response.instances},
+        addresses={(i.role, i.instance_id): _address(i.host, i.port) for i in response.instances},
         topics={topic.name: topic for topic in topics},
         topics_by_id={topic.topic_id: topic for topic in topics},
         topic_errors={
             t.name: status.from_value(t.error) for t in response.topics if t.HasField("error")
         },
     )
+
+
+def _address(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def _topic(topic: cluster.Topic) -> TopicMetadata:

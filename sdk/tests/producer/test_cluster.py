@@ -267,6 +267,13 @@ async def test_any_coordinator_is_another_one_at_every_attempt() -> None:
     assert {route() for _ in range(2)} == {"coordinator:1", "coordinator1:1"}
 
 
+async def test_an_address_of_ipv6_has_brackets(fake: FakeCluster) -> None:
+    fake.moved[0] = "::1"
+    cluster = cluster_of(fake)
+    await cluster.refresh(Deadline.after_ms(1_000))
+    assert cluster.metadata.broker_address(0) == "[::1]:1"
+
+
 # -- retries --------------------------------------------------------------------------------------
 
 

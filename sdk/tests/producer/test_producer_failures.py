@@ -15,7 +15,7 @@ from producer_harness import (
     values,
 )
 
-from aiosemel import Delivery, ProducerOptions
+from aiosemel import ClientOptions, Delivery, ProducerOptions
 from aiosemel.errors import (
     ApplicationRecoverableError,
     InvalidRecordError,
@@ -29,6 +29,7 @@ from aiosemel.errors import (
     UnknownTopicOrPartitionError,
 )
 from semel.broker.v1.broker_pb2 import ProduceRequest, ProduceResponse
+from semel.coordinator.v1.cluster_pb2 import MetadataRequest
 from semel.coordinator.v1.transactions_pb2 import InitProducerIdRequest
 
 
@@ -103,6 +104,15 @@ async def test_a_leader_that_is_not_known_is_looked_for() -> None:
         fake.brokers = 2
         fake.version += 1
         assert (await sending).offset == 0
+
+
+async def test_metadata_that_has_grown_old_is_asked_for_again(fake: FakeCluster) -> None:
+    async with open_client(fake, ClientOptions(metadata_max_age_ms=1_000)) as client:
+        producer = client.producer()
+        for _ in range(3):
+            await producer.send_and_wait("t", b"v", partition=0)
+            await elapse(2)
+    assert len(fake.asked(MetadataRequest)) == 3
 
 
 async def test_a_refused_batch_fails_its_deliveries_and_the_next_goes_on(

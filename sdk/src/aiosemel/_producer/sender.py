@@ -89,6 +89,7 @@ class Sender:
         self._requests: set[asyncio.Task[None]] = set()
         self._expiry: asyncio.TimerHandle | None = None
         self._leaders_missing = False
+        self._finding_leaders = False
 
     def wake(self) -> None:
         """Let the task look at the accumulator; the first time, start it."""
@@ -131,8 +132,8 @@ class Sender:
             task = group.create_task(self._produce(request), name="produce")
             self._requests.add(task)
             task.add_done_callback(self._requests.discard)
-        if self._leaders_missing:
-            self._leaders_missing = False
+        if (self._leaders_missing or self._cluster.is_old) and not self._finding_leaders:
+            self._finding_leaders = True
             group.create_task(self._find_leaders(), name="find leaders")
 
     def _broker_of(self, topic_partition: TopicPartition) -> str | None:
@@ -143,8 +144,10 @@ class Sender:
             return None
 
     async def _find_leaders(self) -> None:
+        self._leaders_missing = False
         await self._refresh()
         await self._cluster.pause(attempts=1)
+        self._finding_leaders = False
         self._woken.set()
 
     # -- one request ----------------------------------------------------------------------------
