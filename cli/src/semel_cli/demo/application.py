@@ -32,7 +32,7 @@ async def main(bootstrap: str, instance: str) -> None:
             group=EXACTLY_ONCE.group,
             transactional_id=instance,
             handler=sell,
-            options=TransformOptions(max_records=50),
+            options=TransformOptions(max_records=100),
         )
 
 

@@ -10,29 +10,40 @@ from dataclasses import dataclass
 from random import Random
 from typing import Protocol
 
-ROUNDS = 2
-"""How often each process is killed."""
-_FIRST, _LAST = 0.03, 0.85
-"""The part of the job in which kills fall."""
-_DELAY_MAX_S = 0.2
+AFTER_KILLS = 0.06
+"""The part of the job that is left for the time after the last kill."""
+_DELAY_MAX_S = 0.02
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kill:
-    """One kill: of whom, and how much income there is before it."""
+    """One kill: of whom, and when."""
 
     victim: str
     after_lines: int
+    """There is so much income before it."""
+    orders_by_then: int
+    """So many orders must have come in before it, for otherwise nobody would be at work."""
 
 
-def plan_kills(victims: Sequence[str], lines: int, random: Random) -> tuple[Kill, ...]:
-    """Return a plan in which each victim is killed ROUNDS times, at random moments of a job."""
-    chosen = [victim for victim in victims for _ in range(ROUNDS)]
+def plan_kills(
+    victims: Sequence[str], lines: int, random: Random, *, rounds: int, loaded_first: float
+) -> tuple[Kill, ...]:
+    """Return a plan in which each victim is killed ``rounds`` times, spread over a job at random.
+
+    ``loaded_first`` is the part of the orders that is there from the beginning.
+    """
+    chosen = [victim for victim in victims for _ in range(rounds)]
     random.shuffle(chosen)
-    moments = sorted(int(lines * random.uniform(_FIRST, _LAST)) for _ in chosen)
+    span = (1 - AFTER_KILLS) / len(chosen)
+    feed = (1 - AFTER_KILLS - loaded_first) / len(chosen)
     return tuple(
-        Kill(victim=victim, after_lines=moment)
-        for victim, moment in zip(chosen, moments, strict=True)
+        Kill(
+            victim=victim,
+            after_lines=int(lines * span * (number + random.uniform(0.1, 0.9))),
+            orders_by_then=int(lines * (loaded_first + feed * (number + 1))),
+        )
+        for number, victim in enumerate(chosen)
     )
 
 
@@ -52,19 +63,26 @@ class Stage(Protocol):
         ...
 
 
-class Progress(Protocol):
-    """How far the job is."""
+class Course(Protocol):
+    """The course of the job."""
+
+    async def load_up_to(self, lines: int) -> None:
+        """Let orders come in, until there are so many."""
+        ...
 
     async def reached(self, lines: int) -> None:
         """Wait until there are so many lines of income."""
         ...
 
 
-async def carry_out(plan: Sequence[Kill], stage: Stage, progress: Progress, random: Random) -> None:
+async def carry_out(plan: Sequence[Kill], stage: Stage, course: Course, random: Random) -> None:
     """Kill, and start again, one after the other; returns when all has happened."""
     for kill in plan:
-        await progress.reached(kill.after_lines)
         await stage.wait_ready(kill.victim)
-        await asyncio.sleep(random.uniform(0, _DELAY_MAX_S))
-        await stage.kill(kill.victim)
-        await stage.start(kill.victim)
+        async with asyncio.TaskGroup() as group:
+            # Orders come in while it happens, so that the kill finds everybody at work.
+            group.create_task(course.load_up_to(kill.orders_by_then), name="orders come in")
+            await course.reached(kill.after_lines)
+            await asyncio.sleep(random.uniform(0, _DELAY_MAX_S))
+            await stage.kill(kill.victim)
+            await stage.start(kill.victim)

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +11,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from semel_cli.demo.chaos import carry_out, plan_kills
-from semel_cli.demo.input import OrderLine, Orders
+from semel_cli.demo.input import Orders
 from semel_cli.demo.log_reader import LogReader
 from semel_cli.demo.processes import JobProcesses
 from semel_cli.demo.progress import IncomeProgress, JobError
@@ -26,8 +26,6 @@ from semel_local import ProcessCluster
 if TYPE_CHECKING:
     from aiosemel import SemelClient
 
-_HELD_BACK = 0.1
-"""The part of the orders that comes when the last kill is done: so all of them hit the job."""
 _CHUNK_LINES = 2_000
 _END_TIMEOUT_S = 40.0
 _POLL_S = 0.1
@@ -55,23 +53,37 @@ class Workplace:
 
 
 class JobRun:
-    """A job from the first order to the last cent."""
+    """A job from the first order to the last cent. Implements ``Course``."""
 
     def __init__(
-        self, place: Workplace, job: Job, orders: Orders, view: DemoView, random: Random
+        self,
+        place: Workplace,
+        job: Job,
+        orders: Orders,
+        *,
+        view: DemoView,
+        random: Random,
+        rounds: int,
     ) -> None:
-        """Do no I/O yet."""
+        """Do no I/O yet. Each process is killed ``rounds`` times."""
         self._place = place
         self._job = job
         self._orders = orders
         self._view = view
         self._random = random
         self._connector = GrpcConnector()
+        self._producer = place.client.producer()
         self._progress = IncomeProgress(
             LogReader(self._connector, place.cluster.bootstrap, job.income)
         )
         self._processes = JobProcesses(place.cluster, job, place.folder, view.killed)
-        self._plan = plan_kills(self._processes.victims, len(orders.lines), random)
+        self._plan = plan_kills(
+            self._processes.victims,
+            len(orders.lines),
+            random,
+            rounds=rounds,
+            loaded_first=job.loaded_first,
+        )
         self._state = JobState(
             title=job.title,
             lines=len(orders.lines),
@@ -104,28 +116,33 @@ class JobRun:
             took_s=time.monotonic() - began,
         )
 
+    async def load_up_to(self, lines: int) -> None:
+        """Send order lines until there are so many; each is stored once, whoever is killed."""
+        while self._state.loaded < lines:
+            end = min(lines, self._state.loaded + _CHUNK_LINES)
+            chunk = self._orders.lines[self._state.loaded : end]
+            values, keys = [line.value for line in chunk], [line.key for line in chunk]
+            await (await self._producer.send_columns(self._job.orders, values, keys=keys))
+            self._state.loaded = end
+
+    async def reached(self, lines: int) -> None:
+        """Wait until there are so many lines of income. Raises JobError."""
+        await self._progress.reached(lines)
+
     async def _work(self) -> None:
         """Load the orders, let the instances work, and kill, until every order is consumed."""
-        lines = self._orders.lines
-        held_back = int(len(lines) * _HELD_BACK)
-        self._view.phase(f"Loading {len(lines):,} order lines")
-        await self._load(lines[:-held_back])
-        self._view.phase(f"{len(self._plan)} kills while {INSTANCES} instances work")
+        lines = len(self._orders.lines)
+        self._view.phase(f"{self._job.title}: {lines:,} order lines come in")
+        await self.load_up_to(int(lines * self._job.loaded_first))
+        self._view.phase(
+            f"{INSTANCES} instances work, and are killed with all others: {len(self._plan)} kills"
+        )
         async with self._processes as processes:
             await processes.start_instances()
-            await carry_out(self._plan, processes, self._progress, self._random)
+            await carry_out(self._plan, processes, self, self._random)
             self._view.phase("All kills are done; the last orders come in")
-            await self._load(lines[-held_back:])
+            await self.load_up_to(lines)
             await self._all_consumed()
-
-    async def _load(self, lines: Sequence[OrderLine]) -> None:
-        """Send order lines, each of which is stored exactly once, whoever is killed meanwhile."""
-        async with self._place.client.producer() as producer:
-            for start in range(0, len(lines), _CHUNK_LINES):
-                chunk = lines[start : start + _CHUNK_LINES]
-                values, keys = [line.value for line in chunk], [line.key for line in chunk]
-                await (await producer.send_columns(self._job.orders, values, keys=keys))
-                self._state.loaded += len(chunk)
 
     async def _all_consumed(self) -> None:
         """Wait until the group has consumed every order."""

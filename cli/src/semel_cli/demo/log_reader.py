@@ -16,7 +16,7 @@ from semel_common.wire.connection import Connector
 from semel_common.wire.methods import FETCH, METADATA
 
 _TIMEOUT_MS = 2_000
-_MAX_WAIT_MS = 200
+_MAX_WAIT_MS = 10
 _RETRY_S = 0.1
 
 

@@ -14,7 +14,7 @@ class JobError(Exception):
 
 
 class IncomeProgress:
-    """The tally of a topic of income, as it grows. Implements ``Progress``."""
+    """The tally of a topic of income, as it grows."""
 
     def __init__(self, reader: LogReader) -> None:
         """Start with nothing; ``follow`` fills it."""
