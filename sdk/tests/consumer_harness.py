@@ -1,7 +1,7 @@
 """Consumers of a cluster in memory, and members of a group that note what they are told."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from random import Random
@@ -91,10 +91,10 @@ class Member:
     values: list[bytes | None] = field(default_factory=list)
 
     @classmethod
-    def of(cls, client: Client, **options: object) -> "Member":
+    def of(cls, client: Client, topics: Sequence[str] = ("orders",), **options: object) -> "Member":
         member = cls(client.consumer("g", auto_offset_reset="earliest", **options))
         member.consumer.subscribe(
-            ["orders"],
+            topics,
             on_assigned=member.on_assigned,
             on_revoked=member.on_revoked,
             on_lost=member.on_lost,
