@@ -146,6 +146,7 @@ class Coordinator:
     cluster: ClusterCopy
     markers: MarkerSender
     service: TransactionsService
+    sending: asyncio.Task[None]
 
     async def init(
         self,
@@ -245,7 +246,12 @@ class Cluster:
                 await service.claim()
             sending = asyncio.create_task(markers.run() if send else asyncio.sleep(0))
             yield Coordinator(
-                runner=runner, machine=machine, cluster=cluster, markers=markers, service=service
+                runner=runner,
+                machine=machine,
+                cluster=cluster,
+                markers=markers,
+                service=service,
+                sending=sending,
             )
             sending.cancel()
             (ended,) = await asyncio.gather(sending, return_exceptions=True)

@@ -250,6 +250,31 @@ def test_a_batch_without_an_answer_is_sent_again_before_what_came_later() -> Non
     assert harness.plan.due_at(BROKER_0) is None
 
 
+def test_one_marker_that_cannot_be_taken_holds_up_no_other() -> None:
+    harness = PlanHarness()
+    keys = [harness.add(P, epoch, A0 if epoch == 2 else B0) for epoch in range(5)]
+    finished: list[TransactionKey] = []
+    batches: list[list[str]] = []
+    for second in range(8):
+        batch = harness.take(BROKER_0, float(second))
+        batches.append([each.removesuffix(" commit b0") for each in batch])
+        if any("a0" in each for each in batch):
+            harness.plan.rejected(BROKER_0, float(second))
+        else:
+            finished += harness.deliver(BROKER_0, now=float(second))
+    assert batches == [
+        ["P0", "P1", "P2 commit a0", "P3", "P4"],
+        ["P0", "P1"],
+        ["P2 commit a0", "P3", "P4"],
+        ["P2 commit a0"],
+        ["P2 commit a0", "P3"],
+        ["P2 commit a0"],
+        ["P3", "P4"],
+        ["P2 commit a0"],
+    ]
+    assert finished == [keys[0], keys[1], keys[3], keys[4]]
+
+
 def test_what_is_held_waits_for_the_instance_too() -> None:
     harness = PlanHarness()
     harness.add(P, 0, A0, B0)

@@ -14,6 +14,7 @@ from transactions_service_harness import (
     until,
 )
 
+from semel.common.v1 import participants_pb2
 from semel.coordinator.v1 import transactions_pb2 as wire
 from semel_common.errors import (
     InvalidRequestError,
@@ -21,7 +22,7 @@ from semel_common.errors import (
     TransactionCoordinatorFencedError,
     UnknownTopicIdError,
 )
-from semel_common.ids import TopicPartition
+from semel_common.ids import Participant, TopicPartition
 from semel_common.wire.methods import BROKER_WRITE_TXN_MARKERS, GROUP_WRITE_TXN_MARKERS
 from semel_coordinator.transactions.machine import TransactionState
 from semel_runtime.testing.network import Fault
@@ -150,6 +151,26 @@ async def test_an_answer_that_does_not_fit_is_no_answer(cluster: Cluster) -> Non
         assert not coordinator.machine.is_complete(key)
         cluster.broker_0.forget_results = False
         await until(lambda: coordinator.machine.is_complete(key))
+
+
+async def test_a_marker_that_breaks_an_instance_holds_up_no_other(cluster: Cluster) -> None:
+    def break_at(marker: participants_pb2.TxnMarker, _: Participant) -> None:
+        assert marker.producer_epoch != 1
+
+    cluster.broker_0.refuse = break_at
+    with capture_logs() as logs:
+        async with cluster.coordinator(backoff_ms=1) as coordinator:
+            key = await coordinator.init()
+            cluster.broker_0.open.clear()
+            for epoch in range(4):
+                await coordinator.end(after(key, epoch), A0 if epoch == 1 else B0)
+            cluster.broker_0.open.set()
+            await until(lambda: coordinator.machine.is_complete(after(key, 3)))
+            assert coordinator.machine.is_complete(after(key, 2))
+            assert not coordinator.machine.is_complete(after(key))
+            cluster.broker_0.refuse = lambda *_: None
+            await until(lambda: coordinator.machine.is_complete_below(*after(key, 4)))
+    assert any(each["event"] == "markers rejected, will be sent again" for each in logs)
 
 
 async def test_a_refusal_for_somebody_else_is_no_answer(cluster: Cluster) -> None:
@@ -297,6 +318,20 @@ async def test_without_a_clear_word_of_the_controller_nothing_is_dropped(
         cluster.controller.silent_about.clear()
         await until(lambda: coordinator.machine.is_complete(key))
     assert max(map(len, cluster.controller.asked)) == 2
+
+
+async def test_what_is_decided_while_the_process_stops_is_for_the_next_start(
+    cluster: Cluster,
+) -> None:
+    async with cluster.coordinator() as coordinator:
+        key = await coordinator.init()
+        coordinator.sending.cancel()
+        await asyncio.wait([coordinator.sending])
+        assert await coordinator.end(key, A0) == after(key)
+        assert not coordinator.runner.failed.is_set()
+    assert cluster.broker_0.requests == []
+    async with cluster.coordinator() as coordinator:
+        await until(lambda: coordinator.machine.is_complete(key))
 
 
 async def test_a_participant_that_appears_later_gets_its_own_task(cluster: Cluster) -> None:

@@ -5,6 +5,7 @@ participants of it. Each instance has a lane: a queue, from which one batch at a
 
     queue ──next_batch──► in flight ──delivered──► acknowledged (the transaction's last: finished)
       ▲                        ├──undelivered────► all back to the queue's head; the lane pauses
+      │                        ├──rejected───────► the same, but the next batch has half the markers
       └────── when due ── held ◄── refused, one participant of a marker
 
 Markers of a participant never overtake one another: while it is held, whatever comes for it waits
@@ -59,6 +60,8 @@ class Due(NamedTuple):
 class Lane:
     """What one instance is still to be told."""
 
+    batch_max: int
+    """Markers in the next batch, at most."""
     queue: deque[Marker] = field(default_factory=deque)
     in_flight: list[Marker] = field(default_factory=list)
     held: dict[Participant, list[Marker]] = field(default_factory=dict)
@@ -131,7 +134,7 @@ class MarkerPlan:
             return ()
         self._release(lane, now)
         room = self._options.batch_participants_max
-        while lane.queue and room > 0 and len(lane.in_flight) < self._options.batch_markers_max:
+        while lane.queue and room > 0 and len(lane.in_flight) < lane.batch_max:
             marker = self._sendable(lane, lane.queue.popleft())
             if marker is not None:
                 lane.in_flight.append(marker)
@@ -147,6 +150,7 @@ class MarkerPlan:
         """
         lane = self._lanes[target]
         batch, lane.in_flight, lane.failures = lane.in_flight, [], 0
+        lane.batch_max = min(lane.batch_max * 2, self._options.batch_markers_max)
         finished: list[TransactionKey] = []
         for index, marker in enumerate(batch):
             refusing = refused.get(index)
@@ -160,11 +164,25 @@ class MarkerPlan:
     def undelivered(self, target: Target, now: float) -> None:
         """Note that the batch in flight got no answer: all of it is sent again, after a pause."""
         lane = self._lanes[target]
-        batch, lane.in_flight = lane.in_flight, []
+        self._put_all_back(lane)
         lane.failures += 1
         lane.not_before = now + self._pause(lane.failures)
-        for marker in reversed(batch):
-            self._put_back(marker)
+
+    def rejected(self, target: Target, now: float) -> None:
+        """Note that the batch in flight, as it is, was called wrong.
+
+        One marker that an instance cannot take must not hold up all others, so batches get smaller
+        until it is alone; then its participants have refused it.
+        """
+        lane = self._lanes[target]
+        batch = lane.in_flight
+        if len(batch) == 1:
+            self.delivered(target, {0: in_order(batch[0].participants)}, now)
+        else:
+            self._put_all_back(lane)
+            lane.batch_max = len(batch) // 2
+        # Always the shortest pause: those that are held wait for longer and longer.
+        lane.not_before = now + self._pause(1)
 
     def stop(self, transaction_log_partition: int) -> None:
         """Send no more markers of a transaction-log partition: somebody else owns it."""
@@ -183,6 +201,11 @@ class MarkerPlan:
             self._lane(target).queue.append(part)
             self._wake(target)
 
+    def _put_all_back(self, lane: Lane) -> None:
+        batch, lane.in_flight = lane.in_flight, []
+        for marker in reversed(batch):
+            self._put_back(marker)
+
     def _put_back(self, marker: Marker) -> None:
         """Put a marker at the head of the queues where its participants belong now."""
         for target, part in self._parts(marker):
@@ -199,7 +222,7 @@ class MarkerPlan:
     def _lane(self, target: Target) -> Lane:
         lane = self._lanes.get(target)
         if lane is None:
-            lane = self._lanes[target] = Lane()
+            lane = self._lanes[target] = Lane(self._options.batch_markers_max)
         return lane
 
     def _sendable(self, lane: Lane, marker: Marker) -> Marker | None:

@@ -14,6 +14,7 @@ import structlog
 from semel.common.v1 import participants_pb2
 from semel.coordinator.v1 import cluster_pb2
 from semel_common.errors import (
+    InvalidRequestError,
     RetriableError,
     SemelError,
     TransactionCoordinatorFencedError,
@@ -103,9 +104,12 @@ class MarkerSender:
             self._plan.add(decided)
         async with asyncio.TaskGroup() as group:
             self._group = group
-            group.create_task(self._complete(), name="transaction completer")
-            for target in self._events:
-                self._start(target)
+            try:
+                for target in self._events:
+                    self._start(target)
+                await self._complete()
+            finally:
+                self._group = None  # What is decided from now on is for the next start.
 
     def _on_durable(self, records: Sequence[object]) -> None:
         for record in records:
@@ -142,15 +146,15 @@ class MarkerSender:
         ask = self._ask_controller if target is NOWHERE else self._write_txn_markers
         try:
             refused = await ask(target, batch)
+        except (InvalidRequestError, UnknownServerError) as error:
+            self._plan.rejected(target, _now())
+            log.error("markers rejected, will be sent again", **_failure(target, error))  # noqa: TRY400 - the other side's log has the traceback
+            await asyncio.sleep(0)
+            return
         except SemelError as error:
             self._plan.undelivered(target, _now())
             if self._plan.failures_of(target) == 1:
-                log.warning(
-                    "markers not delivered, will be sent again",
-                    role=target.role.name.lower(),
-                    instance_id=target.instance_id,
-                    error=error.message,
-                )
+                log.warning("markers not delivered, will be sent again", **_failure(target, error))
             await asyncio.sleep(0)  # It may have failed without waiting, and the pause may be 0.
             return
         finished = self._plan.delivered(target, refused, _now())
@@ -244,6 +248,14 @@ class MarkerSender:
             timeout_ms=self._options.request_timeout_ms,
         )
         return not_gone(batch, response.topics)
+
+
+def _failure(target: Target, error: SemelError) -> dict[str, str | int]:
+    return {
+        "role": target.role.name.lower(),
+        "instance_id": target.instance_id,
+        "error": error.message,
+    }
 
 
 def _now() -> float:
