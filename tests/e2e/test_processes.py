@@ -1,7 +1,7 @@
 """Services as processes: how they start, refuse to start, and end."""
 
+import asyncio
 import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -25,10 +25,16 @@ def start(module: str, folder: Path, *options: str) -> "subprocess.CompletedProc
     )
 
 
-async def made(folder: Path) -> Path:
-    """Make a cluster's folders, and return where they are."""
-    async with ProcessCluster(folder):
-        pass
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a cluster that was started and stopped once."""
+
+    async def make(folder: Path) -> None:
+        async with ProcessCluster(folder):
+            pass
+
+    folder = tmp_path_factory.mktemp("made")
+    asyncio.run(make(folder))
     return folder
 
 
@@ -47,47 +53,35 @@ def test_a_wrong_setting_is_named(tmp_path: Path) -> None:
     assert "Traceback" not in ended.stderr
 
 
-async def test_the_folder_of_another_service_is_refused(tmp_path: Path) -> None:
-    folder = await made(tmp_path)
-    ended = start(COORDINATOR, folder / "broker-0")
+def test_the_folder_of_another_service_is_refused(made: Path) -> None:
+    ended = start(COORDINATOR, made / "broker-0")
     assert ended.returncode == 1
     assert "broker" in ended.stderr
     assert "Traceback" not in ended.stderr
 
 
-async def test_the_folder_of_another_instance_is_refused(tmp_path: Path) -> None:
-    folder = await made(tmp_path)
-    ended = start(BROKER, folder / "broker-0", "--instance_id=1", "--controller=127.0.0.1:1")
+def test_the_folder_of_another_instance_is_refused(made: Path) -> None:
+    ended = start(BROKER, made / "broker-0", "--instance_id=1", "--controller=127.0.0.1:1")
     assert ended.returncode == 1
     assert "broker 0" in ended.stderr
 
 
-async def test_a_folder_in_use_is_refused(tmp_path: Path) -> None:
-    async with ProcessCluster(tmp_path) as cluster:
-        ended = start(BROKER, tmp_path / "broker-0", f"--controller={cluster.bootstrap}")
-    assert ended.returncode == 1
-    assert "in use" in ended.stderr
-
-
-async def test_a_layout_that_changes_is_refused(tmp_path: Path) -> None:
-    folder = await made(tmp_path)
-    ended = start(COORDINATOR, folder / "coordinator-0", "--coordinators=3")
+def test_a_layout_that_changes_is_refused(made: Path) -> None:
+    ended = start(COORDINATOR, made / "coordinator-0", "--coordinators=3")
     assert ended.returncode == 1
     assert "coordinators" in ended.stderr
     assert "Traceback" not in ended.stderr
 
 
-async def test_a_port_in_use_is_named(tmp_path: Path) -> None:
+async def test_what_is_in_use_is_refused_and_sigterm_ends_with_status_zero(
+    tmp_path: Path,
+) -> None:
     async with ProcessCluster(tmp_path / "cluster") as cluster:
-        listener = f"--listeners=default://{cluster.bootstrap}"
-        ended = start(COORDINATOR, tmp_path / "other", listener)
-    assert ended.returncode == 1
-    assert f"cannot listen on {cluster.bootstrap}" in ended.stderr
-
-
-async def test_sigterm_ends_every_service_with_status_zero(tmp_path: Path) -> None:
-    async with ProcessCluster(tmp_path) as cluster:
-        for name in cluster.names:
-            cluster.signal(name, signal.SIGTERM)
-        statuses = {name: await cluster.stop_service(name) for name in cluster.names}
+        controller = f"--controller={cluster.bootstrap}"
+        folder = start(BROKER, tmp_path / "cluster" / "broker-0", controller)
+        port = start(COORDINATOR, tmp_path / "x", f"--listeners=default://{cluster.bootstrap}")
+        statuses = await cluster.stop()
+    assert (folder.returncode, port.returncode) == (1, 1)
+    assert "in use" in folder.stderr
+    assert f"cannot listen on {cluster.bootstrap}" in port.stderr
     assert set(statuses.values()) == {0}
