@@ -67,6 +67,10 @@ class ProducerOptions:
     transaction_timeout_ms: int = 60_000
     """How long a transaction may stay open before the coordinator aborts it, in milliseconds. Of a
     transactional producer."""
+    registration_delay_ms: int = 50
+    """How long a transaction lasts before the coordinator is told who takes part, so that operators
+    see it, in milliseconds. Shorter ones are never registered: their end names who took part. Of a
+    transactional producer."""
     cancelled_commit_grace_ms: int = 1_000
     """How long a commit that is cancelled after it was sent may go on to learn its outcome, in
     milliseconds. Of a transactional producer."""
@@ -75,7 +79,7 @@ class ProducerOptions:
         """Refuse what cannot work, with InvalidConfigError."""
         _at_least(1, self, "request_timeout_ms", "max_block_ms", "batch_size_bytes")
         _at_least(1, self, "transaction_timeout_ms")
-        _at_least(0, self, "cancelled_commit_grace_ms")
+        _at_least(0, self, "registration_delay_ms", "cancelled_commit_grace_ms")
         if not 1 <= self.max_in_flight <= MAX_IN_FLIGHT_LIMIT:
             raise InvalidConfigError(
                 f"max_in_flight is {self.max_in_flight}, not 1 to {MAX_IN_FLIGHT_LIMIT}"

@@ -80,20 +80,33 @@ async def test_a_commit_names_its_participants_once_c190(fake: FakeCluster) -> N
     assert end.wait == transactions.WAIT_FOR_DECIDED
 
 
-async def test_participants_are_registered_beside_the_first_send(fake: FakeCluster) -> None:
+async def test_a_transaction_that_lasts_registers_its_participants_together(
+    fake: FakeCluster,
+) -> None:
     released = asyncio.Event()
-    fake.then("AddPartitionsToTxn", Hold(released))
+    fake.then("Produce", Hold(released))
     async with open_client(fake) as client:
-        producer = await begun(client)
-        for _ in range(2):
-            for partition in (0, 1):
-                await producer.send_and_wait("t", b"v", partition=partition)
-        await producer.commit()
+        producer = await begun(client, ProducerOptions(registration_delay_ms=0))
+        for partition in (0, 1):
+            await producer.send("t", b"v", partition=partition)
+        await producer.send_offsets(OFFSETS, GROUP)
+        await elapse(0.01)
         released.set()
-    first, second = fake.asked(transactions.AddPartitionsToTxnRequest)
-    assert [list(topic.partitions) for topic in (*first.topics, *second.topics)] == [[0], [1]]
-    names = fake.names()
-    assert names.index("AddPartitionsToTxn") < names.index("Produce"), "it goes first"
+        await producer.commit()
+    (partitions,) = fake.asked(transactions.AddPartitionsToTxnRequest)
+    (group,) = fake.asked(transactions.AddOffsetsToTxnRequest)
+    assert [list(topic.partitions) for topic in partitions.topics] == [[0, 1]]
+    assert group.group_id == "g"
+
+
+async def test_a_transaction_that_ends_soon_is_never_registered(fake: FakeCluster) -> None:
+    async with open_client(fake) as client:
+        producer = await begun(client, ProducerOptions(registration_delay_ms=60_000))
+        await producer.send("t", b"v", partition=0)
+        await producer.send_offsets(OFFSETS, GROUP)
+        await producer.commit()
+    assert not {"AddPartitionsToTxn", "AddOffsetsToTxn"} & set(fake.names())
+    assert fake.visible("t", 0) == [b"v"]
 
 
 async def test_every_transaction_has_an_epoch_of_its_own_c203(fake: FakeCluster) -> None:
@@ -262,8 +275,6 @@ async def test_offsets_carry_member_and_metadata_c010(fake: FakeCluster) -> None
         (0, 5, ""),
         (1, 7, "mine"),
     ]
-    (added,) = fake.asked(transactions.AddOffsetsToTxnRequest)
-    assert added.group_id == "g"
 
 
 async def test_offset_commits_of_a_transaction_are_counted(fake: FakeCluster) -> None:

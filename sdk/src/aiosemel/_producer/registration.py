@@ -1,7 +1,9 @@
-"""Telling the coordinator who takes part, beside the first send to each: nobody waits for it.
+"""Telling the coordinator who takes part in a transaction that lasts: nobody waits for it.
 
 It makes the transaction visible to operators, and quick to abort when this process dies. Safety
-rests on the participants' inquiries instead (protocol.md, sections 3 and 6).
+rests on the participants' inquiries instead (protocol.md, sections 3 and 6). So a transaction that
+ends before ``registration_delay_ms`` is never registered: EndTxn names its participants anyway, and
+a request and a durable write of the coordinator are saved.
 """
 
 import asyncio
@@ -40,32 +42,57 @@ class Registration:
         self._transactional_id = transactional_id
         self._manager = manager
         self._failed = failed
+        self._partitions: dict[TopicPartition, None] = {}
+        self._groups: dict[str, None] = {}
+        self._timer: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
     def add_partitions(self, partitions: Iterable[TopicPartition]) -> None:
-        """Send AddPartitionsToTxn."""
-        request = AddPartitionsToTxnRequest(
-            transactional_id=self._transactional_id,
-            producer_id=self._manager.producer_id,
-            producer_epoch=self._manager.producer_epoch,
-            topics=topic_partitions(partitions),
-        )
-        self._start(ADD_PARTITIONS_TO_TXN, request)
+        """Register partitions, if the transaction lasts."""
+        self._partitions.update(dict.fromkeys(partitions))
+        self._wait()
 
     def add_offsets(self, group_id: str) -> None:
-        """Send AddOffsetsToTxn."""
-        request = AddOffsetsToTxnRequest(
-            transactional_id=self._transactional_id,
-            producer_id=self._manager.producer_id,
-            producer_epoch=self._manager.producer_epoch,
-            group_id=group_id,
-        )
-        self._start(ADD_OFFSETS_TO_TXN, request)
+        """Register a group, if the transaction lasts."""
+        self._groups[group_id] = None
+        self._wait()
 
     def cancel(self) -> None:
         """Register no more: the transaction is over."""
+        self._partitions.clear()
+        self._groups.clear()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         for task in self._tasks:
             task.cancel()
+
+    def _wait(self) -> None:
+        if self._timer is None:
+            delay_s = self._options.registration_delay_ms / 1000
+            self._timer = asyncio.get_running_loop().call_later(delay_s, self._register)
+
+    def _register(self) -> None:
+        """Send AddPartitionsToTxn and AddOffsetsToTxn for all that has gathered."""
+        self._timer = None
+        if self._partitions:
+            request = AddPartitionsToTxnRequest(
+                transactional_id=self._transactional_id,
+                producer_id=self._manager.producer_id,
+                producer_epoch=self._manager.producer_epoch,
+                topics=topic_partitions(self._partitions),
+            )
+            self._start(ADD_PARTITIONS_TO_TXN, request)
+        for group_id in self._groups:
+            offsets = AddOffsetsToTxnRequest(
+                transactional_id=self._transactional_id,
+                producer_id=self._manager.producer_id,
+                producer_epoch=self._manager.producer_epoch,
+                group_id=group_id,
+            )
+            self._start(ADD_OFFSETS_TO_TXN, offsets)
+        self._partitions.clear()
+        self._groups.clear()
 
     def _start(self, method: Method[Req, Res], request: Req) -> None:
         epoch = self._manager.producer_epoch

@@ -85,8 +85,8 @@ class _InquiryOutcomeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Inquir
     INQUIRY_OUTCOME_COMMITTED: _InquiryOutcome.ValueType  # 3
     INQUIRY_OUTCOME_ABORTED: _InquiryOutcome.ValueType  # 4
     INQUIRY_OUTCOME_NEVER_GIVEN: _InquiryOutcome.ValueType  # 5
-    """An epoch that was never given out: close it with an ABORT marker, and let the fence go back to
-    current_epoch, not higher.
+    """An epoch that was never given out: close it with an ABORT marker, and let the highest seen epoch
+    go back to current_epoch. A fence is never lowered.
     """
 
 class InquiryOutcome(_InquiryOutcome, metaclass=_InquiryOutcomeEnumTypeWrapper):
@@ -99,8 +99,8 @@ INQUIRY_OUTCOME_ONGOING: InquiryOutcome.ValueType  # 2
 INQUIRY_OUTCOME_COMMITTED: InquiryOutcome.ValueType  # 3
 INQUIRY_OUTCOME_ABORTED: InquiryOutcome.ValueType  # 4
 INQUIRY_OUTCOME_NEVER_GIVEN: InquiryOutcome.ValueType  # 5
-"""An epoch that was never given out: close it with an ABORT marker, and let the fence go back to
-current_epoch, not higher.
+"""An epoch that was never given out: close it with an ABORT marker, and let the highest seen epoch
+go back to current_epoch. A fence is never lowered.
 """
 Global___InquiryOutcome: _TypeAlias = InquiryOutcome  # noqa: Y015
 
