@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from aiosemel.offsets import TopicPartition
-from semel_common.batches import HeaderPairs
+from semel_common.headers import HeaderPairs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,8 +20,8 @@ from semel.common.v1.records_pb2 import (
 )
 from semel_common.compression import compress, decompress
 from semel_common.errors import CorruptMessageError
+from semel_common.headers import HeaderPairs
 
-HeaderPairs = tuple[tuple[str, bytes | None], ...]
 SEQUENCES = 1 << 31
 """Sequences are 0 to 2147483647, then 0 again."""
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Self, cast
+from typing import Self
 
 import structlog
 
@@ -22,7 +22,6 @@ from semel_coordinator.controller.versions import VersionGate
 from semel_coordinator.machine import CoordinatorMachine, CoordinatorRecord
 from semel_coordinator.serde import CoordinatorSerde
 from semel_coordinator.transactions.markers import MarkerSender
-from semel_coordinator.transactions.runs import Runs
 from semel_coordinator.transactions.service import TransactionsService
 from semel_coordinator.transactions.sweep import sweep
 from semel_runtime.app import Environment
@@ -147,9 +146,8 @@ class CoordinatorApp:
 
     def _transactions(self, runner: Runner[CoordinatorRecord], membership: Membership) -> "_Parts":
         settings, environment = self._settings, self._environment
-        runs = cast("Runs", runner)  # Its records are some of the runner's.
         markers = MarkerSender(
-            runner=runs,
+            runner=runner,
             machine=self._machine.transactions,
             cluster=self._machine.cluster,
             connector=environment.connector,
@@ -157,14 +155,14 @@ class CoordinatorApp:
             options=settings.marker_options(),
         )
         service = TransactionsService(
-            runner=runs,
+            runner=runner,
             machine=self._machine.transactions,
             cluster=self._machine.cluster,
             markers=markers,
             clock=environment.clock,
             limits=settings.transaction_limits(),
         )
-        return _Parts(membership=membership, runs=runs, service=service, markers=markers)
+        return _Parts(membership=membership, runner=runner, service=service, markers=markers)
 
     async def _take_charge(self, parts: "_Parts") -> None:
         """Serve transactions once the cluster has taken this instance in, and not before.
@@ -176,12 +174,12 @@ class CoordinatorApp:
         self.ready.set()
         async with asyncio.TaskGroup() as group:
             group.create_task(parts.markers.run(), name="markers")
-            group.create_task(self._sweep(parts.runs), name="sweep")
+            group.create_task(self._sweep(parts.runner), name="sweep")
 
-    async def _sweep(self, runs: Runs) -> None:
+    async def _sweep(self, runner: Runner[CoordinatorRecord]) -> None:
         settings = self._settings
         await sweep(
-            runs,
+            runner,
             self._machine.transactions,
             self._environment.clock,
             settings.transaction_limits(),
@@ -194,6 +192,6 @@ class _Parts:
     """What an opened coordinator is made of."""
 
     membership: Membership
-    runs: Runs
+    runner: Runner[CoordinatorRecord]
     service: TransactionsService
     markers: MarkerSender
