@@ -41,6 +41,7 @@ from aiosemel.transform_types import (
     TransformEvent,
     TransformOptions,
 )
+from semel_common import ids
 
 Event = TypeVar("Event", bound=TransformEvent)
 
@@ -93,6 +94,8 @@ class FakeTransactions:
         self.log: list[str] = []
         """The calls, in their order."""
         self.made: list[FakeProducer] = []
+        self.markers_are_late = False
+        """Whether groups do not hear of outcomes."""
         self.hanging = asyncio.Event()
         """Set when a call hangs."""
         self.commits_after: list[Callable[[], None]] = []
@@ -106,6 +109,16 @@ class FakeTransactions:
     def values(self, topic: str = "out") -> list[bytes | None]:
         """Return the visible values of a topic."""
         return [value for each, value in self.visible if each == topic]
+
+
+SENT = "COMMITTING"
+"""The state of a producer whose commit went out: only an outcome is definite now."""
+_WHEN_SENT = {
+    Fault.TIMED_OUT: Fault.UNKNOWN_LOST,
+    Fault.ENDED: Fault.ENDED_UNKNOWN_LOST,
+    Fault.FENCED: Fault.ENDED_UNKNOWN_LOST,
+    Fault.BROKEN: Fault.ENDED_UNKNOWN_LOST,
+}
 
 
 @dataclass
@@ -125,6 +138,7 @@ class FakeProducer:
         for other in self.service.made:
             if other is not self:
                 other.state = "FATAL"
+                other.settle()
         self.state = "READY"
 
     async def begin_transaction(self) -> None:
@@ -151,6 +165,7 @@ class FakeProducer:
             self.state = "ABORTABLE"
             raise UnknownMemberIdError(f"group has no member {group.member_id}")
         self.offsets = dict(offsets)
+        self.service.fake.unstable |= self._keys()
 
     async def commit(self) -> None:
         if self.decided is not None:
@@ -165,12 +180,20 @@ class FakeProducer:
 
     async def abort(self) -> None:
         await self._begin("abort", "IN_TRANSACTION", "ABORTABLE")
+        self.settle()
         self.state = "READY"
 
     async def close(self) -> None:
         self.service.log.append("close")
+        self.settle()
         if self.state in {"IN_TRANSACTION", "ABORTABLE"}:
             self.state = "READY"
+
+    def settle(self) -> None:
+        """Let nothing of the transaction be pending any more: its outcome is known to the group."""
+        if not self.service.markers_are_late:
+            self.service.fake.unstable -= self._keys()
+        self.offsets = {}
 
     # -- inside ----------------------------------------------------------------------------------
 
@@ -181,6 +204,10 @@ class FakeProducer:
         for (topic, partition), (offset, metadata) in self.offsets.items():
             fake.committed[fake.key(topic, partition)] = (offset, metadata)
         self.service.visible += self.sent
+        self.settle()
+
+    def _keys(self) -> set[ids.TopicPartition]:
+        return {self.service.fake.key(*each) for each in self.offsets}
 
     async def _answer_again(self) -> None:
         self.service.log.append("commit")
@@ -190,6 +217,7 @@ class FakeProducer:
             self.state = "READY"
         else:
             self.state = "ABORTABLE"
+            self.settle()
             raise TransactionAbortedError("aborted by its time-out")
 
     async def _begin(self, method: str, *states: str) -> None:
@@ -203,7 +231,8 @@ class FakeProducer:
         if self.state not in states:
             raise IllegalStateError(f"{method} is not possible in state {self.state}")
         if self.service.faults[method]:
-            await self._fail(method, self.service.faults[method].popleft())
+            fault = self.service.faults[method].popleft()
+            await self._fail(method, _WHEN_SENT.get(fault, fault) if self.state == SENT else fault)
 
     async def _fail(self, method: str, fault: Fault) -> None:  # noqa: C901, PLR0912 - one case for each fault
         match fault:
