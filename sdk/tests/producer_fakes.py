@@ -14,7 +14,8 @@ from aiosemel.errors import (
     TransactionAbortableError,
 )
 from semel.common.v1.records_pb2 import RecordBatch
-from semel_common.batches import check_crc, next_sequence
+from semel_common.batches import check_crc
+from semel_common.sequences import next_sequence
 
 
 @dataclass(slots=True)

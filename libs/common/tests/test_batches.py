@@ -10,10 +10,10 @@ from semel_common.batches import (
     check_crc,
     control_batch,
     decode_records,
-    next_sequence,
     seal,
 )
 from semel_common.errors import CorruptMessageError
+from semel_common.sequences import next_sequence
 
 ITEM = st.none() | st.binary(max_size=20)
 HEADERS = st.lists(st.tuples(st.text(max_size=5), ITEM), max_size=3).map(tuple)

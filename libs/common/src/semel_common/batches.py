@@ -22,9 +22,6 @@ from semel_common.compression import compress, decompress
 from semel_common.errors import CorruptMessageError
 from semel_common.headers import HeaderPairs
 
-SEQUENCES = 1 << 31
-"""Sequences are 0 to 2147483647, then 0 again."""
-
 _CHECKED_HEADER = struct.Struct(">iqqiBBq")
 _TRANSACTIONAL = 1
 _CONTROL = 2
@@ -42,11 +39,6 @@ class Columns:
     keys: Sequence[bytes | None] | None
     timestamps_ms: Sequence[int]
     headers: dict[int, HeaderPairs]
-
-
-def next_sequence(sequence: int, record_count: int) -> int:
-    """Return the sequence that follows ``record_count`` records, wrapping from 2147483647 to 0."""
-    return (sequence + record_count) % SEQUENCES
 
 
 def encode_records(columns: Columns) -> bytes:

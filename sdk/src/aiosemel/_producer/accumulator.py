@@ -25,13 +25,14 @@ its batch is done.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from aiosemel._producer.batch import Batch, HeaderPairs, PartitionBatches, Request
+from aiosemel._producer.batch import Batch, PartitionBatches, Request
 from aiosemel.errors import (
     OutOfOrderSequenceNumberError,
     RequestTimedOutError,
     RetriableError,
     SemelError,
 )
+from semel_common.headers import HeaderPairs
 from semel_common.ids import TopicPartition
 
 BrokerOf = Callable[[TopicPartition], str | None]

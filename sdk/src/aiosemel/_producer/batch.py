@@ -4,12 +4,9 @@ from collections import deque
 from dataclasses import dataclass
 
 from aiosemel.errors import SemelError
+from semel_common.headers import HeaderPairs
 from semel_common.ids import TopicPartition
-
-HeaderPairs = tuple[tuple[str, bytes | None], ...]
-
-SEQUENCES = 1 << 31
-"""Sequences are 0 to 2147483647, then 0 again."""
+from semel_common.sequences import next_sequence
 
 
 class Batch:
@@ -111,7 +108,7 @@ class PartitionBatches:
             batch.producer_id = producer_id
             batch.producer_epoch = self.producer_epoch
             batch.base_sequence = self.next_sequence
-            self.next_sequence = (self.next_sequence + len(batch.values)) % SEQUENCES
+            self.next_sequence = next_sequence(self.next_sequence, len(batch.values))
         batch.is_sent = True
         batch.attempts += 1
 

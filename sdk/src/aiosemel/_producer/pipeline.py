@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from aiosemel._context import Context
 from aiosemel._metadata import ClusterMetadata
 from aiosemel._producer.accumulator import Accumulator, Limits
-from aiosemel._producer.batch import Batch, HeaderPairs
+from aiosemel._producer.batch import Batch
 from aiosemel._producer.deliveries import ColumnsDelivery, Completions, Delivery, Piece
 from aiosemel._producer.partitioning import Columns, TopicPartitions
 from aiosemel._producer.sender import Owner, Sender
@@ -19,6 +19,7 @@ from aiosemel._producer.waiting import Flushes, Room
 from aiosemel._retry import Deadline
 from aiosemel.errors import SemelError
 from aiosemel.options import ProducerOptions
+from semel_common.headers import HeaderPairs
 from semel_common.ids import TopicPartition
 
 Check = Callable[[], None]

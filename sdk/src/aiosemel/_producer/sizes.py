@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
-from aiosemel._producer.batch import HeaderPairs
 from aiosemel.errors import InvalidRequestError, MessageTooLargeError
+from semel_common.headers import HeaderPairs
 
 RECORD_OVERHEAD_BYTES = 16
 """What a record takes beside key, value and headers; counted the same for all."""

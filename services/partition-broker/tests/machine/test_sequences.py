@@ -4,7 +4,6 @@ import pytest
 from broker_harness import OTHER, PLAIN, BrokerHarness, at, header, outcome
 
 from semel_broker.machine import LogLimits
-from semel_broker.machine.producer import SEQUENCES
 from semel_broker.machine.records import BatchAppended
 from semel_broker.machine.values import PartitionName, ProducePartition
 from semel_common.errors import (
@@ -17,6 +16,7 @@ from semel_common.errors import (
     ThrottlingQuotaExceededError,
 )
 from semel_common.ids import producer_id_of
+from semel_common.sequences import SEQUENCES
 
 
 @pytest.fixture

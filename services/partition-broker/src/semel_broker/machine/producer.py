@@ -24,9 +24,7 @@ from semel_common.errors import (
     InvalidTxnStateError,
     OutOfOrderSequenceNumberError,
 )
-
-SEQUENCES = 1 << 31
-"""Sequences are 0 to 2147483647, then 0 again."""
+from semel_common.sequences import next_sequence
 
 BATCHES_KEPT = 5
 """As many batches as a producer may have unacknowledged in a partition."""
@@ -120,7 +118,7 @@ def after_batch(state: ProducerState, batch: BatchAppended) -> ProducerState:
         producer_id=state.producer_id,
         fence=state.fence,
         producer_epoch=batch.producer_epoch,
-        expected_sequence=(batch.base_sequence + batch.record_count) % SEQUENCES,
+        expected_sequence=next_sequence(batch.base_sequence, batch.record_count),
         batches=(appended,) if newer else (*state.batches[1 - BATCHES_KEPT :], appended),
         open_epochs=(*state.open_epochs, batch.producer_epoch) if opened else state.open_epochs,
         last_timestamp_ms=batch.appended_ms,
