@@ -29,7 +29,8 @@ async def read_lines() -> AsyncIterator[list[bytes]]:
 
     def read() -> None:
         try:
-            for lines in _lines(sys.stdin.buffer):
+            # Raw: a thread that waits would keep the lock of a buffer, and Python from ending.
+            for lines in _lines(getattr(sys.stdin.buffer, "raw", sys.stdin.buffer)):
                 put(lines)
             put(None)
         except (OSError, CommandError) as error:
@@ -44,7 +45,7 @@ async def read_lines() -> AsyncIterator[list[bytes]]:
 
 def _lines(source: BinaryIO) -> Iterator[list[bytes]]:
     rest = b""
-    while chunk := _read_some(source):
+    while chunk := source.read(_CHUNK_BYTES):
         *lines, rest = (rest + chunk).split(b"\n")
         if len(rest) > LINE_MAX_BYTES:
             raise CommandError(f"a line is longer than {LINE_MAX_BYTES} bytes")
@@ -52,9 +53,3 @@ def _lines(source: BinaryIO) -> Iterator[list[bytes]]:
             yield [line.removesuffix(b"\r") for line in lines]
     if rest:
         yield [rest]
-
-
-def _read_some(source: BinaryIO) -> bytes:
-    """Read what is there, at least one byte; nothing at the end."""
-    read1 = getattr(source, "read1", source.read)
-    return bytes(read1(_CHUNK_BYTES))

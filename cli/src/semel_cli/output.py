@@ -107,12 +107,12 @@ def _show_rich(blocks: Iterable[Table | Facts]) -> None:
     from rich.table import Table as RichTable
     from rich.text import Text
 
-    console = Console()
+    console = Console(highlight=False)
     for block in blocks:
         if isinstance(block, Facts):
             grid = RichTable.grid(padding=(0, 2))
             for name, value in block.values.items():
-                grid.add_row(Text(name, style="dim"), _text(value))
+                grid.add_row(Text(name, style="dim"), Text(_text(value)))
             console.print(grid)
         elif not block.rows and block.empty:
             console.print(block.empty)

@@ -62,6 +62,7 @@ async def _pizza(seed: int | None, data: Path | None, *, plain: bool, output_for
     from semel_cli.demo.input import InputMissingError, read_orders
     from semel_cli.demo.progress import JobError
     from semel_cli.demo.view import DemoView
+    from semel_local.errors import first_of
 
     seed = secrets.randbelow(1_000_000) if seed is None else seed
     note(f"Seed {seed}: semel demo pizza --seed {seed} makes the same plan again")
@@ -70,8 +71,13 @@ async def _pizza(seed: int | None, data: Path | None, *, plain: bool, output_for
         with DemoView() as view, _folder(data) as folder:
             jobs = _run_jobs(orders, folder, view, Random(seed), plain=plain)
             exactly_once, compared = await jobs
-    except* (InputMissingError, JobError) as errors:
-        raise CommandError("; ".join(map(str, errors.exceptions))) from None
+    except InputMissingError as error:
+        raise CommandError(str(error)) from error
+    except BaseExceptionGroup as group:
+        failed = group.subgroup(JobError)
+        if failed is None:
+            raise
+        raise CommandError(str(first_of(failed))) from group
     _report(exactly_once, compared, seed, output_format)
     return 0 if exactly_once.sums.is_exact(orders) else EXIT_FAILURE
 

@@ -1,0 +1,213 @@
+"""The commands for topics, records, groups, transactions and the cluster, on a real cluster."""
+
+import json
+
+import pytest
+from command_line import CommandLine
+
+from semel_cli import session
+
+PAIRS = "a:1\nb:2\nc:3\n"
+
+
+def read(semel: CommandLine, topic: str, *options: str) -> list[str]:
+    """Read all that is there now."""
+    return semel("consume", topic, "--from-beginning", "--timeout", "0.3", *options).lines
+
+
+# -- topics
+
+
+def test_a_topic_is_created_listed_described_and_deleted(semel: CommandLine) -> None:
+    created = semel("topics", "create", "born", "-p", "3", "--format", "json").json
+    assert [(each["name"], each["partitions"]) for each in created] == [("born", 3)]
+    assert created[0] in semel("topics", "list", "--format", "json").json
+    described = semel("topics", "describe", "born", "--format", "json").json
+    assert [each["partition"] for each in described["partitions"]] == [0, 1, 2]
+    assert "born is deleted" in semel("topics", "delete", "born", "--yes").err
+    assert "born" not in semel("topics", "list").out
+
+
+def test_a_topic_that_exists_is_refused_unless_told_otherwise(
+    semel: CommandLine, topic: str
+) -> None:
+    assert topic in semel("topics", "create", topic, status=1).err
+    assert topic in semel("topics", "create", topic, "--if-not-exists").out
+
+
+def test_deleting_asks_first(semel: CommandLine, topic: str) -> None:
+    semel("topics", "delete", topic, stdin="n\n", status=1)
+    assert topic in semel("topics", "list").out
+    semel("topics", "delete", topic, stdin="y\n")
+
+
+def test_deleting_what_is_not_there_is_a_failure_unless_told_otherwise(semel: CommandLine) -> None:
+    assert "nowhere" in semel("topics", "delete", "nowhere", "--yes", status=1).err
+    semel("topics", "delete", "nowhere", "--yes", "--if-exists")
+
+
+def test_a_topic_that_is_not_there_is_named(semel: CommandLine) -> None:
+    assert semel("topics", "describe", "nowhere", status=1).err.startswith("semel: ")
+    assert "nowhere" in semel("consume", "nowhere", status=1).err
+
+
+def test_a_piped_table_is_plain_with_tabs(semel: CommandLine, topic: str) -> None:
+    lines = semel("topics", "list").lines
+    assert lines[0] == "TOPIC\tPARTITIONS\tID"
+    assert any(line.startswith(f"{topic}\t2\t") for line in lines)
+
+
+# -- records
+
+
+def test_lines_become_records_and_records_lines(semel: CommandLine, topic: str) -> None:
+    produced = semel("produce", topic, "-p", "1", stdin="one\n\nthree")
+    assert produced.err == f"3 records stored in {topic}\n"
+    assert read(semel, topic) == ["one", "", "three"]
+
+
+def test_keys_stand_before_the_separator(semel: CommandLine, topic: str) -> None:
+    semel("produce", topic, "--key-separator", ":", stdin=PAIRS)
+    assert sorted(read(semel, topic, "--format", "key-value")) == ["a\t1", "b\t2", "c\t3"]
+
+
+def test_json_of_one_topic_can_be_piped_into_another(semel: CommandLine, topic: str) -> None:
+    record = {"key": "k", "value_base64": "/w==", "headers": [["trace", "1"]], "timestamp_ms": 5}
+    semel("produce", topic, "--format", "json", "-p", "0", stdin=json.dumps(record))
+    (line,) = read(semel, topic, "--format", "json")
+    assert json.loads(line) == {**record, "topic": topic, "partition": 0, "offset": 0}
+    semel("produce", topic, "--format", "json", stdin=line)
+    assert len(read(semel, topic)) == 2
+
+
+def test_reading_starts_where_it_is_told_and_stops_after_enough(
+    semel: CommandLine, topic: str
+) -> None:
+    semel("produce", topic, "-p", "1", stdin="0\n1\n2\n3\n")
+    options = ("--partition", "1", "--offset", "1", "--max-messages", "2", "--format", "%o=%v\\n")
+    assert semel("consume", topic, *options).lines == ["1=1", "2=2"]
+
+
+def test_without_from_beginning_only_what_comes_next_is_read(
+    semel: CommandLine, topic: str
+) -> None:
+    semel("produce", topic, stdin="old\n")
+    assert semel("consume", topic, "--timeout", "0.2").lines == []
+
+
+def test_a_bad_line_is_named_and_what_came_before_is_stored(semel: CommandLine, topic: str) -> None:
+    failed = semel("produce", topic, "-K", ":", stdin="a:1\nb2\n", status=1)
+    assert f"1 record stored in {topic}" in failed.err
+    assert "line 2 of the input is no record" in failed.err
+    assert read(semel, topic) == ["1"]
+
+
+# -- transactions
+
+
+def test_the_whole_input_is_one_transaction(semel: CommandLine, topic: str) -> None:
+    produced = semel("produce", topic, "-K", ":", "--transactional-id", topic, stdin=PAIRS)
+    assert "3 records stored" in produced.err
+    assert sorted(read(semel, topic)) == ["1", "2", "3"]
+
+
+def test_a_bad_line_aborts_the_transaction(semel: CommandLine, topic: str) -> None:
+    failed = semel(
+        "produce", topic, "-K", ":", "--transactional-id", topic, stdin="a:1\nb2\n", status=1
+    )
+    assert "none visible" in failed.err
+    assert read(semel, topic) == []
+
+
+def test_transactional_ids_are_listed_and_described(semel: CommandLine, topic: str) -> None:
+    semel("produce", topic, "--transactional-id", topic, stdin="1\n")
+    options = ("--id-pattern", topic.replace("[", "."), "--format", "json")
+    (listed,) = semel("transactions", "list", *options).json
+    assert listed["transactional_id"] == topic
+    described = semel("transactions", "describe", topic, "--format", "json").json
+    assert described["producer_id"] == listed["producer_id"]
+    assert described["transaction_timeout_ms"] == 900_000
+    assert semel("transactions", "describe", topic).lines[0] == f"Transactional id\t{topic}"
+
+
+def test_filters_that_nothing_passes_leave_an_empty_list(semel: CommandLine, topic: str) -> None:
+    semel("produce", topic, "--transactional-id", topic, stdin="1\n")
+    options = ("--state", "ongoing", "--running-longer-than", "1000", "--producer-id", "1")
+    assert semel("transactions", "list", *options, "--format", "json").json == []
+
+
+def test_a_transactional_id_that_is_not_there_is_named(semel: CommandLine) -> None:
+    assert "nobody" in semel("transactions", "describe", "nobody", status=1).err
+
+
+# -- groups and the cluster
+
+
+def test_a_group_goes_on_where_it_stopped_and_shows_its_lag(semel: CommandLine, topic: str) -> None:
+    semel("produce", topic, "-K", ":", "--transactional-id", topic, stdin=PAIRS)
+    options = ("--group", topic, "--from-beginning", "--max-messages", "3")
+    assert sorted(semel("consume", topic, *options).lines) == ["1", "2", "3"]
+    assert lag_of(semel, topic) == 0
+    semel("produce", topic, stdin="4\n")
+    assert lag_of(semel, topic) == 1
+    assert semel("consume", topic, "--group", topic, "--max-messages", "1").lines == ["4"]
+    assert lag_of(semel, topic) == 0
+    listed = semel("groups", "list", "--format", "json").json
+    assert {"group_id": topic, "state": "empty", "members": 0} in listed
+    assert semel("groups", "describe", topic).lines[0] == f"Group\t{topic}"
+
+
+def lag_of(semel: CommandLine, group: str) -> int:
+    described = semel("groups", "describe", group, "--format", "json").json
+    return sum(each["lag"] for each in described["offsets"])
+
+
+def test_a_group_that_is_not_there_is_named(semel: CommandLine) -> None:
+    assert "nobody" in semel("groups", "describe", "nobody", status=1).err
+
+
+def test_the_cluster_is_described_with_its_instances(semel: CommandLine) -> None:
+    described = semel("cluster", "describe", "--format", "json").json
+    roles = [f"{each['role']}-{each['instance_id']}" for each in described["instances"]]
+    assert sorted(roles) == ["broker-0", "broker-1", "coordinator-0", "group-coordinator-0"]
+    assert "coordinator-0" in semel("cluster", "describe").out
+
+
+# -- what is wrong
+
+
+def test_without_a_cluster_it_is_said_how_to_name_one() -> None:
+    failed = CommandLine({})("topics", "list", status=2)
+    assert "semel up" in failed.err
+    assert "--bootstrap" in failed.err
+
+
+def test_an_address_where_nobody_answers_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "API_TIMEOUT_MS", 200)
+    failed = CommandLine({})("topics", "list", "--bootstrap", "127.0.0.1:1", status=1)
+    assert "127.0.0.1:1" in failed.err
+    assert "Traceback" not in failed.err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("consume", "t", "--offset", "3"),
+        ("consume", "t", "--partition", "0", "--group", "g"),
+        ("consume", "t", "u", "--partition", "0"),
+        ("consume", "t", "--format", "%q"),
+        ("consume", "t", "--format", "xml"),
+        ("consume", "t", "--isolation", "none"),
+        ("produce", "t", "--format", "json", "--key-separator", ":"),
+        ("topics", "create"),
+        ("topics", "create", "t", "--partitions", "0"),
+        ("topics", "list", "--bootstrap", "nowhere"),
+        ("transactions", "list", "--state", "lost"),
+        ("nonsense",),
+    ],
+    ids=" ".join,
+)
+def test_a_wrong_command_line_has_status_two(
+    semel: CommandLine, arguments: tuple[str, ...]
+) -> None:
+    assert semel(*arguments, status=2).err

@@ -1,0 +1,54 @@
+"""What the command line says of itself."""
+
+from collections.abc import Iterator
+
+import pytest
+import typer
+from command_line import CommandLine
+
+from semel_cli.main import app
+
+Path = tuple[str, ...]
+
+
+def paths(part: typer.Typer, before: Path = ()) -> Iterator[Path]:
+    """Yield all commands, by the words that lead to each."""
+    for command in part.registered_commands:
+        assert command.callback is not None
+        yield (*before, command.name or command.callback.__name__)
+    for group in part.registered_groups:
+        assert group.typer_instance is not None
+        yield from paths(group.typer_instance, (*before, str(group.name)))
+
+
+COMMANDS = sorted(paths(app))
+
+
+def test_the_commands_are_those_that_are_promised() -> None:
+    assert [" ".join(path) for path in COMMANDS] == [
+        "cluster describe",
+        "consume",
+        "demo pizza",
+        "groups describe",
+        "groups list",
+        "produce",
+        "topics create",
+        "topics delete",
+        "topics describe",
+        "topics list",
+        "transactions describe",
+        "transactions list",
+        "up",
+    ]
+
+
+@pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
+def test_every_command_explains_itself_with_examples(path: Path) -> None:
+    out = CommandLine({"COLUMNS": "100"})(*path, "--help").out
+    assert "Examples" in out
+    assert f"semel {' '.join(path)}" in out
+    assert CommandLine({"COLUMNS": "100"})(*path, "-h").out == out
+
+
+def test_the_first_help_shows_where_to_begin() -> None:
+    assert "semel up" in CommandLine({})("--help").out

@@ -1,0 +1,73 @@
+"""Tables for people, tabs for pipes, JSON for programs."""
+
+import io
+import json
+
+import pytest
+
+from semel_cli.output import Facts, Format, Table, duration_text, show, time_text
+
+TABLE = Table(headings=("Name", "Last seen"), rows=[("a\tb", 1), (None, 20)])
+
+
+class Terminal(io.StringIO):
+    """Standard output that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def use_terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    """Let standard output be a terminal from now on."""
+    fake = Terminal()
+    monkeypatch.setattr("sys.stdout", fake)
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("TERM", "dumb")
+    return fake
+
+
+def test_piped_text_has_tabs_and_no_decoration(capsys: pytest.CaptureFixture[str]) -> None:
+    show(Format.TEXT, None, Facts({"Id": "x", "Empty": ""}), TABLE)
+    assert capsys.readouterr().out == "Id\tx\nEmpty\t-\n\nNAME\tLAST-SEEN\na b\t1\n-\t20\n"
+
+
+def test_json_is_the_document_and_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:
+    show(Format.JSON, {"name": "ä", "none": None}, TABLE)
+    assert json.loads(capsys.readouterr().out) == {"name": "ä", "none": None}
+
+
+def test_a_terminal_shows_a_table_with_numbers_to_the_right(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    terminal = use_terminal(monkeypatch)
+    show(Format.TEXT, None, Facts({"Id": "[x]"}), TABLE)
+    lines = [line.rstrip() for line in terminal.getvalue().splitlines()]
+    assert lines[0] == "Id  [x]"
+    assert any(line.endswith("        20") for line in lines)
+
+
+def test_a_terminal_says_what_an_empty_table_means(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    terminal = use_terminal(monkeypatch)
+    show(Format.TEXT, None, Table(headings=("Name",), rows=[], empty="None yet."))
+    assert terminal.getvalue() == "None yet.\n"
+
+
+@pytest.mark.parametrize(
+    ("duration_ms", "text"),
+    [
+        (0, "0 ms"),
+        (999, "999 ms"),
+        (1_500, "1.5 s"),
+        (61_000, "1 min 1 s"),
+        (7_260_000, "2 h 1 min"),
+    ],
+)
+def test_durations_have_the_units_that_suit_them(duration_ms: int, text: str) -> None:
+    assert duration_text(duration_ms) == text
+
+
+def test_times_are_in_utc_and_zero_is_none() -> None:
+    assert time_text(1_700_000_000_000) == "2023-11-14 22:13:20Z"
+    assert time_text(0) is None

@@ -1,0 +1,116 @@
+"""Commands as processes: started, interrupted, refused."""
+
+import asyncio
+import os
+import re
+import signal
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from aiosemel import SemelClient
+from aiosemel.descriptions import TransactionState
+
+pytestmark = pytest.mark.slow
+
+SEMEL = (sys.executable, "-c", "from semel_cli.main import main; main()")
+DEADLINE_S = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Up:
+    """A running command with what it has said."""
+
+    process: asyncio.subprocess.Process
+    said: list[str]
+
+    async def until(self, text: str) -> str:
+        """Read what it says until it says this; returns the line."""
+        assert self.process.stderr is not None
+        async with asyncio.timeout(DEADLINE_S):
+            while line := (await self.process.stderr.readline()).decode():
+                self.said.append(line)
+                if text in line:
+                    return line
+        raise AssertionError(f"ended without saying {text!r}: {self.said}")
+
+    async def ends(self) -> int:
+        """Wait for its end; returns the exit status."""
+        async with asyncio.timeout(DEADLINE_S):
+            _, rest = await self.process.communicate()
+        self.said.append(rest.decode())
+        return self.process.returncode or 0
+
+
+@asynccontextmanager
+async def command(*arguments: str) -> AsyncIterator[Up]:
+    """Run a command of its own; interrupted at the end, if it still runs."""
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(
+        *SEMEL, *arguments, stdin=pipe, stdout=pipe, stderr=pipe
+    )
+    try:
+        yield Up(process, [])
+    finally:
+        if process.returncode is None:
+            process.send_signal(signal.SIGINT)
+            await process.communicate()
+
+
+@asynccontextmanager
+async def semel_up(folder: Path) -> AsyncIterator[Up]:
+    async with command("up", "--data", str(folder), "--port", "0") as up:
+        await up.until("Ready after")
+        yield up
+
+
+def service_pid(folder: Path, name: str) -> int:
+    return int(re.findall(rf'"{name}": (\d+)', (folder / "semel.pids").read_text())[0])
+
+
+@pytest.mark.timeout(150)
+async def test_a_cluster_is_found_restarts_what_dies_and_stops_with_ctrl_c(tmp_path: Path) -> None:
+    folder = tmp_path / "cluster"
+    async with semel_up(folder) as up:
+        async with command("topics", "list") as found:
+            assert await found.ends() == 0
+        async with command("up", "--data", str(folder), "--port", "0") as second:
+            assert await second.ends() == 1
+            assert "running in" in second.said[-1]
+        os.kill(service_pid(folder, "broker-0"), signal.SIGKILL)
+        await up.until("broker-0 ended (killed by SIGKILL)")
+        await up.until("broker-0 was started again")
+        up.process.send_signal(signal.SIGINT)
+        assert await up.ends() == 0
+        assert "Stopped." in up.said[-1]
+    async with command("topics", "list") as lost:
+        assert await lost.ends() == 2
+
+
+async def test_ctrl_c_aborts_the_transaction_that_the_input_is(bootstrap: str) -> None:
+    async with SemelClient(bootstrap) as client:
+        await client.admin().create_topic("cut", partitions=1)
+        arguments = ("produce", "cut", "--transactional-id", "cut", "--bootstrap", bootstrap)
+        async with command(*arguments) as produce:
+            assert produce.process.stdin is not None
+            produce.process.stdin.write(b"one\ntwo\n")
+            await in_state(client, "cut", TransactionState.ONGOING)
+            produce.process.send_signal(signal.SIGINT)
+            assert await produce.ends() == 130
+        assert "The transaction is aborted: 2 records read, none visible" in produce.said[-1]
+        await in_state(client, "cut", TransactionState.EMPTY)
+
+
+async def in_state(client: SemelClient, transactional_id: str, state: TransactionState) -> None:
+    """Wait until a transactional id is in a state."""
+    async with asyncio.timeout(DEADLINE_S):
+        while state not in {
+            each.state
+            for each in await client.admin().list_transactions()
+            if each.transactional_id == transactional_id
+        }:
+            pass

@@ -1,0 +1,63 @@
+"""How other commands find the cluster that `semel up` has started."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from semel_cli.running import (
+    RunningCluster,
+    data_folder,
+    forget_running,
+    read_running,
+    write_running,
+)
+from semel_cli.session import UsageError, find_bootstrap
+
+NOBODY = 2**22 + 1
+"""No process has this number."""
+
+
+def running(pid: int) -> RunningCluster:
+    return RunningCluster(bootstrap="127.0.0.1:9092", folder="somewhere", pid=pid)
+
+
+def test_a_cluster_that_runs_is_found_until_it_is_forgotten() -> None:
+    cluster = running(os.getpid())
+    write_running(cluster)
+    assert find_bootstrap(None) == cluster.bootstrap
+    forget_running(cluster)
+    assert read_running() is None
+
+
+def test_an_address_that_is_given_comes_first() -> None:
+    write_running(running(os.getpid()))
+    assert find_bootstrap("other:1") == "other:1"
+
+
+def test_a_cluster_that_was_killed_is_not_taken_for_running() -> None:
+    write_running(running(NOBODY))
+    with pytest.raises(UsageError, match="not running any more"):
+        find_bootstrap(None)
+
+
+def test_a_cluster_is_forgotten_by_nobody_but_itself() -> None:
+    write_running(running(os.getpid()))
+    forget_running(running(NOBODY))
+    assert read_running() == running(os.getpid())
+
+
+@pytest.mark.parametrize("text", ["", "{", "{}", "[]"])
+def test_a_damaged_file_is_as_good_as_none(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "state" / "semel" / "running.json"
+    file.parent.mkdir(parents=True)
+    file.write_text(text)
+    assert read_running() is None
+
+
+def test_a_folder_that_is_not_absolute_is_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", "relative")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert data_folder() == tmp_path / ".local" / "share" / "semel"
