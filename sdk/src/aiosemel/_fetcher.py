@@ -35,6 +35,7 @@ from aiosemel.errors import (
     RefreshRetriableError,
     RetriableError,
     SemelError,
+    UnknownServerError,
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
 )
@@ -52,6 +53,10 @@ FETCHES_MAX = 5
 Held = set[Ticket]
 """The partitions that a request has not let go of."""
 Asked = TypeVar("Asked", PositionQuestion, FetchPosition)
+
+_AGAIN = (RetriableError, UnknownServerError)
+"""What asking again may mend. What went wrong in a server, nobody here can: so it is asked, as in
+Kafka's consumer, until it is well."""
 
 _log = logging.getLogger(__name__)
 _ISOLATION = {
@@ -178,12 +183,15 @@ class Fetcher:
     async def _find_leaders(self, asked: Sequence[PositionQuestion | FetchPosition]) -> None:
         try:
             await self._find_topics({each.ticket.topic_partition.topic for each in asked})
-        except RetriableError as error:
+        except _AGAIN as error:
             if self.reports_missing and isinstance(error, UnknownTopicOrPartitionError):
                 self._fail(asked, error)
+            else:
+                await self._recover("metadata", error)
         except SemelError as error:
             self._fail(asked, error)
         else:
+            self._pauses.pop("metadata", None)
             for each in asked:
                 self._identify(each)
 
@@ -232,7 +240,7 @@ class Fetcher:
         partitions = [(each.ticket.topic_partition, each.topic_id) for each in questions]
         try:
             answers = await self._committed.fetch(partitions, self._deadline())
-        except (RetriableError, ApplicationRecoverableError):
+        except (*_AGAIN, ApplicationRecoverableError):
             return list(questions)  # of a member that is fenced: until it lets go of them
         except SemelError as error:
             self._fail(questions, error)
@@ -240,7 +248,7 @@ class Fetcher:
         waiting = []
         for each in questions:
             answer = answers[each.ticket.topic_partition]
-            if isinstance(answer, RetriableError):
+            if isinstance(answer, _AGAIN):
                 waiting.append(each)
             elif isinstance(answer, SemelError):
                 self._positions.failed(each.ticket, answer)
@@ -315,7 +323,7 @@ class Fetcher:
             response = await self._cluster.attempt_at(
                 address, method, request, deadline=self._deadline()
             )
-        except RetriableError as error:
+        except _AGAIN as error:
             await self._recover(address, error)
         except SemelError as error:
             self._fail(asked, error)
@@ -333,7 +341,7 @@ class Fetcher:
         """Let go of what was answered; pause with what is to be asked again."""
         retriable = []
         for each, error in failures:
-            if isinstance(error, RetriableError):
+            if isinstance(error, _AGAIN):
                 retriable.append((each.ticket, error))
             else:
                 self._positions.failed(each.ticket, error)
@@ -343,13 +351,13 @@ class Fetcher:
         worst = [error for _, error in retriable if isinstance(error, RefreshRetriableError)]
         await self._recover(address, worst[0] if worst else retriable[0][1])
 
-    async def _recover(self, address: str, error: RetriableError) -> None:
+    async def _recover(self, address: str, error: SemelError) -> None:
         """Pause after an error, and find out who is in charge if need be."""
         _log.debug("asking %s failed: %s", address, error)
         pauses = self._pauses.setdefault(address, self._cluster.backoff())
         await asyncio.sleep(next(pauses) / 1000)
-        if isinstance(error, RefreshRetriableError):
-            with contextlib.suppress(RetriableError):  # then it is found out with the next error
+        if isinstance(error, (RefreshRetriableError, UnknownServerError)):
+            with contextlib.suppress(SemelError):  # then it is found out with the next error
                 await self._cluster.refresh(self._deadline())
 
     def _fail(self, asked: Iterable[PositionQuestion | FetchPosition], error: SemelError) -> None:

@@ -128,7 +128,7 @@ class GroupMember:
         except SemelError as error:
             self.membership.failed(heartbeat, error)
             self._arrived.notify()
-            if isinstance(error, RetriableError):
+            if self.membership.heartbeats:
                 await self._recover(error)
             else:
                 _log.warning("group %s refused a heartbeat: %s", self._group_id, error)
@@ -154,16 +154,16 @@ class GroupMember:
             assignment=_assignment(response) if response.HasField("assignment") else None,
         )
 
-    async def _recover(self, error: RetriableError) -> None:
+    async def _recover(self, error: SemelError) -> None:
         _log.debug("heartbeat to group %s failed: %s", self._group_id, error)
         self._pauses = self._pauses or self._cluster.backoff()
         await asyncio.sleep(next(self._pauses) / 1000)
-        if isinstance(error, RefreshRetriableError):
+        if not isinstance(error, RetriableError) or isinstance(error, RefreshRetriableError):
             try:
                 await self._cluster.refresh(
                     Deadline.after_ms(self._cluster.options.default_api_timeout_ms)
                 )
-            except RetriableError as failure:
+            except SemelError as failure:
                 _log.debug("metadata not answered: %s", failure)
 
     def _request(self, heartbeat: Heartbeat) -> group.ConsumerGroupHeartbeatRequest:

@@ -31,6 +31,7 @@ from semel_common.errors import (
     SemelError,
     StaleMemberEpochError,
     UnknownMemberIdError,
+    UnknownServerError,
 )
 
 JOIN_EPOCH = 0
@@ -241,7 +242,7 @@ class Membership:
             return
         if heartbeat.incarnation != self._incarnation or self.state not in _ACTIVE:
             return
-        if isinstance(error, RetriableError):
+        if isinstance(error, (RetriableError, UnknownServerError)):
             self._said_topics = self._said_owned = None
             return
         self.error = error

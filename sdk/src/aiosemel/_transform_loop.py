@@ -42,6 +42,7 @@ from aiosemel.errors import (
     RetriableError,
     SemelError,
     TransactionOutcomeUnknownError,
+    UnknownServerError,
     UnknownTopicOrPartitionError,
 )
 from aiosemel.offsets import OffsetAndMetadata, TopicPartition
@@ -60,6 +61,8 @@ from aiosemel.transform_types import (
 )
 
 _log = logging.getLogger(__name__)
+SERVER_ERRORS_MAX = 20
+"""How many transactions in a row may fail before an error that a server cannot explain stops it."""
 _JITTER = 0.2
 _TRANSIENT = (RetriableError, AbortableTransactionError, ApplicationRecoverableError)
 """Trouble on the way. (An output topic that is not there has been waited for already.)"""
@@ -102,6 +105,7 @@ class Transform:
         self._suspects = Suspects(options.handler_retries)
         self._stats = TransformStats()
         self._pauses: Iterator[float] | None = None
+        self._failures = 0
         self._started = False
         self._stopping = False
         self._stopped = Signal()
@@ -187,6 +191,7 @@ class Transform:
             await self._recover(producer, taken, error)
             return
         self._pauses = None
+        self._failures = 0
         self._suspects.passed(ends)
         self._count(committed=1, records_in=len(records), records_out=outputs.count)
         if failure is not None:
@@ -353,6 +358,9 @@ class Transform:
     def _blame(self, records: list[ConsumerRecord], error: Exception) -> None:
         """Blame the records, if it was their fault; raises what no repetition mends."""
         cause = _cause(error)
+        self._failures += 1
+        if isinstance(cause, UnknownServerError) and self._failures <= SERVER_ERRORS_MAX:
+            return
         if isinstance(cause, _TRANSIENT) and not isinstance(cause, UnknownTopicOrPartitionError):
             return
         of_records = isinstance(error, _HandlerError) or isinstance(

@@ -13,6 +13,7 @@ from aiosemel.errors import (
     CorruptMessageError,
     InvalidConfigError,
     InvalidGroupIdError,
+    InvalidRequestError,
     InvalidTopicError,
     KafkaStorageError,
     NetworkExceptionError,
@@ -55,6 +56,7 @@ def fake() -> FakeCluster:
         NetworkExceptionError("connection lost"),
         RequestTimedOutError("no answer"),
         KafkaStorageError("disk is full"),
+        UnknownServerError("broken"),
     ],
     ids=lambda error: type(error).__name__,
 )
@@ -144,11 +146,11 @@ async def test_an_error_that_no_repetition_mends_reaches_the_user(
     fake: FakeCluster, method: str
 ) -> None:
     fake.append("orders", 0, [b"a"])
-    fake.faults[method].append(UnknownServerError("broken"))
+    fake.faults[method].append(InvalidRequestError("broken"))
     async with client_of(fake) as client:
         consumer = client.consumer(auto_offset_reset="earliest")
         consumer.assign([ORDERS])
-        with pytest.raises(UnknownServerError):
+        with pytest.raises(InvalidRequestError):
             await values(consumer)
         assert await values(consumer) == [b"a"]
 
@@ -156,12 +158,16 @@ async def test_an_error_that_no_repetition_mends_reaches_the_user(
 @pytest.mark.parametrize("method", ["ListOffsets", "Fetch"])
 async def test_errors_of_a_partition_are_told_apart(fake: FakeCluster, method: str) -> None:
     fake.append("orders", 0, [b"a"])
-    errors = [NotLeaderOrFollowerError("moved"), KafkaStorageError("full"), UnknownServerError("?")]
+    errors = [
+        NotLeaderOrFollowerError("moved"),
+        KafkaStorageError("full"),
+        InvalidRequestError("?"),
+    ]
     fake.refusals[method].extend(errors)
     async with client_of(fake) as client:
         consumer = client.consumer(auto_offset_reset="earliest")
         consumer.assign([ORDERS])
-        with pytest.raises(UnknownServerError):
+        with pytest.raises(InvalidRequestError):
             await values(consumer)
         assert await values(consumer) == [b"a"]
 
@@ -277,7 +283,8 @@ async def test_an_offset_that_a_transaction_may_change_is_waited_for(fake: FakeC
 
 
 @pytest.mark.parametrize(
-    "error", [KafkaStorageError("disk is full"), NetworkExceptionError("lost")]
+    "error",
+    [KafkaStorageError("full"), NetworkExceptionError("lost"), UnknownServerError("broken")],
 )
 async def test_committed_offsets_are_asked_for_until_they_are_answered(
     fake: FakeCluster, error: KafkaStorageError
@@ -312,11 +319,11 @@ async def test_a_group_that_is_refused_is_reported(fake: FakeCluster) -> None:
 
 async def test_a_partition_without_an_answer_starts_as_the_policy_says(fake: FakeCluster) -> None:
     fake.append("orders", 0, [b"a"])
-    fake.refusals["FetchOffsets"].append(UnknownServerError("broken"))
+    fake.refusals["FetchOffsets"].append(InvalidGroupIdError("broken"))
     async with client_of(fake) as client:
         consumer = client.consumer("g", auto_offset_reset="earliest")
         consumer.assign([ORDERS])
-        with pytest.raises(UnknownServerError):
+        with pytest.raises(InvalidGroupIdError):
             await values(consumer)
         assert await values(consumer) == [b"a"]
 

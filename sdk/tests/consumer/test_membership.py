@@ -25,6 +25,7 @@ from aiosemel.errors import (
     StaleMemberEpochError,
     UnknownMemberIdError,
     UnknownServerError,
+    UnsupportedAssignorError,
 )
 
 
@@ -199,7 +200,10 @@ def test_an_answer_without_assignment_leaves_it_as_it_was() -> None:
     assert state(harness.member) is MemberState.STABLE
 
 
-@pytest.mark.parametrize("error", [NetworkExceptionError("gone"), NotCoordinatorError("moved")])
+@pytest.mark.parametrize(
+    "error",
+    [NetworkExceptionError("gone"), NotCoordinatorError("moved"), UnknownServerError("broken")],
+)
 def test_after_a_heartbeat_without_an_answer_everything_is_said(error: Exception) -> None:
     """The lost answer may have held an assignment: to everything, all of it is answered."""
     harness = Harness.stable(0)
@@ -255,7 +259,9 @@ def test_what_is_given_up_after_being_fenced_changes_no_state() -> None:
     assert state(member) is MemberState.FENCED
 
 
-@pytest.mark.parametrize("error", [GroupMaxSizeReachedError("full"), UnknownServerError("broken")])
+@pytest.mark.parametrize(
+    "error", [GroupMaxSizeReachedError("full"), UnsupportedAssignorError("no such")]
+)
 def test_an_error_that_no_repetition_mends_ends_the_membership(error: Exception) -> None:
     harness = Harness()
     harness.member.subscribe(["orders"])

@@ -216,10 +216,18 @@ async def test_pauses_grow_while_nothing_commits(fake: FakeCluster) -> None:
         assert 10 < asyncio.get_running_loop().time() < 20
 
 
-async def test_what_no_repetition_mends_stops_it(fake: FakeCluster) -> None:
+async def test_what_a_server_cannot_explain_is_tried_again_for_a_while(fake: FakeCluster) -> None:
+    service = FakeTransactions(fake)
+    service.faults["commit"].extend([Fault.BROKEN] * 20)
+    async with client_of(fake) as client, app_of(client, service) as app:
+        await app.until(lambda: is_done(fake))
+        assert_exactly_once(fake, service)
+
+
+async def test_what_a_server_never_explains_stops_it(fake: FakeCluster) -> None:
     for method in ("send_offsets", "commit"):
         service = FakeTransactions(fake)
-        service.faults[method].append(Fault.BROKEN)
+        service.faults[method].extend([Fault.BROKEN] * 21)
         async with client_of(fake) as client, app_of(client, service, starts=False) as app:
             with pytest.raises(UnknownServerError):
                 await app.transform.run()
