@@ -34,6 +34,27 @@ class Deadline:
         return self.remaining_ms() == 0
 
 
+async def until(waiter: "asyncio.Future[None]", deadline: Deadline | None) -> None:
+    """Wait for a future; None: for ever. Raises TimeoutError at the deadline.
+
+    As ``asyncio.timeout_at``, for the waits of every transaction, at a third of the cost: it ends
+    the future rather than cancel the task.
+    """
+    if deadline is None:
+        await waiter
+        return
+    timer = asyncio.get_running_loop().call_at(deadline.at, _time_out, waiter)
+    try:
+        await waiter
+    finally:
+        timer.cancel()
+
+
+def _time_out(waiter: "asyncio.Future[None]") -> None:
+    if not waiter.done():
+        waiter.set_exception(TimeoutError())
+
+
 def pause_ms(options: ClientOptions, random: Random, attempts: int) -> float:
     """Return the pause after so many attempts: doubled up to the longest, 20 % more or less."""
     doubled = options.retry_backoff_ms * 2.0 ** min(attempts - 1, _DOUBLINGS_MAX)

@@ -13,6 +13,9 @@ from producer_harness import (
 )
 
 from aiosemel import Producer, ProducerOptions, RecordMetadata
+from aiosemel._producer.accumulator import Accumulator, Limits
+from aiosemel._producer.waiting import Room
+from aiosemel._retry import Deadline
 from aiosemel.errors import (
     ClosedError,
     InvalidConfigError,
@@ -84,6 +87,40 @@ async def test_who_waits_longest_for_room_is_first(fake: FakeCluster) -> None:
         await producer.flush()
     assert order == [0, 1, 3, 4, 5]
     assert len(fake.stored("t", 0)) == 6
+
+
+async def test_room_that_was_granted_to_who_left_goes_to_the_next() -> None:
+    accumulator = Accumulator(
+        Limits(
+            batch_size_bytes=100,
+            request_size_max_bytes=100,
+            memory_bytes=100,
+            in_flight_max=5,
+            delivery_timeout_ms=1_000,
+        ),
+        transactional=False,
+    )
+    room = Room(accumulator)
+    accumulator.used_bytes = 100
+
+    async def append() -> None:
+        await room.wait(60, Deadline.after_ms(1_000))
+        accumulator.used_bytes += 60
+
+    waiting = [asyncio.create_task(append()) for _ in range(4)]
+    await elapse(0)
+    waiting[0].cancel()
+    accumulator.used_bytes = 0
+    room.grant()  # Skips the first, who leaves, and grants to the second.
+    waiting[1].cancel()  # Leaves with its grant, which goes to the third.
+    await elapse(0)
+    await elapse(0)
+    assert [task.done() for task in waiting] == [True, True, True, False]
+    assert [task.cancelled() for task in waiting[:3]] == [True, True, False]
+    with pytest.raises(RequestTimedOutError, match="60 bytes wait"):
+        await waiting[3]
+    accumulator.used_bytes = 0
+    assert room.is_free(100)
 
 
 # -- closing ---------------------------------------------------------------------------------------

@@ -61,6 +61,7 @@ class Ending:
         end = self._manager.end_commit()
         if end is None:
             return
+        self._registration.cancel()
         request = self._request(end, wait_until_visible=wait_until_visible)
         try:
             response = await self._send(request, deadline)

@@ -1,10 +1,9 @@
 """Who waits for room in the buffer, and who for a flush: futures, kept out of the machines."""
 
 import asyncio
-from collections import deque
 
 from aiosemel._producer.accumulator import Accumulator
-from aiosemel._retry import Deadline
+from aiosemel._retry import Deadline, until
 from aiosemel.errors import RequestTimedOutError
 
 
@@ -13,8 +12,10 @@ class Room:
 
     def __init__(self, accumulator: Accumulator) -> None:
         self._accumulator = accumulator
-        self._waiters: deque[tuple[int, asyncio.Future[None]]] = deque()
+        self._waiters: dict[asyncio.Future[None], int] = {}
+        """Sizes, first come first."""
         self._granted_bytes = 0
+        """Room that was given to waiters who have not used it yet."""
 
     def is_free(self, size_bytes: int) -> bool:
         """Return whether records of this size may be appended now, ahead of nobody."""
@@ -26,32 +27,41 @@ class Room:
         Raises RequestTimedOutError.
         """
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiters.append((size_bytes, waiter))
+        self._waiters[waiter] = size_bytes
         try:
-            async with asyncio.timeout_at(deadline.at):
-                await waiter
+            await until(waiter, deadline)
         except TimeoutError:
+            self._leave(waiter, size_bytes)
             raise RequestTimedOutError(
                 f"no room for {size_bytes} bytes in the buffer, "
                 f"{self._accumulator.used_bytes} bytes wait for acknowledgement"
             ) from None
-        finally:
-            if waiter.done() and not waiter.cancelled():
-                self._granted_bytes -= size_bytes
-            else:
-                self._waiters.remove((size_bytes, waiter))
-                self.grant()
+        except asyncio.CancelledError:
+            self._leave(waiter, size_bytes)
+            raise
+        self._granted_bytes -= size_bytes
 
     def grant(self) -> None:
         """Give the room that there is to those who wait."""
         while self._waiters:
-            size_bytes, waiter = self._waiters[0]
+            waiter, size_bytes = next(iter(self._waiters.items()))
             if not waiter.done():
                 if not self._accumulator.has_room(size_bytes + self._granted_bytes):
                     return
                 self._granted_bytes += size_bytes
                 waiter.set_result(None)
-            self._waiters.popleft()
+            del self._waiters[waiter]
+
+    def _leave(self, waiter: "asyncio.Future[None]", size_bytes: int) -> None:
+        """Give up one's turn, or the room that came with it."""
+        self._waiters.pop(waiter, None)
+        if _is_granted(waiter):
+            self._granted_bytes -= size_bytes
+        self.grant()
+
+
+def _is_granted(waiter: "asyncio.Future[None]") -> bool:
+    return waiter.done() and not waiter.cancelled() and waiter.exception() is None
 
 
 class Flushes:
@@ -69,8 +79,7 @@ class Flushes:
         entry = (number, waiter)
         self._waiters.append(entry)
         try:
-            async with asyncio.timeout_at(None if deadline is None else deadline.at):
-                await waiter
+            await until(waiter, deadline)
         except TimeoutError:
             raise RequestTimedOutError("not everything was acknowledged in time") from None
         finally:
