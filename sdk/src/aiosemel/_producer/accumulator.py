@@ -72,8 +72,11 @@ class Accumulator:
     # -- in -------------------------------------------------------------------------------------
 
     def has_room(self, size_bytes: int) -> bool:
-        """Return whether records of this size may be appended now. One may always be, alone."""
-        return self.used_bytes + size_bytes <= self._limits.memory_bytes or not self.used_bytes
+        """Return whether records of this size may be appended now.
+
+        Nothing that fits into a request is larger than all memory: see ``ProducerOptions``.
+        """
+        return self.used_bytes + size_bytes <= self._limits.memory_bytes
 
     def has_open_batch(self, topic_partition: TopicPartition, size_bytes: int) -> bool:
         """Return whether records of this size would go into a batch that is there already."""
