@@ -15,7 +15,7 @@ import structlog
 
 from aiosemel.client import SemelClient
 from aiosemel.options import ClientOptions
-from semel_local.errors import LocalClusterError
+from semel_local.errors import LocalClusterError, first_of
 from semel_local.layout import CONTROLLER, Role, ServiceName, Settings, service_settings
 from semel_local.service import LocalService, Place
 
@@ -90,19 +90,14 @@ class LocalCluster:
     async def __aenter__(self) -> Self:
         """Start all services; returns when they are ready. Raises ServiceFailedError."""
         _log_to_standard_library()
-        async with AsyncExitStack() as stack:
-            await stack.enter_async_context(self._group)
-            stack.push_async_callback(self._stop)
-            names = [
-                ServiceName(role, number) for role in Role for number in range(self._counts[role])
-            ]
-            self._start(CONTROLLER)
-            await self._services[str(CONTROLLER)].wait_ready()
-            for name in names:
-                if name != CONTROLLER:
-                    self._start(name)
-            await asyncio.gather(*(service.wait_ready() for service in self._services.values()))
-            self._stack = stack.pop_all()
+        try:
+            async with AsyncExitStack() as stack:
+                await stack.enter_async_context(self._group)
+                stack.push_async_callback(self._stop)
+                await self._start_all()
+                self._stack = stack.pop_all()
+        except BaseExceptionGroup as failures:
+            raise first_of(failures) from None
         return self
 
     async def __aexit__(
@@ -113,6 +108,16 @@ class LocalCluster:
     ) -> None:
         """Stop all services."""
         await self._stack.aclose()
+
+    async def _start_all(self) -> None:
+        """Start the controller, then all others, who have to know where it is."""
+        self._start(CONTROLLER)
+        await self._services[str(CONTROLLER)].wait_ready()
+        for role, count in self._counts.items():
+            for name in (ServiceName(role, number) for number in range(count)):
+                if name != CONTROLLER:
+                    self._start(name)
+        await asyncio.gather(*(service.wait_ready() for service in self._services.values()))
 
     def _start(self, name: ServiceName, port: int = 0) -> None:
         folder = None if self._folder is None else self._folder / str(name)
@@ -127,7 +132,12 @@ class LocalCluster:
         self._group.create_task(service.run(), name=str(name))
 
     async def _stop(self) -> None:
-        await asyncio.gather(*(service.stop() for service in self._services.values()))
+        """Stop the controller last: the others would complain that it is away."""
+        controller = self._services.get(str(CONTROLLER))
+        others = [service for service in self._services.values() if service is not controller]
+        await asyncio.gather(*(service.stop() for service in others))
+        if controller is not None:
+            await controller.stop()
 
 
 def _log_to_standard_library() -> None:

@@ -15,3 +15,9 @@ class PortInUseError(LocalClusterError):
 
 class ServiceFailedError(LocalClusterError):
     """A service ended before it was ready; the message ends with the tail of its log."""
+
+
+def first_of(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """Return the first failure: the sentence for the user, without the groups around it."""
+    first = group.exceptions[0]
+    return first_of(first) if isinstance(first, BaseExceptionGroup) else first

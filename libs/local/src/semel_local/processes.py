@@ -13,7 +13,7 @@ from signal import Signals
 from types import TracebackType
 from typing import Self
 
-from semel_local.errors import LocalClusterError, ServiceFailedError
+from semel_local.errors import LocalClusterError, ServiceFailedError, first_of
 from semel_local.folder import FolderLock, stop_leftovers, write_pids
 from semel_local.layout import (
     CONTROLLER,
@@ -173,7 +173,7 @@ class ProcessCluster:
                 f" see the logs in {self.folder / 'logs'}"
             ) from None
         except BaseExceptionGroup as group:
-            raise _first_of(group) from None
+            raise first_of(group) from None
 
     # -- all of them --------------------------------------------------------------------------
 
@@ -265,9 +265,3 @@ class ProcessCluster:
 
 async def _fail_at_end(process: ManagedProcess) -> None:
     raise ServiceFailedError(str(process.ended(await process.wait())))
-
-
-def _first_of(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """Return the first failure: the sentence for the user, without the groups around it."""
-    first = group.exceptions[0]
-    return _first_of(first) if isinstance(first, BaseExceptionGroup) else first
