@@ -14,6 +14,15 @@ from random import Random
 from typing import TypeVar
 
 from google.protobuf.message import Message
+from network_faults import (
+    Fault,
+    Hold,
+    HoldReply,
+    LoseReply,
+    LoseRequest,
+    Refuse,
+    RefusePartition,
+)
 from producer_fakes import Log, TransactionalId
 
 from aiosemel import (
@@ -59,47 +68,6 @@ OFFSETS: dict[TopicPartition, OffsetAndMetadata | int] = {
 QUICK = ProducerOptions(request_timeout_ms=500, delivery_timeout_ms=1_000, max_block_ms=2_000)
 
 Message_ = TypeVar("Message_", bound=Message)
-
-
-@dataclass(frozen=True, slots=True)
-class Refuse:
-    """Answer with an error; nothing happens."""
-
-    error: SemelError
-
-
-@dataclass(frozen=True, slots=True)
-class RefusePartition:
-    """Answer every partition of a Produce with an error; nothing is stored."""
-
-    error: SemelError
-
-
-@dataclass(frozen=True, slots=True)
-class LoseRequest:
-    """Let it never arrive."""
-
-
-@dataclass(frozen=True, slots=True)
-class LoseReply:
-    """Let it take effect, and its answer never arrive."""
-
-
-@dataclass(frozen=True, slots=True)
-class Hold:
-    """Let it wait on the way until the test says so."""
-
-    released: asyncio.Event
-
-
-@dataclass(frozen=True, slots=True)
-class HoldReply:
-    """Let it take effect, and its answer wait until the test says so."""
-
-    released: asyncio.Event
-
-
-Fault = Refuse | RefusePartition | LoseRequest | LoseReply | Hold | HoldReply | None
 
 
 class FakeCluster:

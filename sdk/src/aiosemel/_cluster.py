@@ -12,6 +12,7 @@ limited: no two that ask the same begin within ``retry_backoff_ms``.
 
 import asyncio
 import logging
+import re
 from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 from random import Random
@@ -22,6 +23,7 @@ from aiosemel.errors import (
     ConcurrentTransactionsError,
     CoordinatorNotAvailableError,
     InvalidConfigError,
+    InvalidTopicError,
     RefreshRetriableError,
     RequestTimedOutError,
     RetriableError,
@@ -37,6 +39,7 @@ Route = Callable[[], str]
 """Returns the address, ``host:port``, of who is in charge now, or raises RefreshRetriableError."""
 
 PORT_MAX = 65_535
+_TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 CONCURRENT_TRANSACTIONS_BACKOFF_MS = 20
 """As Kafka's: markers take milliseconds, and then the transaction may go on."""
 
@@ -91,6 +94,17 @@ class Cluster:
 
         Raises UnknownTopicOrPartitionError or InvalidTopicError.
         """
+        topic = self.cached_topic(name)
+        if topic is None:
+            check_topic_name(name)
+            try:
+                topic = await self._ask_for_topic(name, deadline)
+            finally:
+                if topic is None:
+                    self.forget_topic(name)
+        return topic
+
+    async def _ask_for_topic(self, name: str, deadline: Deadline) -> TopicMetadata:
         pauses = self.backoff()
         while (topic := self.cached_topic(name)) is None:
             self._topics_wanted[name] = None
@@ -343,6 +357,16 @@ def parse_bootstrap(bootstrap: str) -> tuple[str, ...]:
     if not addresses:
         raise InvalidConfigError("bootstrap has no address")
     return addresses
+
+
+def check_topic_name(name: object) -> None:
+    """Raise InvalidTopicError for what can be no name of a topic: no need to ask for it."""
+    if not isinstance(name, str):
+        raise TypeError(f"topic must be str, not {type(name).__name__}")
+    if _TOPIC_NAME.fullmatch(name) is None:
+        raise InvalidTopicError(
+            f"topic name {name!r} is not 1 to 249 characters of a-z, A-Z, 0-9, '.', '_' and '-'"
+        )
 
 
 def _resolve(route: Route) -> str | None:

@@ -79,6 +79,10 @@ class ProducerOptions:
         """Refuse what cannot work, with InvalidConfigError."""
         _at_least(1, self, "request_timeout_ms", "max_block_ms", "batch_size_bytes")
         _at_least(1, self, "transaction_timeout_ms")
+        if self.transaction_timeout_ms > _INT32_MAX:
+            raise InvalidConfigError(
+                f"transaction_timeout_ms is {self.transaction_timeout_ms}, more than {_INT32_MAX}"
+            )
         _at_least(0, self, "registration_delay_ms", "cancelled_commit_grace_ms")
         if not 1 <= self.max_in_flight <= MAX_IN_FLIGHT_LIMIT:
             raise InvalidConfigError(
@@ -92,6 +96,7 @@ class ProducerOptions:
 MAX_IN_FLIGHT_LIMIT = 5
 """Brokers remember the last 5 batches of a producer: a repeat of an older one is not recognised."""
 
+_INT32_MAX = (1 << 31) - 1
 _Options = ClientOptions | ProducerOptions
 
 

@@ -1,7 +1,8 @@
 """The admin client: what it asks whom, and what it makes of the answers."""
 
 import pytest
-from producer_harness import FakeCluster, LoseReply, Refuse, open_client
+from network_faults import LoseReply, Refuse
+from producer_harness import FakeCluster, open_client
 
 from aiosemel import TopicPartition
 from aiosemel.descriptions import (

@@ -9,21 +9,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 import pytest
-from producer_harness import (
-    GROUP,
-    OFFSETS,
-    FakeCluster,
-    Hold,
-    HoldReply,
-    LoseReply,
-    LoseRequest,
-    Refuse,
-    begun,
-    elapse,
-    ends,
-    open_client,
-    ready,
-)
+from network_faults import Hold, HoldReply, LoseReply, LoseRequest, Refuse
+from producer_harness import GROUP, OFFSETS, FakeCluster, begun, elapse, ends, open_client, ready
 
 from aiosemel import ProducerOptions, TransactionalProducer, TransactionOutcome
 from aiosemel.errors import (

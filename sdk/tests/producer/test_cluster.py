@@ -4,14 +4,8 @@ import asyncio
 from random import Random
 
 import pytest
-from producer_harness import (
-    BOOTSTRAP,
-    FakeCluster,
-    Hold,
-    LoseRequest,
-    Refuse,
-    elapse,
-)
+from network_faults import Hold, LoseRequest, Refuse
+from producer_harness import BOOTSTRAP, FakeCluster, elapse
 
 from aiosemel._cluster import Cluster, parse_bootstrap
 from aiosemel._metadata import BROKER, COORDINATOR, GROUP_COORDINATOR
@@ -114,8 +108,18 @@ async def test_a_name_that_no_topic_can_have_is_refused_at_once(
     fake: FakeCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("producer_harness.UnknownTopicOrPartitionError", InvalidTopicError)
+    before = now()
     with pytest.raises(InvalidTopicError):
-        await cluster_of(fake).topic("no such", Deadline.after_ms(1_000))
+        await cluster_of(fake).topic("no-such", Deadline.after_ms(10_000))
+    assert now() - before < 0.1
+
+
+async def test_a_topic_that_did_not_come_is_not_asked_for_any_longer(fake: FakeCluster) -> None:
+    cluster = cluster_of(fake)
+    with pytest.raises(UnknownTopicOrPartitionError):
+        await cluster.topic("no-such", Deadline.after_ms(1_000))
+    await cluster.topic("t", Deadline.after_ms(1_000))
+    assert list(fake.asked(MetadataRequest)[-1].topics) == ["t"]
 
 
 async def test_a_topic_made_again_has_another_id(fake: FakeCluster) -> None:

@@ -14,6 +14,7 @@ from aiosemel import Compression, ProducerOptions, RecordMetadata
 from aiosemel.errors import (
     IllegalStateError,
     InvalidRequestError,
+    InvalidTopicError,
     MessageTooLargeError,
     UnknownTopicOrPartitionError,
 )
@@ -107,6 +108,46 @@ async def test_what_is_not_bytes_is_refused(
                 key=key,  # type: ignore[arg-type]  # the point
                 headers=headers,  # type: ignore[arg-type]  # the point
             )
+
+
+@pytest.mark.parametrize(
+    ("timestamp_ms", "error", "message"),
+    [
+        (-1, InvalidRequestError, "timestamp_ms is -1, not 0 to"),
+        (1 << 63, InvalidRequestError, "timestamp_ms is 9223372036854775808"),
+        (1.5, TypeError, "timestamp_ms must be int, not float"),
+    ],
+)
+async def test_a_timestamp_must_be_one(
+    fake: FakeCluster, timestamp_ms: int, error: type[Exception], message: str
+) -> None:
+    async with open_client(fake) as client:
+        producer = client.producer()
+        with pytest.raises(error, match=message):
+            await producer.send("t", b"v", timestamp_ms=timestamp_ms)
+        with pytest.raises(error, match=message):
+            await producer.send_columns("t", [b"v"], timestamp_ms=timestamp_ms)
+
+
+@pytest.mark.parametrize(
+    ("topic", "error", "message"),
+    [
+        ("", InvalidTopicError, "''"),
+        ("a b", InvalidTopicError, "'a b'"),
+        ("\ud800", InvalidTopicError, "ud800"),
+        ("x" * 250, InvalidTopicError, "1 to 249"),
+        (b"t", TypeError, "topic must be str, not bytes"),
+    ],
+    ids=["empty", "space", "surrogate", "long", "bytes"],
+)
+async def test_a_topic_that_cannot_be_is_refused_at_once(
+    fake: FakeCluster, topic: str, error: type[Exception], message: str
+) -> None:
+    async with open_client(fake) as client:
+        producer = client.producer()
+        with pytest.raises(error, match=message):
+            await producer.send(topic, b"v")
+        await producer.send_and_wait("t", b"v")
 
 
 async def test_a_record_larger_than_a_request_is_refused(fake: FakeCluster) -> None:

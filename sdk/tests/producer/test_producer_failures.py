@@ -3,17 +3,8 @@
 import asyncio
 
 import pytest
-from producer_harness import (
-    FakeCluster,
-    Hold,
-    LoseReply,
-    LoseRequest,
-    Refuse,
-    RefusePartition,
-    elapse,
-    open_client,
-    values,
-)
+from network_faults import Hold, LoseReply, LoseRequest, Refuse, RefusePartition
+from producer_harness import FakeCluster, elapse, open_client, values
 
 from aiosemel import ClientOptions, Delivery, ProducerOptions
 from aiosemel.errors import (
@@ -26,6 +17,7 @@ from aiosemel.errors import (
     RequestTimedOutError,
     SemelError,
     ThrottlingQuotaExceededError,
+    UnknownServerError,
     UnknownTopicOrPartitionError,
 )
 from semel.broker.v1.broker_pb2 import ProduceRequest, ProduceResponse
@@ -201,6 +193,21 @@ async def test_a_wrong_number_of_answers_is_a_defect_of_the_broker(
         monkeypatch.setattr(fake, "_produce", lambda *_: ProduceResponse())
         with pytest.raises(SemelError, match="answered 0 of 1 partitions"):
             await delivery
+
+
+async def test_a_defect_of_the_sender_is_told_to_everybody(
+    fake: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("aiosemel._producer.sender.produce_request", broken)
+    async with open_client(fake) as client:
+        producer = client.producer()
+        with pytest.raises(UnknownServerError, match="ended by a defect"):
+            await producer.send_and_wait("t", b"v")
+        with pytest.raises(ApplicationRecoverableError, match="ended by a defect"):
+            await producer.send("t", b"v")
 
 
 async def test_without_a_producer_id_records_wait(fake: FakeCluster) -> None:

@@ -4,13 +4,8 @@ import asyncio
 from dataclasses import replace
 
 import pytest
-from producer_harness import (
-    FakeCluster,
-    Hold,
-    HoldReply,
-    elapse,
-    open_client,
-)
+from network_faults import Hold, HoldReply
+from producer_harness import FakeCluster, elapse, open_client
 
 from aiosemel import Producer, ProducerOptions, RecordMetadata
 from aiosemel._producer.accumulator import Accumulator, Limits
@@ -190,6 +185,7 @@ async def test_a_cancelled_wait_loses_only_the_waiting(fake: FakeCluster) -> Non
         ({"max_in_flight": 0}, "max_in_flight is 0"),
         ({"request_timeout_ms": 0}, "request_timeout_ms is 0, less than 1"),
         ({"transaction_timeout_ms": 0}, "transaction_timeout_ms is 0"),
+        ({"transaction_timeout_ms": 1 << 31}, "transaction_timeout_ms is 2147483648, more"),
         ({"cancelled_commit_grace_ms": -1}, "cancelled_commit_grace_ms is -1"),
     ],
     ids=lambda wrong: wrong if isinstance(wrong, str) else None,

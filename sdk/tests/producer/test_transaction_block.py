@@ -4,20 +4,8 @@ import asyncio
 from collections.abc import Callable
 
 import pytest
-from producer_harness import (
-    GROUP,
-    OFFSETS,
-    QUICK,
-    FakeCluster,
-    Hold,
-    LoseReply,
-    LoseRequest,
-    Refuse,
-    RefusePartition,
-    ends,
-    open_client,
-    ready,
-)
+from network_faults import Hold, LoseReply, LoseRequest, Refuse, RefusePartition
+from producer_harness import GROUP, OFFSETS, QUICK, FakeCluster, ends, open_client, ready
 
 from aiosemel import (
     ProducerOptions,

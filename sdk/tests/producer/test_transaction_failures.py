@@ -3,20 +3,8 @@
 import asyncio
 
 import pytest
-from producer_harness import (
-    GROUP,
-    OFFSETS,
-    QUICK,
-    FakeCluster,
-    HoldReply,
-    LoseRequest,
-    Refuse,
-    RefusePartition,
-    begun,
-    elapse,
-    ends,
-    open_client,
-)
+from network_faults import HoldReply, LoseRequest, Refuse, RefusePartition
+from producer_harness import GROUP, OFFSETS, QUICK, FakeCluster, begun, elapse, ends, open_client
 
 from aiosemel import (
     ProducerOptions,
@@ -132,6 +120,26 @@ async def test_a_batch_that_expires_makes_the_commit_fail_c196(fake: FakeCluster
     (end,) = ends(fake)
     assert end.result == TRANSACTION_RESULT_ABORT
     assert [list(topic.partitions) for topic in end.participants.topics] == [[0]]
+
+
+async def test_a_defect_of_the_sender_aborts_and_the_next_transaction_goes_on(
+    fake: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise ZeroDivisionError
+
+    async with open_client(fake) as client:
+        producer = await begun(client)
+        with monkeypatch.context() as patch:
+            patch.setattr("aiosemel._producer.sender.produce_request", broken)
+            await producer.send("t", b"v", partition=0)
+            with pytest.raises(TransactionAbortedError, match="ended by a defect"):
+                await producer.commit()
+        await producer.abort()
+        await producer.begin_transaction()
+        await producer.send("t", b"w", partition=0)
+        await producer.commit()
+    assert fake.visible("t", 0) == [b"w"]
 
 
 async def test_what_was_queued_behind_a_failure_is_given_up(fake: FakeCluster) -> None:

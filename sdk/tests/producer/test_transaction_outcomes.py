@@ -3,16 +3,8 @@
 import asyncio
 
 import pytest
-from producer_harness import (
-    QUICK,
-    FakeCluster,
-    LoseReply,
-    LoseRequest,
-    Refuse,
-    begun,
-    ends,
-    open_client,
-)
+from network_faults import LoseReply, LoseRequest, Refuse
+from producer_harness import QUICK, FakeCluster, begun, ends, open_client
 
 from aiosemel.errors import (
     ConcurrentTransactionsError,

@@ -3,16 +3,12 @@
 import asyncio
 
 import pytest
+from network_faults import Hold, HoldReply, LoseReply, LoseRequest, Refuse
 from producer_harness import (
     GROUP,
     OFFSETS,
     QUICK,
     FakeCluster,
-    Hold,
-    HoldReply,
-    LoseReply,
-    LoseRequest,
-    Refuse,
     begun,
     elapse,
     ends,
@@ -22,6 +18,7 @@ from producer_harness import (
 
 from aiosemel import (
     ProducerOptions,
+    TopicPartition,
 )
 from aiosemel.errors import (
     AbortableTransactionError,
@@ -288,6 +285,17 @@ async def test_offset_commits_of_a_transaction_are_counted(fake: FakeCluster) ->
         await producer.commit()
     sequences = [[sequence for sequence, _ in fake.offsets[1, epoch, "g"]] for epoch in range(2)]
     assert sequences == [[0, 1, 2], [0]]
+
+
+async def test_offsets_that_cannot_be_do_not_count(fake: FakeCluster) -> None:
+    async with open_client(fake) as client:
+        producer = await begun(client)
+        for wrong in (-1 << 64, 1 << 63):
+            with pytest.raises(ValueError, match="out of range"):
+                await producer.send_offsets({TopicPartition("in", 0): wrong}, GROUP)
+        await producer.send_offsets(OFFSETS, GROUP)
+        await producer.commit()
+    assert [request.base_sequence for request in fake.asked(TxnOffsetCommitRequest)] == [0]
 
 
 async def test_no_offsets_are_no_request(fake: FakeCluster) -> None:

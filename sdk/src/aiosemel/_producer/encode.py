@@ -13,9 +13,15 @@ from semel.coordinator.v1 import transactions_pb2 as transactions
 from semel.group.v1 import group_pb2 as group
 from semel_common import ids
 from semel_common.batches import Columns, seal
+from semel_common.compression import compress
 from semel_common.ids import GroupId, Participant
 
 CODECS = {Compression.NONE: Codec.CODEC_UNSPECIFIED, Compression.ZSTD: Codec.CODEC_ZSTD}
+
+
+def check_codec(compression: Compression) -> None:
+    """Raise InvalidConfigError if the codec is not installed."""
+    compress(b"", CODECS[compression])
 
 
 def produce_request(

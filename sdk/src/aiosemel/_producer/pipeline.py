@@ -12,9 +12,10 @@ from aiosemel._metadata import ClusterMetadata
 from aiosemel._producer.accumulator import Accumulator, Limits
 from aiosemel._producer.batch import Batch
 from aiosemel._producer.deliveries import ColumnsDelivery, Completions, Delivery, Piece
+from aiosemel._producer.encode import check_codec
 from aiosemel._producer.partitioning import Columns, TopicPartitions
 from aiosemel._producer.sender import Owner, Sender
-from aiosemel._producer.sizes import check_size, record_size, row_sizes, slices
+from aiosemel._producer.sizes import check_size, check_timestamp, record_size, row_sizes, slices
 from aiosemel._producer.waiting import Flushes, Room
 from aiosemel._retry import Deadline
 from aiosemel.errors import SemelError
@@ -30,7 +31,8 @@ class Pipeline:
     """The way of the records of one producer."""
 
     def __init__(self, context: Context, options: ProducerOptions, owner: Owner) -> None:
-        """Start nothing yet."""
+        """Start nothing yet. Raises InvalidConfigError if the codec is not installed."""
+        check_codec(options.compression)
         self._cluster = context.cluster
         self._clock = context.clock
         self._random = context.random
@@ -66,6 +68,8 @@ class Pipeline:
 
         Raises TypeError, MessageTooLargeError, UnknownTopicOrPartitionError.
         """
+        if timestamp_ms is not None:
+            check_timestamp(timestamp_ms)
         size_bytes = record_size(value, key, headers)
         partitions = self._topics.get(topic)
         if (
@@ -109,6 +113,8 @@ class Pipeline:
         check: Check,
     ) -> ColumnsDelivery:
         """Append many records; errors as ``send``. Those before an error are on their way."""
+        if timestamp_ms is not None:
+            check_timestamp(timestamp_ms)
         deadline = Deadline.after_ms(self._options.max_block_ms)
         partitions = await self._partitions_of(topic, deadline)
         timestamp = self._clock.now_ms() if timestamp_ms is None else timestamp_ms

@@ -15,6 +15,7 @@ from semel_common.headers import HeaderPairs
 RECORD_OVERHEAD_BYTES = 16
 """What a record takes beside key, value and headers; counted the same for all."""
 HEADER_OVERHEAD_BYTES = 16
+TIMESTAMP_MAX_MS = (1 << 63) - 1
 
 Headers = Sequence[tuple[str, bytes | None]]
 """Names and values, in order; a name may come twice."""
@@ -62,6 +63,14 @@ def slices(sizes: Sequence[int], size_max_bytes: int) -> Iterator[Slice]:
             check_size(sizes[start], size_max_bytes)
         yield Slice(start, stop, ends[stop - 1] - base)
         start, base = stop, ends[stop - 1]
+
+
+def check_timestamp(timestamp_ms: object) -> None:
+    """Raise TypeError or InvalidRequestError for what is no time after 1970."""
+    if not isinstance(timestamp_ms, int):
+        raise TypeError(f"timestamp_ms must be int, not {type(timestamp_ms).__name__}")
+    if not 0 <= timestamp_ms <= TIMESTAMP_MAX_MS:
+        raise InvalidRequestError(f"timestamp_ms is {timestamp_ms}, not 0 to {TIMESTAMP_MAX_MS}")
 
 
 def check_size(size_bytes: int, size_max_bytes: int) -> None:

@@ -147,6 +147,7 @@ class Transactions:
         self.manager.check(Call.SEND_OFFSETS)
         if not offsets:
             return
+        topics = offset_topics(offsets)
         transaction = self.manager.begun
         await self._wait_for_offsets(deadline)
         self._check_same(transaction, Call.SEND_OFFSETS)
@@ -158,7 +159,7 @@ class Transactions:
             group_id=group.group_id,
             member_id=group.member_id,
             member_epoch=group.member_epoch,
-            topics=offset_topics(offsets),
+            topics=topics,
         )
         if self.manager.sent(GroupId(group.group_id)):
             self._registration.add_offsets(group.group_id)
