@@ -48,6 +48,7 @@ class Facts:
     """Names with a value each."""
 
     values: Mapping[str, Cell]
+    title: str = ""
 
 
 def show(output_format: Format, document: Json, *blocks: Table | Facts) -> None:
@@ -111,6 +112,8 @@ def _show_rich(blocks: Iterable[Table | Facts]) -> None:
     for block in blocks:
         if isinstance(block, Facts):
             grid = RichTable.grid(padding=(0, 2))
+            if block.title:
+                console.print(Text(f"\n{block.title}", style="bold"))
             for name, value in block.values.items():
                 grid.add_row(Text(name, style="dim"), Text(_text(value)))
             console.print(grid)
@@ -130,6 +133,8 @@ def _show_rich(blocks: Iterable[Table | Facts]) -> None:
 
 def _plain_lines(block: Table | Facts) -> Iterator[str]:
     if isinstance(block, Facts):
+        if block.title:
+            yield block.title
         yield from (f"{name}\t{_text(value)}" for name, value in block.values.items())
         return
     yield "\t".join(heading.upper().replace(" ", "-") for heading in block.headings)

@@ -1,6 +1,7 @@
 """`semel transactions`: list, describe."""
 
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -77,36 +78,7 @@ def list_transactions(
             transactional_id_pattern=id_pattern,
         )
 
-    listed = with_client(bootstrap, work)
-    show(
-        output_format,
-        [
-            {
-                "transactional_id": each.transactional_id,
-                "producer_id": each.producer_id,
-                "producer_epoch": each.producer_epoch,
-                "state": each.state,
-                "start_time_ms": each.start_time_ms,
-                "incomplete_transactions": each.incomplete_transactions,
-            }
-            for each in listed
-        ],
-        Table(
-            headings=("Transactional id", "Producer id", "Epoch", "State", "Age", "Incomplete"),
-            rows=[
-                (
-                    each.transactional_id,
-                    each.producer_id,
-                    each.producer_epoch,
-                    each.state,
-                    _age(each.start_time_ms),
-                    each.incomplete_transactions,
-                )
-                for each in listed
-            ],
-            empty="No transactional ids match.",
-        ),
-    )
+    _show_list(with_client(bootstrap, work), output_format)
 
 
 @app.command(epilog=examples("semel transactions describe orders-1"))
@@ -145,6 +117,38 @@ def describe(
                 for each in described.transactions
             ],
             empty="No transaction is open, and no marker is missing.",
+        ),
+    )
+
+
+def _show_list(listed: "Sequence[TransactionListing]", output_format: Format) -> None:
+    show(
+        output_format,
+        [
+            {
+                "transactional_id": each.transactional_id,
+                "producer_id": each.producer_id,
+                "producer_epoch": each.producer_epoch,
+                "state": each.state,
+                "start_time_ms": each.start_time_ms,
+                "incomplete_transactions": each.incomplete_transactions,
+            }
+            for each in listed
+        ],
+        Table(
+            headings=("Transactional id", "Producer id", "Epoch", "State", "Age", "Incomplete"),
+            rows=[
+                (
+                    each.transactional_id,
+                    each.producer_id,
+                    each.producer_epoch,
+                    each.state,
+                    _age(each.start_time_ms),
+                    each.incomplete_transactions,
+                )
+                for each in listed
+            ],
+            empty="No transactional ids match.",
         ),
     )
 

@@ -22,7 +22,7 @@ async def main(bootstrap: str, _instance: str) -> None:
         async with client.consumer(PLAIN.group, options) as consumer:
             consumer.subscribe([PLAIN.orders])
             while True:
-                polled = await consumer.poll(max_records=50)
+                polled = await consumer.poll(max_records=25)
                 for order in (order for orders in polled.values() for order in orders):
                     income = income_of(order)
                     await producer.send(PLAIN.income, income.value, key=income.key)

@@ -77,7 +77,8 @@ async def _pizza(seed: int | None, data: Path | None, *, plain: bool, output_for
         failed = group.subgroup(JobError)
         if failed is None:
             raise
-        raise CommandError(str(first_of(failed))) from group
+        kept = "" if data else " (--data FOLDER keeps data and logs)"
+        raise CommandError(f"{first_of(failed)}{kept}") from group
     _report(exactly_once, compared, seed, output_format)
     return 0 if exactly_once.sums.is_exact(orders) else EXIT_FAILURE
 

@@ -35,6 +35,7 @@ _POLL_S = 0.1
 class JobResult:
     """What a run came to."""
 
+    title: str
     orders: Orders
     tally: Tally
     sums: Sums
@@ -109,6 +110,7 @@ class JobRun:
         finally:
             await self._connector.close()
         return JobResult(
+            title=self._job.title,
             orders=self._orders,
             tally=self._progress.tally,
             sums=await sum_up(client, self._job.income, ends),

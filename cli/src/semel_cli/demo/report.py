@@ -99,7 +99,11 @@ def exactly_once_facts(result: "JobResult") -> Facts:
             f" ({tally.aborted_lines:,} lines of income never seen)",
             "Kills survived": f"{result.kills.total()} ({kills})",
             "Took": f"{result.took_s:.1f} s",
-        }
+            "Result": "exact: every order line exactly once, right to the cent"
+            if sums.is_exact(orders)
+            else "WRONG",
+        },
+        title=result.title,
     )
 
 
@@ -116,7 +120,8 @@ def plain_facts(result: "JobResult") -> Facts:
             f" ({'+' if off > 0 else ''}{_money(off)})",
             "Kills": str(result.kills.total()),
             "Result": "wrong" if not sums.is_exact(orders) else chance,
-        }
+        },
+        title=result.title,
     )
 
 
