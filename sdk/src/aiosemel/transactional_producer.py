@@ -54,7 +54,11 @@ class TransactionalProducer:
         await self._transactions.init_transactions(wait_until_visible=wait_until_visible)
 
     async def begin_transaction(self) -> None:
-        """Begin a transaction. Sends nothing yet."""
+        """Begin a transaction. Sends nothing yet.
+
+        Waits for the abort of one that was cancelled; raises RequestTimedOutError if that is not
+        answered in ``max_block_ms``.
+        """
         self._check_open()
         await self._transactions.begin_transaction()
 

@@ -45,6 +45,26 @@ async def test_a_client_is_opened_once_and_may_be_closed_twice() -> None:
     await client.close()
 
 
+async def test_a_client_may_be_closed_by_another_task() -> None:
+    fake = FakeCluster()
+    fake.create_topic("t")
+    client = SemelClient("coordinator:1", connector=fake)
+    await asyncio.create_task(client.open())
+    delivery = await client.producer().send("t", b"v")
+    await asyncio.create_task(client.close())
+    assert delivery.result().offset == 0
+
+
+async def test_deliveries_can_be_gathered() -> None:
+    fake = FakeCluster()
+    fake.create_topic("t")
+    async with open_client(fake) as client:
+        producer = client.producer()
+        deliveries = [await producer.send("t", b"v") for _ in range(3)]
+        stored = await asyncio.gather(*deliveries)
+    assert [each.offset for each in stored] == [0, 1, 2]
+
+
 async def test_closing_cancels_what_still_runs() -> None:
     client = SemelClient("coordinator:1", connector=FakeCluster())
     await client.open()
