@@ -306,11 +306,21 @@ class FakeCluster:
             log = self.logs[ids.TopicPartition(asked.topic_id, asked.partition)]
             end = log.stable if committed else log.end
             earliest = asked.spec == broker.OFFSET_SPEC_EARLIEST
+            found = log.start if earliest else end
+            if asked.HasField("timestamp_ms"):
+                found = next(
+                    (
+                        b.base_offset
+                        for b in log.batches
+                        if b.max_timestamp_ms >= asked.timestamp_ms and b.base_offset < end
+                    ),
+                    -1,
+                )
             response.partitions.add(
                 topic_id=asked.topic_id,
                 partition=asked.partition,
-                offset=log.start if earliest else end,
-                timestamp_ms=-1,
+                offset=found,
+                timestamp_ms=1_000 if asked.HasField("timestamp_ms") and found >= 0 else -1,
             )
         if self.refusals["ListOffsets"]:
             refusal = status.to_value(self.refusals["ListOffsets"].popleft())

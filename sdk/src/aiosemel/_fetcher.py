@@ -59,7 +59,7 @@ _AGAIN = (RetriableError, UnknownServerError)
 Kafka's consumer, until it is well."""
 
 _log = logging.getLogger(__name__)
-_ISOLATION = {
+ISOLATION = {
     IsolationLevel.READ_COMMITTED: broker.ISOLATION_LEVEL_READ_COMMITTED,
     IsolationLevel.READ_UNCOMMITTED: broker.ISOLATION_LEVEL_READ_UNCOMMITTED,
 }
@@ -89,7 +89,7 @@ class Fetcher:
         self._committed = committed
         self._options = options
         self._arrived = arrived
-        self._isolation = _ISOLATION[options.isolation_level]
+        self._isolation = ISOLATION[options.isolation_level]
         self.reports_missing = False
         """Whether the user named the partitions, and so is told when one is not there."""
         self._work = Signal()

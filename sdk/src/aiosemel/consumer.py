@@ -13,8 +13,9 @@ from typing import Self
 
 from aiosemel._background import Background
 from aiosemel._context import Context
-from aiosemel._fetcher import Fetcher, open_batch
+from aiosemel._fetcher import ISOLATION, Fetcher, open_batch
 from aiosemel._group import Group
+from aiosemel._log_offsets import EARLIEST, LATEST, NO_OFFSET, AtSpec, AtTime, LogOffsets
 from aiosemel._positions import OffsetReset, Positions
 from aiosemel._rebalance import Callbacks, RebalanceCallback
 from aiosemel._retry import Deadline
@@ -29,7 +30,13 @@ from aiosemel.errors import (
     InvalidTopicError,
     RequestTimedOutError,
 )
-from aiosemel.offsets import ConsumerGroupMetadata, OffsetAndMetadata, TopicPartition
+from aiosemel.offsets import (
+    ConsumerGroupMetadata,
+    OffsetAndMetadata,
+    OffsetAndTimestamp,
+    TopicPartition,
+)
+from semel.broker.v1.broker_pb2 import OffsetSpec
 
 POLL_RECORDS = 500
 POLL_COLUMN_RECORDS = 100_000
@@ -72,6 +79,7 @@ class Consumer:
         self._fetcher = Fetcher(
             context.cluster, self._positions, offsets, self._options, self._arrived
         )
+        self._log_offsets = LogOffsets(context.cluster, ISOLATION[self._options.isolation_level])
         self._background = Background(self._work, self._arrived.notify)
         self._polling = False
         self._woken = False
@@ -281,6 +289,47 @@ class Consumer:
         if held not in self._positions:
             raise IllegalStateError(f"{held} is not assigned to this consumer")
         return held
+
+    # -- logs ------------------------------------------------------------------------------------
+
+    async def beginning_offsets(
+        self, partitions: Iterable[tuple[str, int]], timeout_ms: int | None = None
+    ) -> dict[TopicPartition, int]:
+        """Return where logs begin. Raises UnknownTopicOrPartitionError, RequestTimedOutError."""
+        return await self._log_ends(partitions, EARLIEST, timeout_ms)
+
+    async def end_offsets(
+        self, partitions: Iterable[tuple[str, int]], timeout_ms: int | None = None
+    ) -> dict[TopicPartition, int]:
+        """Return where logs end, with READ_COMMITTED at the last stable offset.
+
+        Raises as ``beginning_offsets``.
+        """
+        return await self._log_ends(partitions, LATEST, timeout_ms)
+
+    async def offsets_for_times(
+        self, timestamps_ms: Mapping[tuple[str, int], int], timeout_ms: int | None = None
+    ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
+        """Return the first record at a time or later, by partition; None where there is none.
+
+        Times are milliseconds since 1970-01-01 UTC. With READ_COMMITTED, only records that are
+        committed are found. Raises as ``beginning_offsets``.
+        """
+        self._check_open()
+        wanted = {TopicPartition(*each): AtTime(at) for each, at in timestamps_ms.items()}
+        found = await self._log_offsets.find(wanted, self._deadline(timeout_ms))
+        return {each: None if at.offset == NO_OFFSET else at for each, at in found.items()}
+
+    async def _log_ends(
+        self,
+        partitions: Iterable[tuple[str, int]],
+        spec: OffsetSpec.ValueType,
+        timeout_ms: int | None,
+    ) -> dict[TopicPartition, int]:
+        self._check_open()
+        wanted = {TopicPartition(*each): AtSpec(spec) for each in partitions}
+        found = await self._log_offsets.find(wanted, self._deadline(timeout_ms))
+        return {each: at.offset for each, at in found.items()}
 
     # -- committed offsets -----------------------------------------------------------------------
 

@@ -23,6 +23,14 @@ class OffsetAndMetadata(NamedTuple):
     """Anything of the user's, at most 4096 bytes."""
 
 
+class OffsetAndTimestamp(NamedTuple):
+    """An offset that was found in a log."""
+
+    offset: int
+    timestamp_ms: int
+    """Of the record there, in milliseconds since 1970-01-01 UTC; -1 of a log's start or end."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerGroupMetadata:
     """Who commits offsets: what fences a member that has lost its partitions (KIP-447)."""

@@ -1,0 +1,51 @@
+"""What applications call: the client's ``transform``."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+import pytest
+from consumer_harness import BOOTSTRAP
+from fake_cluster import FakeCluster
+
+from aiosemel.client import SemelClient
+from aiosemel.consumer_options import ConsumerOptions, IsolationLevel
+from aiosemel.consumer_records import ConsumerRecord
+from aiosemel.errors import InvalidConfigError
+from aiosemel.transform import Transform
+from aiosemel.transform_types import Outputs, TransformStats
+
+
+async def handle(_records: Sequence[ConsumerRecord], _outputs: Outputs) -> None:
+    pass
+
+
+@asynccontextmanager
+async def client() -> AsyncIterator[SemelClient]:
+    async with SemelClient(BOOTSTRAP, connector=FakeCluster()) as opened:
+        yield opened
+
+
+async def test_a_transformation_is_made_without_io() -> None:
+    async with client() as opened:
+        made = opened.transform(source=["in"], group="g", transactional_id="t", handler=handle)
+        assert isinstance(made, Transform)
+        assert made.stats == TransformStats()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ConsumerOptions(enable_auto_commit=True),
+        ConsumerOptions(isolation_level=IsolationLevel.READ_UNCOMMITTED),
+    ],
+)
+async def test_options_in_conflict_with_exactly_once_are_refused(options: ConsumerOptions) -> None:
+    async with client() as opened:
+        with pytest.raises(InvalidConfigError, match="reads committed records"):
+            opened.transform(
+                source=["in"],
+                group="g",
+                transactional_id="t",
+                handler=handle,
+                consumer_options=options,
+            )
