@@ -84,23 +84,36 @@ def find_bootstrap(given: str | None) -> str:
 
 def run(work: Coroutine[None, None, T]) -> T:
     """Run a command to its end; what goes wrong becomes a sentence and an exit status."""
-    from aiosemel.errors import InvalidConfigError, RequestTimedOutError, SemelError
-    from semel_local.errors import LocalClusterError
-
     try:
         return asyncio.run(_until_terminated(work))
-    except (UsageError, InvalidConfigError) as error:
-        fail(str(error), EXIT_USAGE)
-    except RequestTimedOutError as error:
-        fail(f"{error}: is the cluster running, and is the address right?")
-    except (SemelError, LocalClusterError, CommandError) as error:
-        fail(str(error))
     except BrokenPipeError:
         # Whoever reads has enough. What is still buffered must go nowhere, or Python complains.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(EXIT_FAILURE) from None
     except (KeyboardInterrupt, asyncio.CancelledError):
         raise typer.Exit(EXIT_INTERRUPTED) from None
+    except Exception as error:
+        _explain(error)
+        raise
+
+
+def _explain(error: Exception) -> None:
+    """End the command with a sentence, if the error is one that a user can understand.
+
+    Only here is the SDK loaded for its errors: `semel up` has no other need of it.
+    """
+    from aiosemel.errors import InvalidConfigError, RequestTimedOutError, SemelError
+    from semel_local.errors import LocalClusterError
+
+    match error:
+        case UsageError() | InvalidConfigError():
+            fail(str(error), EXIT_USAGE)
+        case RequestTimedOutError():
+            fail(f"{error}: is the cluster running, and is the address right?")
+        case SemelError() | LocalClusterError() | CommandError():
+            fail(str(error))
+        case _:
+            pass  # A defect: whoever reports it needs to see where it is.
 
 
 def fail(sentence: str, status: int = EXIT_FAILURE) -> NoReturn:

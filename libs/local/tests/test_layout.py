@@ -1,11 +1,13 @@
 """Which services a local cluster has, where they are, and the file that keeps it."""
 
+import os
 import socket
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from semel_local import ProcessCluster
 from semel_local.errors import FolderError, PortInUseError
 from semel_local.layout import (
     CONTROLLER,
@@ -103,6 +105,23 @@ def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:
     (tmp_path / "holiday.jpg").touch()
     with pytest.raises(FolderError, match="choose an empty folder"):
         read_layout(tmp_path)
+
+
+def test_a_file_in_place_of_the_folder_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "data").touch()
+    with pytest.raises(FolderError, match="choose another folder"):
+        read_layout(tmp_path / "data")
+
+
+def test_a_folder_that_is_not_there_yet_has_no_layout(tmp_path: Path) -> None:
+    assert read_layout(tmp_path / "new") is None
+
+
+async def test_a_folder_of_something_else_is_left_as_it_was(tmp_path: Path) -> None:
+    (tmp_path / "holiday.jpg").touch()
+    with pytest.raises(FolderError):
+        await ProcessCluster(tmp_path).open()
+    assert os.listdir(tmp_path) == ["holiday.jpg"]
 
 
 @pytest.mark.parametrize(

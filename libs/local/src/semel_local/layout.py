@@ -118,6 +118,10 @@ def read_layout(folder: Path) -> ClusterLayout | None:
     except FileNotFoundError:
         _refuse_strangers(folder)
         return None
+    except OSError as error:
+        raise FolderError(
+            f"cannot read {path} ({error.strerror}): choose another folder"
+        ) from error
     try:
         content = json.loads(text)
         known = content["format"] == _FORMAT
@@ -165,8 +169,8 @@ def _count(known: ClusterLayout | None, wanted: int | None, role: Role) -> int:
         return stored
     if role is not Role.BROKER:
         raise FolderError(
-            f"this cluster has {stored} {role}s, not {wanted}: their number is fixed when a cluster"
-            " is made. Leave it out, or start a new cluster in another folder"
+            f"the number of {role}s of this cluster is {stored}, not {wanted}: it is fixed when a"
+            " cluster is made. Leave it out, or start a new cluster in another folder"
         )
     if wanted < stored:
         raise FolderError(
@@ -205,7 +209,7 @@ def _fill_ports(
 
 def _refuse_strangers(folder: Path) -> None:
     """Raise FolderError rather than fill a folder of somebody else's files with ours."""
-    if any(not path.name.startswith("semel.") for path in folder.iterdir()):
+    if folder.is_dir() and any(not path.name.startswith("semel.") for path in folder.iterdir()):
         raise FolderError(
             f"{folder} has files in it, but no cluster ({LAYOUT_FILE}): choose an empty folder"
         )

@@ -182,6 +182,7 @@ class ProcessCluster:
 
         Raises FolderError, PortInUseError or ServiceFailedError; then none is left running.
         """
+        read_layout(self.folder)  # Leaves no lock in a folder that is none of ours.
         with ExitStack() as stack:
             stack.enter_context(FolderLock(self.folder))
             known = read_layout(self.folder)
