@@ -123,10 +123,13 @@ async def test_an_older_producer_cannot_commit(client: SemelClient, topic: str, 
 
 
 async def test_an_older_producer_cannot_send(client: SemelClient, topic: str, name: str) -> None:
-    """C-007, and C-008 for partitions that it has not written to before."""
-    older = await started(client, name)
+    """C-007. A transaction that the coordinator knows is closed where it wrote; see also C-005."""
+    older = client.transactional_producer(name, ProducerOptions(registration_delay_ms=0))
+    await older.init_transactions()
     await older.begin_transaction()
     await older.send_and_wait(topic, b"older", partition=0)
+    while not (await client.admin().describe_transactions(name)).transactions:
+        pass  # until it is registered: nobody waits for that
     newer = await started(client, name)
     with pytest.raises((AbortableTransactionError, ApplicationRecoverableError)):
         await older.send_and_wait(topic, b"older", partition=0)
