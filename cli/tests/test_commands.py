@@ -28,6 +28,15 @@ def test_a_topic_is_created_listed_described_and_deleted(semel: CommandLine) -> 
     assert "born" not in semel("topics", "list").out
 
 
+def test_each_partition_is_described_with_its_own_offsets(semel: CommandLine) -> None:
+    semel("topics", "create", "uneven", "-p", "4")
+    for partition, lines in enumerate(("", "1\n", "1\n2\n", "1\n2\n3\n")):
+        semel("produce", "uneven", "-p", str(partition), stdin=lines)
+    described = semel("topics", "describe", "uneven", "--format", "json").json
+    assert [each["high_watermark"] for each in described["partitions"]] == [0, 1, 2, 3]
+    assert [each["last_stable_offset"] for each in described["partitions"]] == [0, 1, 2, 3]
+
+
 def test_a_topic_that_exists_is_refused_unless_told_otherwise(
     semel: CommandLine, topic: str
 ) -> None:

@@ -1,11 +1,10 @@
 """Offsets of partitions and groups, as commands show them; asked through consumers."""
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from aiosemel import ConsumerOptions, IsolationLevel, OffsetReset, TopicPartition
+from aiosemel import ConsumerOptions, IsolationLevel, TopicPartition
 
 if TYPE_CHECKING:
     from aiosemel import SemelClient
@@ -14,6 +13,8 @@ COUNTED_MAX = 10_000
 """Past this distance in offsets, records are not counted one by one."""
 
 Partitions = Sequence[tuple[str, int]]
+
+_UNCOMMITTED = ConsumerOptions(isolation_level=IsolationLevel.READ_UNCOMMITTED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,15 +29,14 @@ class Watermarks:
 
 
 async def watermarks(client: "SemelClient", partitions: Partitions) -> list[Watermarks]:
-    """Return where each partition begins and ends."""
-    starts, stable_ends, ends = await asyncio.gather(
-        _reset_to(client, partitions, OffsetReset.EARLIEST, IsolationLevel.READ_COMMITTED),
-        _reset_to(client, partitions, OffsetReset.LATEST, IsolationLevel.READ_COMMITTED),
-        _reset_to(client, partitions, OffsetReset.LATEST, IsolationLevel.READ_UNCOMMITTED),
-    )
+    """Return where each partition begins and ends, in the order asked."""
+    async with client.consumer() as stable, client.consumer(options=_UNCOMMITTED) as latest:
+        starts = await stable.beginning_offsets(partitions)
+        stable_ends = await stable.end_offsets(partitions)
+        ends = await latest.end_offsets(partitions)
     return [
         Watermarks(start=starts[each], stable_end=stable_ends[each], end=ends[each])
-        for each in starts
+        for each in (TopicPartition(*partition) for partition in partitions)
     ]
 
 
@@ -58,13 +58,11 @@ async def group_offsets(client: "SemelClient", group_id: str) -> list[GroupOffse
     topics = await client.admin().list_topics()
     everywhere = [(topic.name, p.partition) for topic in topics for p in topic.partitions]
     # Uncommitted: what an open transaction may still change is shown as it is now.
-    options = ConsumerOptions(isolation_level=IsolationLevel.READ_UNCOMMITTED)
-    async with client.consumer(group_id, options) as consumer:
+    async with client.consumer(group_id, _UNCOMMITTED) as consumer:
         answered = await consumer.committed(everywhere)
     committed = {each: known.offset for each, known in answered.items() if known is not None}
-    ends = await _reset_to(
-        client, list(committed), OffsetReset.LATEST, IsolationLevel.READ_COMMITTED
-    )
+    async with client.consumer() as consumer:
+        ends = await consumer.end_offsets(committed)
     counted = {
         each: offset for each, offset in committed.items() if 0 < ends[each] - offset <= COUNTED_MAX
     }
@@ -81,15 +79,6 @@ async def group_offsets(client: "SemelClient", group_id: str) -> list[GroupOffse
     ]
 
 
-async def _reset_to(
-    client: "SemelClient", partitions: Partitions, reset: OffsetReset, isolation: IsolationLevel
-) -> dict[TopicPartition, int]:
-    options = ConsumerOptions(isolation_level=isolation, auto_offset_reset=reset)
-    async with client.consumer(options=options) as consumer:
-        consumer.assign(partitions)
-        return {TopicPartition(*each): await consumer.position(each) for each in partitions}
-
-
 async def _count_records(
     client: "SemelClient",
     starts: Mapping[TopicPartition, int],
@@ -97,8 +86,7 @@ async def _count_records(
 ) -> dict[TopicPartition, int]:
     """Count the committed records between two offsets of each partition."""
     counts = dict.fromkeys(starts, 0)
-    options = ConsumerOptions(auto_offset_reset=OffsetReset.EARLIEST)
-    async with client.consumer(options=options) as consumer:
+    async with client.consumer() as consumer:
         consumer.assign(starts)
         for each, offset in starts.items():
             consumer.seek(each, offset)

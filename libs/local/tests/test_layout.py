@@ -1,6 +1,5 @@
 """Which services a local cluster has, where they are, and the file that keeps it."""
 
-import os
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -121,7 +120,11 @@ async def test_a_folder_of_something_else_is_left_as_it_was(tmp_path: Path) -> N
     (tmp_path / "holiday.jpg").touch()
     with pytest.raises(FolderError):
         await ProcessCluster(tmp_path).open()
-    assert os.listdir(tmp_path) == ["holiday.jpg"]
+    assert names_in(tmp_path) == ["holiday.jpg"]
+
+
+def names_in(folder: Path) -> list[str]:
+    return [path.name for path in folder.iterdir()]
 
 
 @pytest.mark.parametrize(

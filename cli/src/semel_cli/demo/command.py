@@ -25,7 +25,7 @@ ROUNDS = 2
 """How often each process is killed."""
 PLAIN_LINES = 12_000
 """The part of the orders that is processed without transactions too."""
-_SLOW_S = 40.0
+_SLOW_S = 30.0
 """A machine that takes longer with transactions has to do half the kills without them."""
 
 
