@@ -11,7 +11,6 @@ from transform_harness import FakeTransactions, Fault, app_of
 from aiosemel.consumer_records import ConsumerRecord
 from aiosemel.errors import (
     IllegalStateError,
-    InvalidConfigError,
     ProducerFencedError,
     RequestTimedOutError,
     TransactionOutcomeUnknownError,
@@ -22,7 +21,6 @@ from aiosemel.transform_types import (
     Outputs,
     TransactionAborted,
     TransactionCommitted,
-    TransformOptions,
     TransformStats,
 )
 
@@ -443,12 +441,3 @@ async def test_a_start_without_a_cluster_is_reported(fake: FakeCluster) -> None:
         with pytest.raises(RequestTimedOutError):
             await app.transform
         assert service.log == ["init", "close"]
-
-
-def test_options_that_cannot_work_are_refused() -> None:
-    with pytest.raises(InvalidConfigError, match="max_records is 0, less than 1"):
-        TransformOptions(max_records=0)
-    with pytest.raises(InvalidConfigError, match="linger_ms is -1, less than 0"):
-        TransformOptions(linger_ms=-1)
-    with pytest.raises(InvalidConfigError, match="retry_backoff_max_ms is 5"):
-        TransformOptions(retry_backoff_max_ms=5)

@@ -12,7 +12,7 @@ from aiosemel.consumer_options import ConsumerOptions, IsolationLevel
 from aiosemel.consumer_records import ConsumerRecord
 from aiosemel.errors import InvalidConfigError
 from aiosemel.transform import Transform
-from aiosemel.transform_types import Outputs, TransformStats
+from aiosemel.transform_types import Outputs, TransformOptions, TransformStats
 
 
 async def handle(_records: Sequence[ConsumerRecord], _outputs: Outputs) -> None:
@@ -49,3 +49,12 @@ async def test_options_in_conflict_with_exactly_once_are_refused(options: Consum
                 handler=handle,
                 consumer_options=options,
             )
+
+
+def test_options_that_cannot_work_are_refused() -> None:
+    with pytest.raises(InvalidConfigError, match="max_records is 0, less than 1"):
+        TransformOptions(max_records=0)
+    with pytest.raises(InvalidConfigError, match="linger_ms is -1, less than 0"):
+        TransformOptions(linger_ms=-1)
+    with pytest.raises(InvalidConfigError, match="retry_backoff_max_ms is 5"):
+        TransformOptions(retry_backoff_max_ms=5)
