@@ -199,6 +199,7 @@ class Consumer:
             if self._group is not None:
                 await self._group.auto_commit()
             while True:
+                self._check_open()
                 self._background.check()
                 if self._group is not None:
                     await self._group.reconcile()

@@ -355,6 +355,21 @@ async def test_a_closed_consumer_does_nothing_more(fake: FakeCluster) -> None:
         await consumer.close()
 
 
+async def test_a_poll_that_waits_hears_of_the_closing(fake: FakeCluster) -> None:
+    async with client_of(fake) as client:
+        consumer = client.consumer()
+        consumer.assign([ORDERS])
+
+        async def close() -> None:
+            await consumer.position(ORDERS)
+            await consumer.close()
+
+        waiting, _ = await asyncio.gather(
+            consumer.poll(timeout_ms=60_000), close(), return_exceptions=True
+        )
+        assert isinstance(waiting, ClosedError)
+
+
 async def test_without_a_group_id_there_is_no_group(fake: FakeCluster) -> None:
     async with client_of(fake) as client:
         consumer = client.consumer()
