@@ -67,6 +67,7 @@ def test_the_class_of_an_error_decides_its_grpc_status(
         (grpc.StatusCode.DEADLINE_EXCEEDED, errors.RequestTimedOutError),
         (grpc.StatusCode.UNAVAILABLE, errors.NetworkExceptionError),
         (grpc.StatusCode.CANCELLED, errors.NetworkExceptionError),
+        (grpc.StatusCode.INTERNAL, errors.NetworkExceptionError),
         (grpc.StatusCode.RESOURCE_EXHAUSTED, errors.ThrottlingQuotaExceededError),
         (grpc.StatusCode.UNIMPLEMENTED, errors.InvalidRequestError),
         (grpc.StatusCode.DATA_LOSS, errors.UnknownServerError),

@@ -227,12 +227,17 @@ class Membership:
             return
         if heartbeat.incarnation != self._incarnation or self.state not in _ACTIVE:
             return
+        moved = answer.member_epoch != heartbeat.member_epoch != JOIN_EPOCH
         self.member_epoch = answer.member_epoch
         self.heartbeat_interval_ms = answer.heartbeat_interval_ms
         self._said_topics = self._said_topics if heartbeat.topics is None else heartbeat.topics
         self._said_owned = self._said_owned if heartbeat.owned is None else heartbeat.owned
         if answer.assignment is not None:
             self._target = answer.assignment
+            if moved and self.owned == self._target:
+                # Partitions may have come and gone before they were taken. Nothing will change what
+                # is held, but only a heartbeat at the new epoch acknowledges that they are given up.
+                self._said_owned = None
         self._settle()
 
     def failed(self, heartbeat: Heartbeat, error: SemelError) -> None:

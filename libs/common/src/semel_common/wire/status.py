@@ -61,7 +61,8 @@ def from_rpc_error(error: grpc.aio.AioRpcError, address: str) -> SemelError:
     match code:
         case grpc.StatusCode.DEADLINE_EXCEEDED:
             return errors.RequestTimedOutError(f"{address} did not answer in time")
-        case grpc.StatusCode.UNAVAILABLE | grpc.StatusCode.CANCELLED:
+        case grpc.StatusCode.UNAVAILABLE | grpc.StatusCode.CANCELLED | grpc.StatusCode.INTERNAL:
+            # INTERNAL without ErrorInfo is gRPC's own: a stream that was cut in the middle.
             return errors.NetworkExceptionError(text)
         case grpc.StatusCode.RESOURCE_EXHAUSTED:
             return errors.ThrottlingQuotaExceededError(text)
