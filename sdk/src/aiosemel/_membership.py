@@ -235,8 +235,8 @@ class Membership:
         if answer.assignment is not None:
             self._target = answer.assignment
             if moved and self.owned == self._target:
-                # Partitions may have come and gone before they were taken. Nothing will change what
-                # is held, but only a heartbeat at the new epoch acknowledges that they are given up.
+                # Partitions may have come and gone before they were taken. What is held will not
+                # change, but only a heartbeat at the new epoch acknowledges that they are gone.
                 self._said_owned = None
         self._settle()
 
