@@ -5,8 +5,9 @@ journal offsets and hands them to `Machine.replay`, the only method that changes
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
+
+from msgspec import Struct
 
 from semel_runtime.journal.base import StoredBatch
 
@@ -15,8 +16,7 @@ T_co = TypeVar("T_co", covariant=True)
 R_co = TypeVar("R_co", covariant=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Result(Generic[T_co, R_co]):
+class Result(Struct, Generic[T_co, R_co], frozen=True):
     """What a handler decided."""
 
     response: T_co

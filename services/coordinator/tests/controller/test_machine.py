@@ -1,9 +1,8 @@
 """The cluster itself: made once, one version for each change, one image for each version."""
 
-from dataclasses import replace
-
 import pytest
 from controller_harness import BROKER, CLUSTER_ID, COORDINATOR, LAYOUT, ControllerHarness
+from msgspec.structs import replace
 
 from semel_common.errors import InvalidConfigError
 from semel_coordinator.controller.machine import ControllerLimits, ControllerMachine, InstanceKey

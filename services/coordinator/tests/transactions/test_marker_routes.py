@@ -1,7 +1,6 @@
 """Routes: who has a participant, as long as the metadata says so."""
 
-from dataclasses import replace
-
+from msgspec.structs import replace
 from transactions_harness import A0, A1, GROUP, cluster_copy, image
 
 from semel_common.ids import TopicPartition

@@ -4,7 +4,7 @@ This is step 1 of protocol.md, section 4, and all else that needs no state. The 
 here, once in a batch's life.
 """
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from semel.broker.v1.broker_pb2 import PlainRecords
 from semel.broker.v1.broker_pb2 import ProducePartition as WirePartition
@@ -20,8 +20,7 @@ from semel_runtime.server.checks import INT64_MAX
 _CODECS = frozenset(Codec.values())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProduceLimits:
+class ProduceLimits(Struct, frozen=True, kw_only=True):
     """What one request may hold."""
 
     message_max_bytes: int = 1_048_588
@@ -30,8 +29,7 @@ class ProduceLimits:
     """The most records of a batch."""
 
 
-@dataclass(frozen=True, slots=True)
-class Arrival:
+class Arrival(Struct, frozen=True):
     """What a request has for one partition."""
 
     request: ProducePartition

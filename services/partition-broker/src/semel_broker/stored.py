@@ -5,7 +5,8 @@ payload as it came. What is read is put together again without being opened.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from semel.broker.v1.broker_pb2 import FetchPartitionResult
 from semel.common.v1.records_pb2 import RecordBatch
@@ -18,8 +19,7 @@ NEVER = -1
 """The time of a marker in the store: no search by time finds it, because it holds no record."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SealedBatch:
+class SealedBatch(Struct, frozen=True, kw_only=True):
     """A batch that was checked and has no offset yet."""
 
     header: BatchHeader
@@ -40,20 +40,19 @@ class SealedBatch:
 
 
 def seal_batch(batch: RecordBatch) -> SealedBatch:
-    """Take a checked batch apart."""
-    header = BatchHeader(
-        record_count=batch.record_count,
-        producer_id=batch.producer_id,
-        producer_epoch=batch.producer_epoch,
-        base_sequence=batch.base_sequence,
-        transactional=batch.transactional,
-    )
-    max_timestamp_ms = batch.max_timestamp_ms
+    """Take a checked batch apart: the message itself becomes the header that is stored."""
+    payload = batch.payload
     return SealedBatch(
-        header=header,
-        max_timestamp_ms=max_timestamp_ms,
-        stored_header=_stored_header(batch, header, max_timestamp_ms),
-        payload=batch.payload,
+        header=BatchHeader(
+            record_count=batch.record_count,
+            producer_id=batch.producer_id,
+            producer_epoch=batch.producer_epoch,
+            base_sequence=batch.base_sequence,
+            transactional=batch.transactional,
+        ),
+        max_timestamp_ms=batch.max_timestamp_ms,
+        stored_header=_strip(batch),
+        payload=payload,
     )
 
 
@@ -104,17 +103,12 @@ def read_batch(stored: StoredBatch) -> RecordBatch:
     return batch
 
 
-def _stored_header(batch: RecordBatch, header: BatchHeader, max_timestamp_ms: int) -> bytes:
-    stored = RecordBatch()
-    stored.record_count = header.record_count
-    stored.producer_id = header.producer_id
-    stored.producer_epoch = header.producer_epoch
-    stored.base_sequence = header.base_sequence
-    stored.transactional = header.transactional
-    stored.max_timestamp_ms = max_timestamp_ms
-    stored.codec = batch.codec
-    stored.crc32c = batch.crc32c
-    return stored.SerializeToString()
+def _strip(batch: RecordBatch) -> bytes:
+    """Serialize a batch without offset, payload, and fields that this release does not know."""
+    batch.ClearField("base_offset")
+    batch.ClearField("payload")
+    batch.DiscardUnknownFields()
+    return batch.SerializeToString()
 
 
 def _marker(record: MarkerAppended) -> tuple[bytes, bytes]:
@@ -127,5 +121,4 @@ def _marker(record: MarkerAppended) -> tuple[bytes, bytes]:
         timestamp_ms=record.appended_ms,
     )
     payload = batch.payload
-    batch.ClearField("payload")
-    return batch.SerializeToString(), payload
+    return _strip(batch), payload

@@ -13,7 +13,7 @@ from semel.common.v1.frames_pb2 import Cancel
 from semel_common.errors import NetworkExceptionError, RequestTimedOutError, SemelError
 from semel_common.wire import status
 from semel_common.wire.methods import Method, Req, Res
-from semel_common.wire.outbox import Outbox
+from semel_common.wire.outbox import FRAMES_PER_SLICE, Outbox
 from semel_common.wire.streams import ResponseFrame, StreamResponse, StreamTypes, join
 
 StreamCall: TypeAlias = "grpc.aio.StreamStreamCall[bytes, StreamResponse]"
@@ -97,10 +97,14 @@ class FrameStream:
 
     async def _read(self) -> None:
         async for message in self._call:
-            for frame in message.frames:
-                answer = self._pending.pop(frame.correlation_id, None)
-                if answer is not None and not answer.done():
-                    answer.set_result(frame)
+            frames = message.frames
+            for start in range(0, len(frames), FRAMES_PER_SLICE):
+                if start:
+                    await asyncio.sleep(0)
+                for frame in frames[start : start + FRAMES_PER_SLICE]:
+                    answer = self._pending.pop(frame.correlation_id, None)
+                    if answer is not None and not answer.done():
+                        answer.set_result(frame)
 
     def _break(self, error: SemelError) -> None:
         self._broken = error

@@ -6,6 +6,10 @@ from collections import deque
 MESSAGE_SIZE_SOFT_MAX_BYTES = 1 << 20
 """A message takes no further frame once it is this large."""
 
+FRAMES_PER_SLICE = 16
+"""A reader lets others run after so many frames. Callers that are answered together go on together:
+without slices, client, service and disk would come to work by turns instead of at the same time."""
+
 
 class Outbox:
     """Frames in the order in which they are to be written. Both ends of a stream have one."""

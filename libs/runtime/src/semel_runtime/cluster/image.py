@@ -1,7 +1,8 @@
 """The cluster's metadata at one version, as plain values. Pure."""
 
-from dataclasses import dataclass
 from enum import IntEnum
+
+from msgspec import Struct
 
 
 class ServiceRole(IntEnum):
@@ -12,8 +13,7 @@ class ServiceRole(IntEnum):
     GROUP_COORDINATOR = 3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Listener:
+class Listener(Struct, frozen=True, kw_only=True):
     """Where clients of one listener reach an instance."""
 
     name: str
@@ -26,8 +26,7 @@ class Listener:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Instance:
+class Instance(Struct, frozen=True, kw_only=True):
     """One process of the cluster."""
 
     role: ServiceRole
@@ -39,8 +38,7 @@ class Instance:
         return next((listener for listener in self.listeners if listener.name == name), None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Layout:
+class Layout(Struct, frozen=True, kw_only=True):
     """Numbers that are fixed when a cluster is made; see ``ClusterLayout`` in cluster.proto."""
 
     transaction_log_partitions: int
@@ -49,16 +47,14 @@ class Layout:
     group_coordinators: int
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionLeader:
+class PartitionLeader(Struct, frozen=True):
     """Who leads a partition."""
 
     leader_id: int
     leader_epoch: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Topic:
+class Topic(Struct, frozen=True, kw_only=True):
     """A topic; its partitions are numbered from 0."""
 
     topic_id: str
@@ -66,8 +62,7 @@ class Topic:
     partitions: tuple[PartitionLeader, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterImage:
+class ClusterImage(Struct, frozen=True, kw_only=True):
     """Everything that every instance knows: instances by role and id, topics by name."""
 
     cluster_id: str

@@ -11,9 +11,10 @@ the conformance tests in `libs/runtime/tests/journal`.
 """
 
 from collections.abc import AsyncIterable, AsyncIterator, Sequence
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Protocol, Self, TypeAlias
+
+from msgspec import Struct
 
 Entry: TypeAlias = tuple[int, bytes]
 """A journal offset and the record at it."""
@@ -22,8 +23,7 @@ Piece: TypeAlias = Sequence[Entry]
 """Some consecutive entries, in order of their offsets: the unit in which journals are read."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredBatch:
+class StoredBatch(Struct, frozen=True, kw_only=True):
     """A record batch as it rides in an append and lies in the store, unopened.
 
     Header and payload are covered by a CRC of the service's own, so the journal adds none.
@@ -44,16 +44,14 @@ class StoredBatch:
         return len(self.header) + len(self.payload)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BatchPosition:
+class BatchPosition(Struct, frozen=True, kw_only=True):
     """Where a search by time has ended."""
 
     base_offset: int
     max_timestamp_ms: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
+class Claim(Struct, frozen=True, kw_only=True):
     """What a new owner must know before it reads."""
 
     epoch: int

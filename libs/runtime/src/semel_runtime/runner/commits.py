@@ -7,8 +7,9 @@ followed by another one. A commit ends once, durable or failed, and wakes all wh
 import asyncio
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Generic, TypeVar
+
+from msgspec import Struct
 
 from semel_common.errors import KafkaStorageError
 from semel_runtime.journal.base import StoredBatch
@@ -17,8 +18,7 @@ from semel_runtime.runner.options import RunnerOptions
 R = TypeVar("R")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Decided(Generic[R]):
+class Decided(Struct, Generic[R], frozen=True, kw_only=True):
     """The records and batches of one decision, serialized."""
 
     records: Sequence[R]

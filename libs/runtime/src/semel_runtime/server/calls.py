@@ -2,16 +2,15 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import dataclass
 from typing import Generic, TypeAlias
 
 from google.protobuf.message import Message
+from msgspec import Struct
 
 from semel_common.wire.methods import Method, Req, Res
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class Call(Struct, frozen=True, kw_only=True):
     """What is known of a call beside its request."""
 
     listener: str
@@ -32,8 +31,7 @@ Handler: TypeAlias = Callable[[Req, Call], Awaitable[Res]]
 """Answers one request, or raises a SemelError."""
 
 
-@dataclass(frozen=True, slots=True)
-class Endpoint(Generic[Req, Res]):
+class Endpoint(Struct, Generic[Req, Res], frozen=True):
     """A method with its handler."""
 
     method: Method[Req, Res]

@@ -1,9 +1,12 @@
 """Frame streams: many requests of the hot path over one call, over the same handlers.
 
-Each request runs in a task of its own, so a parked Fetch delays nobody. Answers go out as they
-come: what has queued while the last message was written is the next message. A request counts as
-in flight until its answer is written; past the limits the stream is not read, so a client that
-does not read its answers stops itself and nobody else.
+Each request runs in a task of its own, so a parked Fetch delays nobody. Of a message with many
+requests a slice is taken up at a time, so that the first are on their way to the disk, and back,
+while the last are still decided. Answers go out as they come: what has queued while the last
+message was written is the next message.
+
+A request counts as in flight until its answer is written; past the limits the stream is not read,
+so a client that does not read its answers stops itself and nobody else.
 """
 
 import asyncio
@@ -15,7 +18,7 @@ from google.protobuf.message import Message
 
 from semel_common.errors import InvalidRequestError, SemelError
 from semel_common.wire import status
-from semel_common.wire.outbox import Outbox
+from semel_common.wire.outbox import FRAMES_PER_SLICE, Outbox
 from semel_common.wire.streams import RequestFrame, StreamRequest, StreamTypes, join
 from semel_runtime.server.answer import answer
 from semel_runtime.server.calls import Call, Endpoint
@@ -83,8 +86,11 @@ class FrameSession:
     async def _read(self, requests: AsyncIterator[Arrived], group: asyncio.TaskGroup) -> None:
         async for message, size_bytes in requests:
             frames = message.frames
-            for frame in frames:
-                self._accept(frame, size_bytes // len(frames), group)
+            for start in range(0, len(frames), FRAMES_PER_SLICE):
+                if start:
+                    await asyncio.sleep(0)
+                for frame in frames[start : start + FRAMES_PER_SLICE]:
+                    self._accept(frame, size_bytes // len(frames), group)
             while self._full():
                 self._room.clear()
                 await self._room.wait()

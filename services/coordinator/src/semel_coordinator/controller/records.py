@@ -4,13 +4,12 @@
 that comes back as it was known, under a new claim, changes nothing that others see.
 """
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from semel_runtime.cluster.image import Instance, Layout, Topic
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterRecord:
+class ClusterRecord(Struct, frozen=True, kw_only=True):
     """The cluster itself; a snapshot ends with it, so that no version is given twice."""
 
     version: int
@@ -18,8 +17,7 @@ class ClusterRecord:
     layout: Layout
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InstanceRecord:
+class InstanceRecord(Struct, frozen=True, kw_only=True):
     """An instance as it registered."""
 
     version: int
@@ -30,16 +28,14 @@ class InstanceRecord:
     """Random, of its process."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicRecord:
+class TopicRecord(Struct, frozen=True, kw_only=True):
     """A topic with the leaders of its partitions."""
 
     version: int
     topic: Topic
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicDeletedRecord:
+class TopicDeletedRecord(Struct, frozen=True, kw_only=True):
     """A topic is gone."""
 
     version: int

@@ -1,6 +1,6 @@
 """Whether one offset may be committed, whoever commits it and however."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from semel_common.errors import InvalidRequestError, OffsetMetadataTooLargeError
 from semel_group.machine.membership.machine import stale_partition
@@ -9,8 +9,7 @@ from semel_group.machine.topics import Topics
 from semel_group.machine.values import Committer, NewOffset
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Admission:
+class Admission(Struct, frozen=True, kw_only=True):
     """What the offsets of one request are checked against."""
 
     committer: Committer

@@ -5,8 +5,9 @@ they are the messages of ``semel/group/journal/v1``; the serde maps them.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from semel_common.ids import TopicPartition
 from semel_runtime.cluster.image import ClusterImage
@@ -14,8 +15,7 @@ from semel_runtime.cluster.image import ClusterImage
 # -- membership ----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConsumerGroup:
+class ConsumerGroup(Struct, frozen=True, kw_only=True):
     """A group at one group epoch: what its members are to move to."""
 
     group_id: str
@@ -28,8 +28,7 @@ class ConsumerGroup:
     """What each member is to hold in the end, by member id; every member is named."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Member:
+class Member(Struct, frozen=True, kw_only=True):
     """A member of a group, and what it holds."""
 
     group_id: str
@@ -54,8 +53,7 @@ class Member:
         return frozenset(self.held.keys() - self.revoking)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemberRemoved:
+class MemberRemoved(Struct, frozen=True, kw_only=True):
     """A member left, or was silent or slow for too long."""
 
     group_id: str
@@ -65,8 +63,7 @@ class MemberRemoved:
 # -- offsets -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OffsetCommitted:
+class OffsetCommitted(Struct, frozen=True, kw_only=True):
     """A group's position in one partition. Its journal offset is what "later" means."""
 
     group_id: str
@@ -76,16 +73,14 @@ class OffsetCommitted:
     commit_time_ms: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OffsetRemoved:
+class OffsetRemoved(Struct, frozen=True, kw_only=True):
     """A group has no position in a partition any more; what transactions hold for it goes too."""
 
     group_id: str
     partition: TopicPartition
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TxnOffsetsCommitted:
+class TxnOffsetsCommitted(Struct, frozen=True, kw_only=True):
     """Positions that a group gets if a transaction commits: one TxnOffsetCommit request."""
 
     group_id: str
@@ -97,8 +92,7 @@ class TxnOffsetsCommitted:
     offsets: tuple[OffsetCommitted, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TransactionEnded:
+class TransactionEnded(Struct, frozen=True, kw_only=True):
     """A transaction's outcome reached a group, by marker or by inquiry; the fence is one higher."""
 
     group_id: str
@@ -107,8 +101,7 @@ class TransactionEnded:
     committed: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TransactionNeverGiven:
+class TransactionNeverGiven(Struct, frozen=True, kw_only=True):
     """The epoch of a transaction was never given to anyone: it aborts, and fences nobody."""
 
     group_id: str
@@ -118,8 +111,7 @@ class TransactionNeverGiven:
     """What the producer is really at."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProducerState:
+class ProducerState(Struct, frozen=True, kw_only=True):
     """What a group knows of one producer. Written in snapshots only."""
 
     group_id: str
@@ -132,8 +124,7 @@ class ProducerState:
     """The base sequence of that epoch's last commit."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CoordinatorEpochSeen:
+class CoordinatorEpochSeen(Struct, frozen=True, kw_only=True):
     """A newer owner of a transaction-log partition has spoken."""
 
     transaction_log_partition: int

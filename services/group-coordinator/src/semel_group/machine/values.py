@@ -1,8 +1,9 @@
 """What the machine is asked with, and what it answers: plain values."""
 
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from semel_common.errors import SemelError
 from semel_common.ids import TopicPartition
@@ -23,8 +24,7 @@ class MemberKey(NamedTuple):
     member_id: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Heartbeat:
+class Heartbeat(Struct, frozen=True, kw_only=True):
     """What a member says of itself; None or empty: as before."""
 
     group_id: str
@@ -36,8 +36,7 @@ class Heartbeat:
     server_assignor: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HeartbeatAnswer:
+class HeartbeatAnswer(Struct, frozen=True, kw_only=True):
     """What the member must hold from now on, and what the shell must know of it."""
 
     member_epoch: int
@@ -57,8 +56,7 @@ class GroupState(IntEnum):
     STABLE = 3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupListing:
+class GroupListing(Struct, frozen=True, kw_only=True):
     """One group in a list."""
 
     group_id: str
@@ -66,8 +64,7 @@ class GroupListing:
     member_count: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemberDescription:
+class MemberDescription(Struct, frozen=True, kw_only=True):
     """One member of a group."""
 
     member_id: str
@@ -77,8 +74,7 @@ class MemberDescription:
     target: tuple[TopicPartition, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupDescription:
+class GroupDescription(Struct, frozen=True, kw_only=True):
     """One group."""
 
     group_id: str
@@ -106,8 +102,7 @@ class NamedPartition(NamedTuple):
     partition: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewOffset:
+class NewOffset(Struct, frozen=True, kw_only=True):
     """A position that a group is to have."""
 
     topic: TopicName
@@ -116,8 +111,7 @@ class NewOffset:
     metadata: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Committer:
+class Committer(Struct, frozen=True, kw_only=True):
     """Who commits offsets: a member, or nobody in particular (empty id, epoch -1)."""
 
     group_id: str
@@ -140,8 +134,7 @@ class OpenTransaction(NamedTuple):
     producer_epoch: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RefusedOffset:
+class RefusedOffset(Struct, frozen=True, kw_only=True):
     """Why one offset was not committed."""
 
     topic: TopicName
@@ -149,8 +142,7 @@ class RefusedOffset:
     error: SemelError
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FetchedOffset:
+class FetchedOffset(Struct, frozen=True, kw_only=True):
     """A group's position in one partition, or why it is not answered."""
 
     topic: TopicName
@@ -161,16 +153,14 @@ class FetchedOffset:
     error: SemelError | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FetchedOffsets:
+class FetchedOffsets(Struct, frozen=True, kw_only=True):
     """The answer to FetchOffsets, and which open transactions kept it from being whole."""
 
     offsets: tuple[FetchedOffset, ...]
     unstable: frozenset[OpenTransaction] = frozenset()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PendingDescription:
+class PendingDescription(Struct, frozen=True, kw_only=True):
     """An open transaction with offsets of a group."""
 
     producer_id: int
@@ -189,8 +179,7 @@ class TransactionResult(IntEnum):
     ABORT = 2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TxnMarker:
+class TxnMarker(Struct, frozen=True, kw_only=True):
     """The outcome of one transaction for some groups."""
 
     transaction: Transaction
@@ -199,8 +188,7 @@ class TxnMarker:
     group_ids: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RefusedMarker:
+class RefusedMarker(Struct, frozen=True, kw_only=True):
     """Why one group did not take a marker."""
 
     group_id: str
@@ -215,8 +203,7 @@ class InquiryOutcome(IntEnum):
     NEVER_GIVEN = 5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InquiryAnswer:
+class InquiryAnswer(Struct, frozen=True, kw_only=True):
     """What the coordinator knows of an open transaction."""
 
     transaction: OpenTransaction

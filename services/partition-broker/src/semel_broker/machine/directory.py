@@ -5,8 +5,9 @@ turns up in another one.
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import TypeAlias, assert_never
+
+from msgspec.structs import replace
 
 from semel_broker.machine.log import PartitionLog
 from semel_broker.machine.records import LogDropped, LogIdsGiven, LogPurged, LogState

@@ -9,8 +9,9 @@ changes any more.
 
 from collections import OrderedDict
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import assert_never
+
+from msgspec.structs import replace
 
 from semel_broker.machine.aborted import AbortedIndex
 from semel_broker.machine.producer import after_batch, after_fence, after_marker, unknown

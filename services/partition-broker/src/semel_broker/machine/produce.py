@@ -5,7 +5,8 @@ does; replay puts the same in place. Checks of form (CRC, sizes, counts) were ma
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from semel_broker.machine import producer
 from semel_broker.machine.limits import LogLimits
@@ -16,8 +17,7 @@ from semel_common.errors import ConcurrentTransactionsError, ThrottlingQuotaExce
 from semel_common.ids import NO_PRODUCER_ID
 
 
-@dataclass(frozen=True, slots=True)
-class AppendDecision:
+class AppendDecision(Struct, frozen=True):
     """What to append, and where each batch of the request is."""
 
     base_offset: int

@@ -4,8 +4,9 @@ The first group is written as things happen; of the second, entities whole, snap
 disk they are the messages of ``semel/broker/journal/v1``; the serde maps them.
 """
 
-from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
+
+from msgspec import Struct
 
 from semel_runtime.cluster.image import ClusterImage
 
@@ -16,8 +17,7 @@ NO_EPOCH = -1
 # -- as things happen ----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BatchAppended:
+class BatchAppended(Struct, frozen=True, kw_only=True):
     """A batch of a client was given its offset."""
 
     log_id: int
@@ -30,8 +30,7 @@ class BatchAppended:
     appended_ms: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MarkerAppended:
+class MarkerAppended(Struct, frozen=True, kw_only=True):
     """A transaction that was open here got its outcome, and the marker its offset."""
 
     log_id: int
@@ -45,8 +44,7 @@ class MarkerAppended:
     appended_ms: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProducerFenced:
+class ProducerFenced(Struct, frozen=True, kw_only=True):
     """A marker came for a transaction that was not open here: only the fence rose."""
 
     log_id: int
@@ -55,31 +53,27 @@ class ProducerFenced:
     fenced_ms: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CoordinatorEpochSeen:
+class CoordinatorEpochSeen(Struct, frozen=True, kw_only=True):
     """A newer owner of a transaction-log partition has spoken."""
 
     transaction_log_partition: int
     coordinator_epoch: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogStartMoved:
+class LogStartMoved(Struct, frozen=True, kw_only=True):
     """What lies below ``log_start_offset`` is not served any more."""
 
     log_id: int
     log_start_offset: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogDropped:
+class LogDropped(Struct, frozen=True, kw_only=True):
     """The topic was deleted: nobody reaches the log any more, its batches are to be deleted."""
 
     log_id: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogPurged:
+class LogPurged(Struct, frozen=True, kw_only=True):
     """No batch of a dropped log is left."""
 
     log_id: int
@@ -88,8 +82,7 @@ class LogPurged:
 # -- entities ------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogState:
+class LogState(Struct, frozen=True, kw_only=True):
     """One partition's log, as it is created, led by another broker, or led here again."""
 
     log_id: int
@@ -111,8 +104,7 @@ class AppendedBatch(NamedTuple):
     base_offset: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProducerState:
+class ProducerState(Struct, frozen=True, kw_only=True):
     """What one log knows of one producer; see ``producer.py``."""
 
     log_id: int
@@ -131,8 +123,7 @@ class ProducerState:
     """When it was last heard of."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OpenTransaction:
+class OpenTransaction(Struct, frozen=True, kw_only=True):
     """A transaction without an outcome, in one log."""
 
     log_id: int
@@ -144,8 +135,7 @@ class OpenTransaction:
     """When a newer epoch of its producer was seen, if one was."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AbortedTransaction:
+class AbortedTransaction(Struct, frozen=True, kw_only=True):
     """A transaction whose batches in one log, up to its marker, no committed read may see."""
 
     log_id: int
@@ -156,8 +146,7 @@ class AbortedTransaction:
     """The marker's."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogIdsGiven:
+class LogIdsGiven(Struct, frozen=True, kw_only=True):
     """Log ids below ``next_log_id`` were given to logs, some of which are gone."""
 
     next_log_id: int

@@ -1,7 +1,8 @@
 """What the machine is asked with, and what it answers: plain values."""
 
-from dataclasses import dataclass
 from enum import IntEnum
+
+from msgspec import Struct
 
 from semel_broker.machine.aborted import AbortedIndex
 from semel_common.ids import TopicPartition
@@ -14,8 +15,7 @@ class IsolationLevel(IntEnum):
     READ_UNCOMMITTED = 2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionName:
+class PartitionName(Struct, frozen=True, kw_only=True):
     """How a caller names a partition: topic by name, by id, or both, which must agree."""
 
     topic: str
@@ -23,8 +23,7 @@ class PartitionName:
     partition: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BatchHeader:
+class BatchHeader(Struct, frozen=True, kw_only=True):
     """What the machine sees of a batch."""
 
     record_count: int
@@ -34,16 +33,14 @@ class BatchHeader:
     transactional: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProducePartition:
+class ProducePartition(Struct, frozen=True, kw_only=True):
     """Batches for one partition, taken or refused together."""
 
     name: PartitionName
     batches: tuple[BatchHeader, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Appended:
+class Appended(Struct, frozen=True, kw_only=True):
     """Where the batches of one partition are."""
 
     log_id: int
@@ -55,8 +52,7 @@ class Appended:
     """Of each batch that was given; None for a repeat, which is not stored again."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class Outcome(Struct, frozen=True, kw_only=True):
     """What was decided of one transaction, for one partition: a marker, or an inquiry's answer."""
 
     partition: TopicPartition
@@ -68,8 +64,7 @@ class Outcome:
     """Set if ``producer_epoch`` was never given out: the producer's current epoch."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OpenTransactionAt:
+class OpenTransactionAt(Struct, frozen=True, kw_only=True):
     """A transaction to ask about."""
 
     partition: TopicPartition
@@ -77,16 +72,14 @@ class OpenTransactionAt:
     producer_epoch: int
 
 
-@dataclass(frozen=True, slots=True)
-class FetchPosition:
+class FetchPosition(Struct, frozen=True):
     """Where to read in one partition."""
 
     name: PartitionName
     fetch_offset: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadPlan:
+class ReadPlan(Struct, frozen=True, kw_only=True):
     """What may be read of one log. ``aborted`` keeps what it says about offsets below ``upto``."""
 
     log_id: int

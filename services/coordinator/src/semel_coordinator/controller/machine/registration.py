@@ -12,7 +12,9 @@ Two things are watched over:
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from semel_common.errors import (
     CoordinatorNotAvailableError,
@@ -32,8 +34,7 @@ from semel_runtime.cluster.image import Instance, Layout, ServiceRole
 BROKER_ID_MAX = 9_999
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Registration:
+class Registration(Struct, frozen=True, kw_only=True):
     """What an instance says of itself."""
 
     instance: Instance

@@ -2,8 +2,9 @@
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import NamedTuple, assert_never
+
+from msgspec.structs import replace
 
 from semel_coordinator.controller.machine.names import collision_key
 from semel_coordinator.controller.records import (

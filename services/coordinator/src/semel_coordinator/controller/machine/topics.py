@@ -1,6 +1,6 @@
 """Deciding on topics: their names, their number, and who leads their partitions."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from semel_common.errors import (
     BrokerNotAvailableError,
@@ -18,8 +18,7 @@ from semel_coordinator.controller.machine.state import ControllerState
 from semel_runtime.cluster.image import ServiceRole, Topic
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewTopic:
+class NewTopic(Struct, frozen=True, kw_only=True):
     """A topic to be created."""
 
     name: str

@@ -7,8 +7,9 @@ different times, so that a decision does not write what only InitProducerId chan
 
 from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
+
+from msgspec import Struct
 
 from semel_common.ids import Participant
 from semel_coordinator.transactions.machine.states import AbortReason, Outcome, TransactionState
@@ -40,8 +41,7 @@ def in_order(participants: Iterable[Participant]) -> ParticipantSet:
 NOBODY: ParticipantSet = in_order(())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TransactionalId:
+class TransactionalId(Struct, frozen=True, kw_only=True):
     """Who may write under a transactional id."""
 
     transactional_id: str
@@ -57,8 +57,7 @@ class TransactionalId:
     """Instances that were in charge before; the latest first."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Producer:
+class Producer(Struct, frozen=True, kw_only=True):
     """Where the producer of a transactional id stands."""
 
     producer_id: int
@@ -92,8 +91,7 @@ class Producer:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OngoingTransaction:
+class OngoingTransaction(Struct, frozen=True, kw_only=True):
     """The transaction of a producer's current epoch, once a participant is known.
 
     The one value here that grows: replay alone adds participants, so that registering one more
@@ -109,8 +107,7 @@ class OngoingTransaction:
     """In the order of their registration."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DecidedTransaction:
+class DecidedTransaction(Struct, frozen=True, kw_only=True):
     """A transaction whose outcome is fixed, and whose markers are not all acknowledged."""
 
     producer_id: int

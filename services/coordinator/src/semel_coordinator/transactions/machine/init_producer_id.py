@@ -6,7 +6,7 @@ Each call that is new raises the epoch, and the epoch before it ends aborted, wh
 anything was registered in it.
 """
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from semel_common.errors import (
     InvalidTransactionTimeoutError,
@@ -28,8 +28,7 @@ from semel_coordinator.transactions.machine.states import AbortReason
 from semel_runtime.machine import Result
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InitProducerId:
+class InitProducerId(Struct, frozen=True, kw_only=True):
     """One call for a transactional id."""
 
     transactional_id: str

@@ -8,8 +8,9 @@ all its answers are true together.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from semel_common.errors import (
     CoordinatorNotAvailableError,
@@ -44,16 +45,14 @@ class InquiryOutcome(StrEnum):
     NEVER_GIVEN = "NEVER_GIVEN"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Inquiry:
+class Inquiry(Struct, frozen=True, kw_only=True):
     """One transaction that is open at one participant."""
 
     key: TransactionKey
     participant: Participant
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InquiryAnswer:
+class InquiryAnswer(Struct, frozen=True, kw_only=True):
     """What became of the transaction there."""
 
     outcome: InquiryOutcome

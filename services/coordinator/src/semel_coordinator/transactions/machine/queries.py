@@ -1,7 +1,8 @@
 """DescribeTransactions and ListTransactions: what operators ask."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from semel_common.errors import SemelError, TransactionalIdNotFoundError
 from semel_coordinator.transactions.machine.entities import (
@@ -17,8 +18,7 @@ from semel_coordinator.transactions.machine.state import TransactionsState
 from semel_coordinator.transactions.machine.states import AbortReason, TransactionState
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TransactionDescription:
+class TransactionDescription(Struct, frozen=True, kw_only=True):
     """One transaction that is not complete."""
 
     producer_id: int
@@ -36,8 +36,7 @@ class TransactionDescription:
         return TransactionKey(self.producer_id, self.producer_epoch)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TransactionalIdDescription:
+class TransactionalIdDescription(Struct, frozen=True, kw_only=True):
     """A transactional id with its transactions, or why it is not there."""
 
     transactional_id: str
@@ -49,8 +48,7 @@ class TransactionalIdDescription:
     """The decided ones and the current one; the oldest first."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TransactionListing:
+class TransactionListing(Struct, frozen=True, kw_only=True):
     """A transactional id in a list."""
 
     transactional_id: str
@@ -61,8 +59,7 @@ class TransactionListing:
     incomplete_transactions: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListFilter:
+class ListFilter(Struct, frozen=True, kw_only=True):
     """What a list is about. Everything that is given must fit."""
 
     states: frozenset[TransactionState] = frozenset()

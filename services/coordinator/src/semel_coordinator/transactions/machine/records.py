@@ -4,7 +4,7 @@ Three of them are the entities themselves, whole. Participants are written as th
 a registration writes only what is new.
 """
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from semel_common.ids import Participant
 from semel_coordinator.transactions.machine.entities import (
@@ -15,24 +15,21 @@ from semel_coordinator.transactions.machine.entities import (
 from semel_coordinator.transactions.machine.states import TransactionState
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CoordinatorEpoch:
+class CoordinatorEpoch(Struct, frozen=True, kw_only=True):
     """The coordinator epoch of a transaction-log partition, from this record on."""
 
     partition: int
     coordinator_epoch: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProducerIdsGiven:
+class ProducerIdsGiven(Struct, frozen=True, kw_only=True):
     """How many producer ids a transaction-log partition has given out."""
 
     partition: int
     count: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ParticipantsAdded:
+class ParticipantsAdded(Struct, frozen=True, kw_only=True):
     """A transaction is ongoing, and these participants are known now, besides those before."""
 
     producer_id: int
@@ -42,8 +39,7 @@ class ParticipantsAdded:
     participants: tuple[Participant, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TransactionCompleted:
+class TransactionCompleted(Struct, frozen=True, kw_only=True):
     """All markers of a transaction are acknowledged: it is forgotten but for its outcome."""
 
     producer_id: int

@@ -11,8 +11,9 @@ not the member's own is fenced.
 """
 
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import replace
 from typing import assert_never
+
+from msgspec.structs import replace
 
 from semel_common.errors import (
     FencedMemberEpochError,

@@ -6,7 +6,8 @@ one target.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from semel_group.machine.membership.assignor import (
     ASSIGNORS,

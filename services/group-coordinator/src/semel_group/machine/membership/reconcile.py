@@ -17,7 +17,8 @@ it held all along is accepted, whichever of its epochs it knew of.
 """
 
 from collections.abc import Callable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from semel_common.ids import TopicPartition
 from semel_group.machine.records import Member

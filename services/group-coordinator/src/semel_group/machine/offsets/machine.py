@@ -8,8 +8,9 @@ out of order, a group moves exactly once for each transaction that committed.
 """
 
 from collections.abc import Collection, Iterable
-from dataclasses import replace
 from typing import assert_never
+
+from msgspec.structs import replace
 
 from semel_common.errors import ThrottlingQuotaExceededError, TransactionCoordinatorFencedError
 from semel_common.ids import TopicPartition, transaction_log_partition_of

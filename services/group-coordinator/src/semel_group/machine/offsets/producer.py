@@ -4,7 +4,7 @@ To a producer, a group is one more log, in which each TxnOffsetCommit takes one 
 sequences, a late repeat of an older commit would move the group back within the transaction.
 """
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from semel_common.errors import InvalidProducerEpochError, OutOfOrderSequenceNumberError
 from semel_group.machine.records import ProducerState, TransactionNeverGiven

@@ -5,8 +5,11 @@ journal, not the order of markers, says which of two offsets of a partition is t
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import assert_never
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from semel_common.ids import TopicPartition
 from semel_group.machine.offsets.producer import (
@@ -28,8 +31,7 @@ from semel_group.machine.records import (
 from semel_group.machine.values import Transaction
 
 
-@dataclass(frozen=True, slots=True)
-class PendingTransaction:
+class PendingTransaction(Struct, frozen=True):
     """What one transaction without an outcome would commit to one group.
 
     ``commits`` are its TxnOffsetCommits by position. Of each, only those offsets are left that no
