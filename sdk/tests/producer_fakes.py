@@ -66,7 +66,7 @@ class Log:
 
     def append(self, batch: RecordBatch) -> int:
         """Store a batch, or know it again; returns its base offset."""
-        check_crc(batch)
+        check_crc(batch, batch.payload)
         producer = self.producers[batch.producer_id]
         repeated = producer.repeated(batch)
         if repeated is not None:

@@ -50,7 +50,7 @@ def test_columns_come_out_of_a_batch_as_they_went_in(
     content: Columns, codec: Codec.ValueType
 ) -> None:
     batch = sealed(content, codec)
-    check_crc(batch)
+    check_crc(batch, batch.payload)
     opened = decode_records(batch)
     assert list(opened.values) == list(content.values)
     # A column of nothing but absent keys is the same as no column.
@@ -70,7 +70,7 @@ def test_one_flipped_bit_anywhere_in_the_payload_is_found(
     damaged[position] ^= 1 << data.draw(st.integers(0, 7))
     batch.payload = bytes(damaged)
     with pytest.raises(CorruptMessageError, match="CRC-32C"):
-        check_crc(batch)
+        check_crc(batch, batch.payload)
 
 
 @pytest.mark.parametrize(
@@ -90,12 +90,12 @@ def test_one_flipped_bit_anywhere_in_the_payload_is_found(
 def test_the_crc_covers_every_header_field_but_the_offset(change: dict[str, int]) -> None:
     batch = sealed(Columns(values=[b"x"], keys=None, timestamps_ms=[5], headers={}))
     batch.base_offset = 4711
-    check_crc(batch)
+    check_crc(batch, batch.payload)
     batch.MergeFrom(RecordBatch(**change))  # type: ignore[arg-type]  # one field each
     if change == {"transactional": False}:
         batch.transactional = False
     with pytest.raises(CorruptMessageError):
-        check_crc(batch)
+        check_crc(batch, batch.payload)
 
 
 def test_a_payload_with_fewer_records_than_its_header_says_is_refused() -> None:
@@ -116,7 +116,7 @@ def test_a_marker_is_a_control_batch_of_one_record() -> None:
     marker = control_batch(
         producer_id=7, producer_epoch=3, committed=True, coordinator_epoch=2, timestamp_ms=9
     )
-    check_crc(marker)
+    check_crc(marker, marker.payload)
     assert (marker.control, marker.transactional, marker.record_count) == (True, True, 1)
 
 

@@ -382,7 +382,7 @@ def open_batch(*, check_crcs: bool) -> Callable[[TopicPartition, RecordBatch], C
     def opened(topic_partition: TopicPartition, batch: RecordBatch) -> ColumnBatch:
         try:
             if check_crcs:
-                check_crc(batch)
+                check_crc(batch, batch.payload)
             columns = decode_records(batch)
         except CorruptMessageError as error:
             raise CorruptMessageError(

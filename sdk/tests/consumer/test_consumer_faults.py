@@ -339,7 +339,7 @@ async def test_a_corrupt_batch_is_raised_and_can_be_skipped(fake: FakeCluster) -
     batch = fake.log("orders").batches[1]
     batch.payload = batch.payload.replace(b"b", b"X")
     with pytest.raises(CorruptMessageError):
-        check_crc(batch)
+        check_crc(batch, batch.payload)
     async with client_of(fake) as client:
         consumer = client.consumer(auto_offset_reset="earliest")
         consumer.assign([ORDERS])

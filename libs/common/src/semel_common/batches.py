@@ -96,19 +96,24 @@ def seal(
     base_sequence: int,
     transactional: bool,
     codec: Codec.ValueType = Codec.CODEC_UNSPECIFIED,
+    into: RecordBatch | None = None,
 ) -> RecordBatch:
-    """Make a batch of columns, with its CRC; the broker gives it its offset."""
-    batch = RecordBatch(
-        record_count=len(columns.values),
-        producer_id=producer_id,
-        producer_epoch=producer_epoch,
-        base_sequence=base_sequence,
-        transactional=transactional,
-        max_timestamp_ms=max(columns.timestamps_ms),
-        codec=codec,
-        payload=compress(encode_records(columns), codec),
-    )
-    batch.crc32c = checksum(batch)
+    """Make a batch of columns, with its CRC; the broker gives it its offset.
+
+    ``into`` is an empty batch to fill, within the request that carries it: putting a batch into a
+    request copies its payload.
+    """
+    batch = RecordBatch() if into is None else into
+    payload = compress(encode_records(columns), codec)
+    batch.record_count = len(columns.values)
+    batch.producer_id = producer_id
+    batch.producer_epoch = producer_epoch
+    batch.base_sequence = base_sequence
+    batch.transactional = transactional
+    batch.max_timestamp_ms = max(columns.timestamps_ms)
+    batch.codec = codec
+    batch.payload = payload
+    batch.crc32c = checksum(batch, payload)
     return batch
 
 
@@ -131,12 +136,15 @@ def control_batch(
         max_timestamp_ms=timestamp_ms,
         payload=record.SerializeToString(),
     )
-    batch.crc32c = checksum(batch)
+    batch.crc32c = checksum(batch, batch.payload)
     return batch
 
 
-def checksum(batch: RecordBatch) -> int:
-    """Compute the CRC-32C of a batch; see ``RecordBatch.crc32c``."""
+def checksum(batch: RecordBatch, payload: bytes) -> int:
+    """Compute the CRC-32C of a batch; see ``RecordBatch.crc32c``.
+
+    ``payload`` is the batch's: whoever needs it has read it already, and reading copies it.
+    """
     flags = _TRANSACTIONAL * batch.transactional | _CONTROL * batch.control
     header = _CHECKED_HEADER.pack(
         batch.record_count,
@@ -147,13 +155,13 @@ def checksum(batch: RecordBatch) -> int:
         batch.codec,
         batch.max_timestamp_ms,
     )
-    crc: int = google_crc32c.extend(google_crc32c.value(header), batch.payload)
+    crc: int = google_crc32c.extend(google_crc32c.value(header), payload)
     return crc
 
 
-def check_crc(batch: RecordBatch) -> None:
-    """Raise CorruptMessageError unless the CRC fits."""
-    actual = checksum(batch)
+def check_crc(batch: RecordBatch, payload: bytes) -> None:
+    """Raise CorruptMessageError unless the CRC fits; ``payload`` is the batch's, as above."""
+    actual = checksum(batch, payload)
     if actual != batch.crc32c:
         raise CorruptMessageError(
             f"CRC-32C of the batch is {actual:#010x}, its header says {batch.crc32c:#010x}"

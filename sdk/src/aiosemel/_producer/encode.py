@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable, Mapping
 
-from aiosemel._producer.batch import Batch, Request
+from aiosemel._producer.batch import Request
 from aiosemel._producer.transaction_manager import EndTxn
 from aiosemel.offsets import OffsetAndMetadata, TopicPartition
 from aiosemel.options import Compression
 from semel.broker.v1 import broker_pb2 as broker
 from semel.common.v1 import participants_pb2 as participants
-from semel.common.v1.records_pb2 import Codec, RecordBatch
+from semel.common.v1.records_pb2 import Codec
 from semel.coordinator.v1 import transactions_pb2 as transactions
 from semel.group.v1 import group_pb2 as group
 from semel_common import ids
@@ -28,35 +28,25 @@ def produce_request(
     request: Request, *, transactional_id: str | None, compression: Compression
 ) -> broker.ProduceRequest:
     """Make the request that carries batches to one broker."""
-    transactional = transactional_id is not None
-    return broker.ProduceRequest(
-        transactional_id=transactional_id or "",
-        partitions=[
-            broker.ProducePartition(
-                topic_id=batch.topic_partition.topic_id,
-                partition=batch.topic_partition.partition,
-                batches=[_record_batch(batch, transactional, compression)],
-            )
-            for batch in request.batches
-        ],
-    )
-
-
-def _record_batch(batch: Batch, transactional: bool, compression: Compression) -> RecordBatch:
-    columns = Columns(
-        values=batch.values,
-        keys=batch.keys if batch.has_keys else None,
-        timestamps_ms=batch.timestamps_ms,
-        headers=batch.headers,
-    )
-    return seal(
-        columns,
-        producer_id=batch.producer_id,
-        producer_epoch=batch.producer_epoch,
-        base_sequence=batch.base_sequence,
-        transactional=transactional,
-        codec=CODECS[compression],
-    )
+    message = broker.ProduceRequest(transactional_id=transactional_id or "")
+    for batch in request.batches:
+        partition = message.partitions.add()
+        partition.topic_id, partition.partition = batch.topic_partition
+        seal(
+            Columns(
+                values=batch.values,
+                keys=batch.keys if batch.has_keys else None,
+                timestamps_ms=batch.timestamps_ms,
+                headers=batch.headers,
+            ),
+            producer_id=batch.producer_id,
+            producer_epoch=batch.producer_epoch,
+            base_sequence=batch.base_sequence,
+            transactional=transactional_id is not None,
+            codec=CODECS[compression],
+            into=partition.batches.add(),
+        )
+    return message
 
 
 def topic_partitions(

@@ -56,8 +56,9 @@ def receive(partition: WirePartition, *, now_ms: int, limits: ProduceLimits) -> 
 def _receive_batch(batch: RecordBatch, limits: ProduceLimits) -> SealedBatch:
     if batch.codec not in _CODECS:
         raise InvalidRecordError(f"codec {batch.codec} of a batch is unknown")
-    check_crc(batch)
-    sealed = seal_batch(batch)
+    payload = batch.payload
+    check_crc(batch, payload)
+    sealed = seal_batch(batch, payload)
     _check(sealed, limits)
     if batch.control:
         raise InvalidRecordError("a client sent a marker")
@@ -72,15 +73,14 @@ def _receive_plain(plain: PlainRecords, now_ms: int, limits: ProduceLimits) -> S
             raise InvalidRecordError(
                 f"timestamp {record.timestamp_ms} of record {position} is negative"
             )
-    sealed = seal_batch(
-        seal(
-            _columns(list(records), now_ms),
-            producer_id=plain.producer_id,
-            producer_epoch=plain.producer_epoch,
-            base_sequence=plain.base_sequence,
-            transactional=plain.transactional,
-        )
+    batch = seal(
+        _columns(list(records), now_ms),
+        producer_id=plain.producer_id,
+        producer_epoch=plain.producer_epoch,
+        base_sequence=plain.base_sequence,
+        transactional=plain.transactional,
     )
+    sealed = seal_batch(batch, batch.payload)
     _check(sealed, limits)
     return sealed
 

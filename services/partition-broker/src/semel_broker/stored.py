@@ -39,9 +39,8 @@ class SealedBatch(Struct, frozen=True, kw_only=True):
         )
 
 
-def seal_batch(batch: RecordBatch) -> SealedBatch:
+def seal_batch(batch: RecordBatch, payload: bytes) -> SealedBatch:
     """Take a checked batch apart: the message itself becomes the header that is stored."""
-    payload = batch.payload
     return SealedBatch(
         header=BatchHeader(
             record_count=batch.record_count,

@@ -64,7 +64,7 @@ async def test_uncommitted_reads_see_everything_with_its_flags(broker: Broker) -
         (2, False),
     ]
     for each in result.batches:
-        check_crc(each)
+        check_crc(each, each.payload)
     control = ControlRecord.FromString(result.batches[1].payload)
     assert (control.committed, control.coordinator_epoch) == (False, 1)
     assert result.next_offset == result.high_watermark == 3
@@ -277,7 +277,7 @@ async def test_uncommitted_plain_reads_pass_over_markers(broker: Broker) -> None
 async def test_a_batch_that_cannot_be_opened_stops_plain_reads_only_there(broker: Broker) -> None:
     broken = plain(b"two")
     broken.record_count = 2
-    broken.crc32c = checksum(broken)
+    broken.crc32c = checksum(broken, broken.payload)
     await broker.produce(plain(b"one"))
     await broker.produce(broken)
     first = await broker.fetch(plain=True, max_wait_ms=60_000, min_bytes=1 << 20)

@@ -63,7 +63,7 @@ async def test_of_a_batch_that_cannot_be_opened_the_first_offset_is_answered(
 ) -> None:
     broken = plain(b"a", b"b", timestamps_ms=[10, 20])
     broken.record_count = 3
-    broken.crc32c = checksum(broken)
+    broken.crc32c = checksum(broken, broken.payload)
     await broker.produce(plain(b"before", timestamps_ms=[1]))
     await broker.produce(broken)
     result = await broker.list_offset(timestamp_ms=15)

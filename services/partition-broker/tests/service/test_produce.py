@@ -50,7 +50,7 @@ def _changed(change: Callable[[RecordBatch], None], *, sealed: bool = True) -> R
     changed = batch(b"one")
     change(changed)
     if sealed:
-        changed.crc32c = checksum(changed)
+        changed.crc32c = checksum(changed, changed.payload)
     return changed
 
 
