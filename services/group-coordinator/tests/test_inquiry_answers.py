@@ -182,3 +182,13 @@ def test_the_record_of_an_answer_is_the_marker_s(group: GroupHarness) -> None:
         group_id=GROUP, producer_id=PRODUCER_ID, producer_epoch=0, committed=True
     )
     assert orders(0) <= group.machine.offsets.group(GROUP).committed.keys()
+
+
+def test_an_invented_producer_id_leaves_nothing_to_whoever_gets_it(group: GroupHarness) -> None:
+    group.txn_commit({0: 8}, epoch=0)
+    group.txn_commit({0: 9}, epoch=7)
+    assert group.answer(NEVER_GIVEN, epoch=7, current_epoch=-1)
+    assert group.answer(NEVER_GIVEN, epoch=0, current_epoch=-1)
+    group.txn_commit({1: 5}, epoch=0, sequence=0)
+    group.marker(COMMIT, epoch=0)
+    assert [group.committed(0), group.committed(1)] == [-1, 5]

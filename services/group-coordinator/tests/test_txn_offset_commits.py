@@ -24,6 +24,7 @@ from semel_common.errors import (
     GroupIdNotFoundError,
     InconsistentClusterIdError,
     InvalidProducerEpochError,
+    InvalidProducerIdMappingError,
     InvalidRequestError,
     NotCoordinatorError,
     OffsetMetadataTooLargeError,
@@ -394,3 +395,10 @@ def test_a_partition_named_twice_refuses_the_request(group: GroupHarness) -> Non
                 Committer(group_id=GROUP), transaction, 0, offsets, now_ms=0
             )
         )
+
+
+def test_a_producer_id_that_no_coordinator_gives_out_is_refused(group: GroupHarness) -> None:
+    """Else nobody could say what became of its transaction, and the group would wait for ever."""
+    group.txn_commit({0: 8}, producer_id=49 << 48 | 1)
+    with pytest.raises(InvalidProducerIdMappingError, match="partition 50 of 50"):
+        group.txn_commit({1: 8}, producer_id=50 << 48 | 1)
