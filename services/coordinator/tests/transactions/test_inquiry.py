@@ -1,5 +1,6 @@
 """InquireTransactions: nothing hangs and nothing tears. Single answers are in test_table.py."""
 
+import pytest
 from transactions_harness import A0, A1, B0, GROUP, TIMEOUT_MS, TransactionsHarness, after
 
 from semel_common.ids import producer_id_of
@@ -76,16 +77,43 @@ def test_one_request_may_ask_about_many_producers() -> None:
     assert len(harness.records) == 2
 
 
-def test_what_is_never_given_or_not_owned_is_asked_again() -> None:
+def test_what_another_instance_owns_is_asked_again() -> None:
     harness = TransactionsHarness(coordinators=2)
-    harness.run(harness.machine.give_producer_id())
-    above = TransactionKey(producer_id_of(0, 1_000), 0)
     not_owned = TransactionKey(producer_id_of(1, 1), 0)
-    for answer in harness.inquire((above, A0), (not_owned, A0)):
-        assert answer.outcome is InquiryOutcome.LATER
-        assert answer.error is not None
-        assert answer.error.code.name == "NOT_COORDINATOR"
+    (answer,) = harness.inquire((not_owned, A0))
+    assert answer.outcome is InquiryOutcome.LATER
+    assert answer.error is not None
+    assert answer.error.code.name == "NOT_COORDINATOR"
     assert not harness.verified
+
+
+def test_never_given_is_answered_only_behind_a_commit() -> None:
+    """A deposed owner may not know yet which epochs its successor has given out."""
+    harness = TransactionsHarness()
+    key = harness.init()
+    (answer,) = harness.inquire((after(key), A0))
+    assert answer.outcome is InquiryOutcome.NEVER_GIVEN
+    assert harness.verified
+
+
+@pytest.mark.parametrize(
+    "producer_id",
+    [
+        pytest.param(producer_id_of(0, 1_000), id="above the highest"),
+        pytest.param(3 << 48, id="below the lowest"),
+        pytest.param(producer_id_of(5_000, 1), id="of no partition"),
+        pytest.param(5_000 << 48, id="of no partition, below the lowest"),
+    ],
+)
+def test_an_invented_producer_id_blocks_nobody(producer_id: int) -> None:
+    harness = TransactionsHarness()
+    harness.run(harness.machine.give_producer_id())
+    key = harness.init()
+    harness.commit(key, [A0])
+    invented, other = harness.inquire((TransactionKey(producer_id, 7), A0), (key, A0))
+    assert (invented.outcome, invented.current_epoch) == (InquiryOutcome.NEVER_GIVEN, -1)
+    assert harness.verified
+    assert other.outcome is InquiryOutcome.COMMITTED
 
 
 def test_an_idempotent_producer_has_no_transactions() -> None:

@@ -41,13 +41,24 @@ async def test_inquiries_are_answered_in_the_order_asked(cluster: Cluster) -> No
         )
         response = await ask(coordinator, request)
         assert isinstance(response, wire.InquireTransactionsResponse)
-        committed, ongoing, later = response.answers
+        committed, ongoing, invented = response.answers
         assert committed.outcome == wire.INQUIRY_OUTCOME_COMMITTED
         assert committed.coordinator_epoch == 1
         assert ongoing.outcome == wire.INQUIRY_OUTCOME_ONGOING
         assert ongoing.time_left_ms == TIMEOUT_MS
+        assert invented.outcome == wire.INQUIRY_OUTCOME_NEVER_GIVEN
+        assert invented.current_epoch == -1
+
+
+async def test_an_answer_that_says_later_says_why(cluster: Cluster) -> None:
+    limits = TransactionLimits(transactions_max=0)
+    async with cluster.coordinator(limits=limits) as coordinator:
+        key = await coordinator.init()
+        response = await ask(coordinator, inquire(producer_id=key.producer_id))
+        assert isinstance(response, wire.InquireTransactionsResponse)
+        (later,) = response.answers
         assert later.outcome == wire.INQUIRY_OUTCOME_LATER
-        assert later.error.code == errors_pb2.ERROR_CODE_NOT_COORDINATOR
+        assert later.error.code == errors_pb2.ERROR_CODE_THROTTLING_QUOTA_EXCEEDED
 
 
 async def test_an_outcome_that_is_not_known_is_answered_after_a_commit(cluster: Cluster) -> None:

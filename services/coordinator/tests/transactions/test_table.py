@@ -210,6 +210,7 @@ REQUESTS = (
 
 FENCED = "PRODUCER_FENCED"
 NOTHING_KNOWN = "ABORTED, 0 records verified"
+NEVER_GIVEN = "NEVER_GIVEN, 0 records verified"
 
 TABLE: dict[Callable[[TransactionsHarness], TransactionKey], tuple[str, ...]] = {
     # init again, init of successor, add known, add new, commit, abort, inquire twice
@@ -290,7 +291,7 @@ TABLE: dict[Callable[[TransactionsHarness], TransactionKey], tuple[str, ...]] = 
     too_old_to_know: (*("0", "258", FENCED, FENCED, FENCED, FENCED, NOTHING_KNOWN, NOTHING_KNOWN),),
     never_given: (
         *("0", "1", FENCED, FENCED, FENCED, FENCED),
-        *("NEVER_GIVEN, 0 records", "NEVER_GIVEN, 0 records"),
+        *(NEVER_GIVEN, NEVER_GIVEN),
     ),
     other_producer_id: (
         *("0", "1", *("INVALID_PRODUCER_ID_MAPPING",) * 4),
@@ -298,7 +299,7 @@ TABLE: dict[Callable[[TransactionsHarness], TransactionKey], tuple[str, ...]] = 
     ),
     unknown_id: (
         *("0", "0", *("INVALID_PRODUCER_ID_MAPPING",) * 4),
-        *("LATER, 0 records", "LATER, 0 records"),
+        *(NEVER_GIVEN, NEVER_GIVEN),
     ),
 }
 

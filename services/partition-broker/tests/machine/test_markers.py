@@ -339,3 +339,14 @@ def test_both_aborts_of_an_epoch_given_out_later_are_remembered(broker: BrokerHa
     broker.append(epoch=9)
     broker.abort(epoch=9)
     assert broker.aborted_offsets(epoch=9) == [0, 1, 3, 4]
+
+
+def test_an_invented_producer_id_leaves_nothing_to_whoever_gets_it(broker: BrokerHarness) -> None:
+    broker.append(epoch=0)
+    broker.append(epoch=7)
+    broker.never_given(epoch=7, current_epoch=-1)
+    broker.never_given(epoch=0, current_epoch=-1)
+    assert broker.aborted_offsets(epoch=0) == [0, 1, 2, 3]
+    assert broker.append(epoch=0, sequence=0) == 4
+    broker.commit(epoch=0)
+    assert broker.aborted_offsets(epoch=0) == [0, 1, 2, 3]

@@ -85,8 +85,8 @@ class _InquiryOutcomeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Inquir
     INQUIRY_OUTCOME_COMMITTED: _InquiryOutcome.ValueType  # 3
     INQUIRY_OUTCOME_ABORTED: _InquiryOutcome.ValueType  # 4
     INQUIRY_OUTCOME_NEVER_GIVEN: _InquiryOutcome.ValueType  # 5
-    """An epoch that was never given out: close it with an ABORT marker, and let the highest seen epoch
-    go back to current_epoch. A fence is never lowered.
+    """An epoch, or a producer id, that was never given out: close it with an ABORT marker, and let the
+    highest seen epoch go back to current_epoch. A fence is never lowered.
     """
 
 class InquiryOutcome(_InquiryOutcome, metaclass=_InquiryOutcomeEnumTypeWrapper):
@@ -99,8 +99,8 @@ INQUIRY_OUTCOME_ONGOING: InquiryOutcome.ValueType  # 2
 INQUIRY_OUTCOME_COMMITTED: InquiryOutcome.ValueType  # 3
 INQUIRY_OUTCOME_ABORTED: InquiryOutcome.ValueType  # 4
 INQUIRY_OUTCOME_NEVER_GIVEN: InquiryOutcome.ValueType  # 5
-"""An epoch that was never given out: close it with an ABORT marker, and let the highest seen epoch
-go back to current_epoch. A fence is never lowered.
+"""An epoch, or a producer id, that was never given out: close it with an ABORT marker, and let the
+highest seen epoch go back to current_epoch. A fence is never lowered.
 """
 Global___InquiryOutcome: _TypeAlias = InquiryOutcome  # noqa: Y015
 
@@ -436,7 +436,7 @@ class InquiryAnswer(_message.Message):
     time_left_ms: _builtins.int
     """With ONGOING: until the transaction times out, in milliseconds."""
     current_epoch: _builtins.int
-    """With NEVER_GIVEN: the producer's current epoch."""
+    """With NEVER_GIVEN: the producer's current epoch; -1: not even its id was given out."""
     @_builtins.property
     def error(self) -> _errors_pb2.Error:
         """Why to ask again, with LATER."""

@@ -3,8 +3,9 @@
 Theory of operation. A participant that holds an open transaction asks what became of it. COMMITTED
 is answered only from a durable decision that names the participant. ABORTED is answered for an
 undecided epoch only by deciding it first. A list of participants is forgotten only after all of
-them have acknowledged, so "not known" always means "not committed". One request is one decision:
-all its answers are true together.
+them have acknowledged, so "not known" always means "not committed". What rests on not knowing (that
+nothing is known, or that an epoch or a producer id was never given out) goes through a commit,
+which a deposed owner cannot make. One request is one decision: all its answers are true together.
 """
 
 from collections.abc import Sequence
@@ -34,6 +35,9 @@ from semel_coordinator.transactions.machine.state import TransactionsState
 from semel_coordinator.transactions.machine.states import AbortReason
 from semel_runtime.machine import Result
 
+NO_EPOCH = -1
+"""The current epoch of a producer id that was never given out."""
+
 
 class InquiryOutcome(StrEnum):
     """What a participant is told."""
@@ -60,7 +64,7 @@ class InquiryAnswer(Struct, frozen=True, kw_only=True):
     time_left_ms: int = 0
     """With ONGOING."""
     current_epoch: int = 0
-    """With NEVER_GIVEN."""
+    """With NEVER_GIVEN; NO_EPOCH if not even the producer id was given out."""
     error: SemelError | None = None
     """Why to ask again, with LATER."""
 
@@ -83,7 +87,7 @@ class Inquirer:
         self._now_ms = now_ms
         self._asking: dict[int, dict[Participant, None]] = {}
         """Participants of current epochs, by producer id."""
-        self._knew_nothing = False
+        self._rests_on_not_knowing = False
 
     def inquire(
         self, inquiries: Sequence[Inquiry]
@@ -103,8 +107,7 @@ class Inquirer:
             else self._answer(inquiry)
             for inquiry in inquiries
         )
-        # "Nothing is known" must not come from an owner that was deposed without knowing it.
-        return Result(answers, records, verify=self._knew_nothing)
+        return Result(answers, records, verify=self._rests_on_not_knowing)
 
     def _is_current(self, key: TransactionKey) -> bool:
         producer = self._state.producers.get(key.producer_id)
@@ -147,14 +150,13 @@ class Inquirer:
         later = self._not_in_charge(producer_id)
         if later is not None:
             return InquiryAnswer(outcome=InquiryOutcome.LATER, error=later)
-        producer = self._state.producers.get(producer_id)
-        if producer is not None and producer_epoch > producer.producer_epoch:
-            return self._known(
-                InquiryOutcome.NEVER_GIVEN, producer_id, current_epoch=producer.producer_epoch
-            )
+        current_epoch = self._current_epoch(producer_id)
+        if current_epoch is not None and producer_epoch > current_epoch:
+            self._rests_on_not_knowing = True
+            return self._known(InquiryOutcome.NEVER_GIVEN, producer_id, current_epoch=current_epoch)
         decided = self._state.decided.get(inquiry.key)
         if decided is None:
-            self._knew_nothing = True
+            self._rests_on_not_knowing = True
             return self._known(InquiryOutcome.ABORTED, producer_id)
         commits = inquiry.participant in decided.committing
         return self._known(
@@ -166,13 +168,15 @@ class Inquirer:
             self._ownership.check_producer_id(producer_id)
         except (NotCoordinatorError, CoordinatorNotAvailableError) as error:
             return error
-        partition = transaction_log_partition_of(producer_id)
-        given = self._state.producer_ids_given.get(partition, 0)
-        if producer_id_counter_of(producer_id) > given:
-            return NotCoordinatorError(
-                f"producer id {producer_id} is above the highest that was given out here"
-            )
         return None
+
+    def _current_epoch(self, producer_id: int) -> int | None:
+        """Return the highest epoch given out; None of a producer without transactions."""
+        producer = self._state.producers.get(producer_id)
+        if producer is not None:
+            return producer.producer_epoch
+        given = self._state.producer_ids_given.get(transaction_log_partition_of(producer_id), 0)
+        return None if 0 < producer_id_counter_of(producer_id) <= given else NO_EPOCH
 
     def _known(
         self,
@@ -185,7 +189,8 @@ class Inquirer:
         partition = transaction_log_partition_of(producer_id)
         return InquiryAnswer(
             outcome=outcome,
-            coordinator_epoch=self._state.coordinator_epochs[partition],
+            # 0: there is no such partition, so nobody can have heard of an owner.
+            coordinator_epoch=self._state.coordinator_epochs.get(partition, 0),
             time_left_ms=time_left_ms,
             current_epoch=current_epoch,
         )
