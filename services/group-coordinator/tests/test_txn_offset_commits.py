@@ -302,6 +302,15 @@ def test_the_marker_of_a_deposed_coordinator_writes_nothing(group: GroupHarness)
     assert group.written(before) == []
 
 
+def test_one_request_cannot_lower_the_coordinator_epoch(group: GroupHarness) -> None:
+    group.txn_commit({0: 8})
+    markers = [txn_marker(COMMIT, epoch=9, coordinator_epoch=5), txn_marker(COMMIT)]
+    taken, fenced = group.run(group.machine.write_txn_markers(CLUSTER_ID, markers))
+    assert (taken, codes(fenced)) == ((), ["TRANSACTION_COORDINATOR_FENCED"])
+    assert codes(group.marker(COMMIT, coordinator_epoch=4)) == ["TRANSACTION_COORDINATOR_FENCED"]
+    assert group.committed(0) == -1
+
+
 def test_coordinator_epochs_belong_to_the_transaction_log_partition(group: GroupHarness) -> None:
     group.marker(ABORT, coordinator_epoch=4)
     assert group.marker(ABORT, producer_id=(8 << 48) | 1, coordinator_epoch=1) == ()

@@ -178,8 +178,9 @@ class GroupMachine:
         self._check_cluster(cluster_id)
         refused: list[tuple[RefusedMarker, ...]] = []
         records: dict[Record, None] = {}
+        newer: dict[int, int] = {}
         for marker in markers:
-            outcome = self._write_txn_marker(marker)
+            outcome = self._write_txn_marker(marker, newer)
             refused.append(outcome.response)
             records |= dict.fromkeys(outcome.records)
         return Result(tuple(refused), tuple(records))
@@ -193,9 +194,10 @@ class GroupMachine:
         """
         ended: list[InquiryAnswer] = []
         records: dict[Record, None] = {}
+        newer: dict[int, int] = {}
         for answer in answers:
             try:
-                outcome = self.offsets.apply_inquiry_answer(answer)
+                outcome = self.offsets.apply_inquiry_answer(answer, newer)
             except TransactionCoordinatorFencedError:
                 continue
             records |= dict.fromkeys(outcome.records)
@@ -310,11 +312,14 @@ class GroupMachine:
     def _exists(self, group_id: str) -> bool:
         return group_id in self.membership.groups or not self.offsets.group(group_id).is_empty
 
-    def _write_txn_marker(self, marker: TxnMarker) -> Result[tuple[RefusedMarker, ...], Record]:
+    def _write_txn_marker(
+        self, marker: TxnMarker, newer: dict[int, int]
+    ) -> Result[tuple[RefusedMarker, ...], Record]:
         """End one transaction in each of its groups."""
         producer_id = marker.transaction.producer_id
         try:
-            records = [*self.offsets.see_coordinator_epoch(producer_id, marker.coordinator_epoch)]
+            seen = self.offsets.see_coordinator_epoch(producer_id, marker.coordinator_epoch, newer)
+            records = [*seen]
         except SemelError as error:
             fenced = (RefusedMarker(group_id=each, error=error) for each in marker.group_ids)
             return Result(tuple(fenced))

@@ -105,32 +105,39 @@ class OffsetsMachine:
         )
         return (ended,)
 
-    def see_coordinator_epoch(self, producer_id: int, coordinator_epoch: int) -> tuple[Record, ...]:
+    def see_coordinator_epoch(
+        self, producer_id: int, coordinator_epoch: int, newer: dict[int, int]
+    ) -> tuple[Record, ...]:
         """Return the fact that a transaction-log partition has a newer owner, if it has.
 
+        ``newer`` holds the epochs that this very request has shown, by transaction-log partition.
         Raises TransactionCoordinatorFencedError for an older one than the last.
         """
         partition = transaction_log_partition_of(producer_id)
         known = self._coordinator_epochs.get(partition)
+        newest = newer.get(partition, -1 if known is None else known[1].coordinator_epoch)
+        if coordinator_epoch < newest:
+            raise TransactionCoordinatorFencedError(
+                f"coordinator epoch {coordinator_epoch} of transaction-log partition {partition} "
+                f"is older than {newest}",
+                coordinator_epoch=coordinator_epoch,
+                newest_epoch=newest,
+            )
+        if coordinator_epoch == newest:
+            return ()
+        newer[partition] = coordinator_epoch
         seen = CoordinatorEpochSeen(
             transaction_log_partition=partition, coordinator_epoch=coordinator_epoch
         )
-        if known is None or coordinator_epoch > known[1].coordinator_epoch:
-            return (seen,)
-        if coordinator_epoch < known[1].coordinator_epoch:
-            raise TransactionCoordinatorFencedError(
-                f"coordinator epoch {coordinator_epoch} of transaction-log partition {partition} "
-                f"is older than {known[1].coordinator_epoch}",
-                coordinator_epoch=coordinator_epoch,
-                current_epoch=known[1].coordinator_epoch,
-            )
-        return ()
+        return (seen,)
 
-    def apply_inquiry_answer(self, answer: InquiryAnswer) -> Result[bool, Record]:
+    def apply_inquiry_answer(
+        self, answer: InquiryAnswer, newer: dict[int, int]
+    ) -> Result[bool, Record]:
         """Do as the coordinator answered. Answers whether the transaction was pending until now.
 
         COMMITTED and ABORTED do what a marker does, fence included; what a marker has ended in
-        between stays as it is.
+        between stays as it is. ``newer``: as of ``see_coordinator_epoch``.
         """
         group_id, producer_id, producer_epoch = answer.transaction
         transaction = Transaction(producer_id, producer_epoch)
@@ -138,7 +145,7 @@ class OffsetsMachine:
             return Result(False)
         if answer.outcome is InquiryOutcome.NEVER_GIVEN and answer.current_epoch >= producer_epoch:
             return Result(False)  # It was given in between.
-        seen = self.see_coordinator_epoch(producer_id, answer.coordinator_epoch)
+        seen = self.see_coordinator_epoch(producer_id, answer.coordinator_epoch, newer)
         return Result(True, (*seen, *self._outcome(answer, transaction)))
 
     # -- questions -------------------------------------------------------------------------------
