@@ -26,6 +26,7 @@ from semel_common.errors import (
     UnknownMemberIdError,
 )
 from semel_common.wire import methods
+from semel_runtime.server.calls import Call
 from semel_runtime.testing.network import MemoryNetwork
 from semel_runtime.testing.volume import MemoryVolume
 
@@ -309,3 +310,29 @@ async def test_a_failed_journal_ends_the_service() -> None:
         with pytest.raises(SemelError, match="journal failed"):
             await service.heartbeat("a", 0)
         assert service.app.failed.is_set()
+
+
+@in_virtual_time
+async def test_a_member_whose_client_went_away_while_it_joined_expires() -> None:
+    """The journal has the member, although nobody was told."""
+    async with cluster_in_memory() as service:
+        endpoint = service.app.handlers.find(methods.CONSUMER_GROUP_HEARTBEAT.path)
+        assert endpoint is not None
+        join = wire.ConsumerGroupHeartbeatRequest(
+            group_id=GROUP,
+            member_id="a",
+            rebalance_timeout_ms=60_000,
+            subscription=wire.Subscription(topics=["orders"]),
+        )
+        call = endpoint.handler(join, Call(listener="default"))
+        joining = asyncio.ensure_future(call)
+        await asyncio.sleep(0)
+        joining.cancel()
+        await asyncio.wait([joining])
+        assert joining.cancelled()
+        heard = await service.heartbeat("b", 0)
+        assert assigned(heard) == []
+        for _ in range(12):
+            await asyncio.sleep(5)
+            heard = await service.heartbeat("b", heard.member_epoch)
+        assert assigned(heard) == [0, 1, 2, 3]

@@ -91,7 +91,8 @@ class GroupApp:
             random=environment.random,
             options=settings.inquiry_options(),
         )
-        runner.on_durable(inquirer.on_durable)
+        for listener in (inquirer.on_durable, sessions.on_durable):
+            runner.on_durable(listener)
         MembershipService(
             runner,
             machine,

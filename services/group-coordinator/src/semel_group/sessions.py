@@ -8,14 +8,14 @@ Times are those of the event loop: unlike the clock on the wall, they never jump
 """
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 import structlog
 
 from semel_group.machine import GroupMachine
-from semel_group.machine.records import Record
+from semel_group.machine.records import Member, Record
 from semel_group.machine.values import HeartbeatAnswer, MemberKey
 from semel_runtime.runner import Runner
 
@@ -48,6 +48,14 @@ class MemberSessions:
         """Give members a fresh session, whatever their epochs."""
         for key in members:
             self._sessions[key] = _Session(now_ms + self._timeout_ms, 0)
+
+    def on_durable(self, records: Sequence[Record]) -> None:
+        """Give whoever has become a member a session, also if its caller is gone by now."""
+        for record in records:
+            if isinstance(record, Member):
+                key = MemberKey(record.group_id, record.member_id)
+                if key not in self._sessions:
+                    self.start((key,), loop_ms())
 
     def heard(self, key: MemberKey, now_ms: float) -> None:
         """Note that a member spoke, if there is such a member."""
