@@ -1,7 +1,7 @@
 """EndTxn: decisions, their participants, and limits. The retry table is in test_table.py."""
 
 import pytest
-from transactions_harness import A0, A1, B0, GROUP, TransactionsHarness, after
+from transactions_harness import A0, A1, B0, GROUP, TIMEOUT_MS, TransactionsHarness, after
 
 from semel_common.errors import ConcurrentTransactionsError, InvalidTxnStateError
 from semel_coordinator.transactions.machine import (
@@ -146,7 +146,7 @@ def test_a_clock_that_goes_back_is_tolerated() -> None:
     harness = TransactionsHarness()
     key = harness.init()
     harness.add(key, A0)
-    harness.now_ms -= 3_600_000
+    harness.now_ms -= TIMEOUT_MS - 1
     harness.add(key, A1)
     assert harness.tick() == ()
     assert harness.commit(key) == after(key)

@@ -1,8 +1,13 @@
 """Ticks: what is open for too long is aborted, and nothing else."""
 
+import pytest
 from transactions_harness import A0, B0, TIMEOUT_MS, TransactionsHarness, after
 
-from semel_coordinator.transactions.machine import TransactionLimits, TransactionState
+from semel_coordinator.transactions.machine import (
+    InquiryOutcome,
+    TransactionLimits,
+    TransactionState,
+)
 
 
 def test_a_transaction_is_aborted_when_its_time_is_over() -> None:
@@ -65,3 +70,22 @@ def test_one_tick_aborts_a_bounded_number() -> None:
         key = harness.init(f"id-{number}")
         harness.add(key, A0, transactional_id=f"id-{number}")
     assert [len(harness.tick(after_ms=TIMEOUT_MS)) for _ in range(4)] == [2, 2, 1, 0]
+
+
+@pytest.mark.parametrize("back_ms", [TIMEOUT_MS, 10 * TIMEOUT_MS])
+def test_a_clock_that_went_far_back_lets_nobody_wait_for_it(back_ms: int) -> None:
+    """The age is not known then, and a definite abort does no harm."""
+    harness = TransactionsHarness()
+    key = harness.init()
+    harness.add(key, A0)
+    assert harness.tick(after_ms=1 - TIMEOUT_MS) == ()
+    assert harness.tick(after_ms=TIMEOUT_MS - 1 - back_ms) == (("app", key),)
+
+
+def test_an_inquiry_after_the_clock_went_far_back_is_answered_for_good() -> None:
+    harness = TransactionsHarness()
+    key = harness.init()
+    harness.add(key, A0)
+    harness.now_ms -= TIMEOUT_MS
+    (answer,) = harness.inquire((key, A0))
+    assert answer.outcome is InquiryOutcome.ABORTED

@@ -106,6 +106,10 @@ class OngoingTransaction(Struct, frozen=True, kw_only=True):
     participants: dict[Participant, None]
     """In the order of their registration."""
 
+    def is_timed_out(self, timeout_ms: int, now_ms: int) -> bool:
+        """Whether its time is over; also if the clock went far back: its age is not known then."""
+        return abs(now_ms - self.start_ms) >= timeout_ms
+
 
 class DecidedTransaction(Struct, frozen=True, kw_only=True):
     """A transaction whose outcome is fixed, and whose markers are not all acknowledged."""

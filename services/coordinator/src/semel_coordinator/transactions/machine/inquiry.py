@@ -119,8 +119,7 @@ class Inquirer:
         asking = self._asking[producer_id]
         ongoing = self._state.ongoing.get(producer_id)
         timeout_ms = self._state.transactional_ids[producer.transactional_id].timeout_ms
-        age_ms = 0 if ongoing is None else max(0, self._now_ms - ongoing.start_ms)
-        if age_ms >= timeout_ms:
+        if ongoing is not None and ongoing.is_timed_out(timeout_ms, self._now_ms):
             records += aborted(
                 producer,
                 ongoing,
@@ -134,6 +133,7 @@ class Inquirer:
         except (ThrottlingQuotaExceededError, InvalidRequestError) as full:
             return InquiryAnswer(outcome=InquiryOutcome.LATER, error=full)
         records += record
+        age_ms = 0 if ongoing is None else max(0, self._now_ms - ongoing.start_ms)
         return self._known(InquiryOutcome.ONGOING, producer_id, time_left_ms=timeout_ms - age_ms)
 
     def _registered(

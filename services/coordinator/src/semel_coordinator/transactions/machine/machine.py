@@ -239,7 +239,7 @@ class TransactionsMachine:
         for producer_id, ongoing in self._state.ongoing.items():
             producer = self._state.producers[producer_id]
             timeout_ms = self._state.transactional_ids[producer.transactional_id].timeout_ms
-            if now_ms - ongoing.start_ms < timeout_ms:
+            if not ongoing.is_timed_out(timeout_ms, now_ms):
                 continue
             records += aborted(producer, ongoing, reason=AbortReason.TIMED_OUT, now_ms=now_ms)
             key = TransactionKey(producer_id, ongoing.producer_epoch)
