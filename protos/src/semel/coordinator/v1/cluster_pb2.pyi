@@ -425,7 +425,7 @@ class InstanceDescription(_message.Message):
     LEADER_PARTITIONS_FIELD_NUMBER: _builtins.int
     CONTROLLER_FIELD_NUMBER: _builtins.int
     claim_epoch: _builtins.int
-    """Of its journal: rises with every start."""
+    """Of its journal: rises with every start. 0: the asked instance is not the controller."""
     last_registered_ms: _builtins.int
     """When it last registered, in milliseconds since 1970-01-01 UTC; 0: not since the controller
     started, or the asked instance is not the controller.

@@ -105,7 +105,9 @@ class CoordinatorServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def EndTxn(self, request, context):
-        """Decides a transaction: one durable write, then the answer; markers follow.
+        """Decides a transaction: one durable write, then the answer; markers follow. Of an error, the
+        details outcome (COMMITTED, ABORTED), reason and next_epoch are definite; without an outcome,
+        what became of the transaction is not known.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

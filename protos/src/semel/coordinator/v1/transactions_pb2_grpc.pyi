@@ -42,7 +42,10 @@ class CoordinatorServiceStub:
     AddOffsetsToTxn: _grpc.UnaryUnaryMultiCallable[_transactions_pb2.AddOffsetsToTxnRequest, _transactions_pb2.AddOffsetsToTxnResponse]
     """Registers a consumer group with a transaction."""
     EndTxn: _grpc.UnaryUnaryMultiCallable[_transactions_pb2.EndTxnRequest, _transactions_pb2.EndTxnResponse]
-    """Decides a transaction: one durable write, then the answer; markers follow."""
+    """Decides a transaction: one durable write, then the answer; markers follow. Of an error, the
+    details outcome (COMMITTED, ABORTED), reason and next_epoch are definite; without an outcome,
+    what became of the transaction is not known.
+    """
     InquireTransactions: _grpc.UnaryUnaryMultiCallable[_transactions_pb2.InquireTransactionsRequest, _transactions_pb2.InquireTransactionsResponse]
     """Tells a participant what became of transactions that are still open there."""
     DescribeTransactions: _grpc.UnaryUnaryMultiCallable[_transactions_pb2.DescribeTransactionsRequest, _transactions_pb2.DescribeTransactionsResponse]
@@ -66,7 +69,10 @@ class CoordinatorServiceAsyncStub(CoordinatorServiceStub):
     AddOffsetsToTxn: _aio.UnaryUnaryMultiCallable[_transactions_pb2.AddOffsetsToTxnRequest, _transactions_pb2.AddOffsetsToTxnResponse]  # type: ignore[assignment]
     """Registers a consumer group with a transaction."""
     EndTxn: _aio.UnaryUnaryMultiCallable[_transactions_pb2.EndTxnRequest, _transactions_pb2.EndTxnResponse]  # type: ignore[assignment]
-    """Decides a transaction: one durable write, then the answer; markers follow."""
+    """Decides a transaction: one durable write, then the answer; markers follow. Of an error, the
+    details outcome (COMMITTED, ABORTED), reason and next_epoch are definite; without an outcome,
+    what became of the transaction is not known.
+    """
     InquireTransactions: _aio.UnaryUnaryMultiCallable[_transactions_pb2.InquireTransactionsRequest, _transactions_pb2.InquireTransactionsResponse]  # type: ignore[assignment]
     """Tells a participant what became of transactions that are still open there."""
     DescribeTransactions: _aio.UnaryUnaryMultiCallable[_transactions_pb2.DescribeTransactionsRequest, _transactions_pb2.DescribeTransactionsResponse]  # type: ignore[assignment]
@@ -111,7 +117,10 @@ class CoordinatorServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _transactions_pb2.EndTxnRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_transactions_pb2.EndTxnResponse, _abc.Awaitable[_transactions_pb2.EndTxnResponse]]:
-        """Decides a transaction: one durable write, then the answer; markers follow."""
+        """Decides a transaction: one durable write, then the answer; markers follow. Of an error, the
+        details outcome (COMMITTED, ABORTED), reason and next_epoch are definite; without an outcome,
+        what became of the transaction is not known.
+        """
 
     @_abc_1.abstractmethod
     def InquireTransactions(

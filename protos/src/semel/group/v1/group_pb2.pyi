@@ -50,8 +50,8 @@ Global___GroupState: _TypeAlias = GroupState  # noqa: Y015
 
 @_typing.final
 class ConsumerGroupHeartbeatRequest(_message.Message):
-    """ConsumerGroupHeartbeatRequest is what a member says of itself. Fields that are absent have not
-    changed since the member's last heartbeat.
+    """ConsumerGroupHeartbeatRequest is what a member says of itself. A subscription, time-out or assignor
+    that is absent has not changed since the member's last heartbeat.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -76,7 +76,9 @@ class ConsumerGroupHeartbeatRequest(_message.Message):
     def subscription(self) -> Global___Subscription: ...
     @_builtins.property
     def owned(self) -> Global___OwnedPartitions:
-        """The partitions that the member holds at this moment."""
+        """The partitions that the member holds at this moment: what is to be given up and is not in here
+        counts as given up. Absent: says nothing, and gives up nothing.
+        """
 
     def __init__(
         self,
@@ -158,7 +160,9 @@ class ConsumerGroupHeartbeatResponse(_message.Message):
     heartbeat_interval_ms: _builtins.int
     @_builtins.property
     def assignment(self) -> Global___Assignment:
-        """Absent: as before."""
+        """Absent: exactly what the request says that the member owns, at the current epoch; also when it
+        leaves. Present, perhaps with no topics: all that it is to hold.
+        """
 
     def __init__(
         self,
