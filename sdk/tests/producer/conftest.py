@@ -4,7 +4,8 @@ import asyncio
 from collections.abc import Callable, Mapping
 
 import pytest
-from virtual_time import VirtualTimeLoop
+
+from semel_runtime.testing.virtual_time import VirtualTimeLoop
 
 
 def pytest_asyncio_loop_factories(

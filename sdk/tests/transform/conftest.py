@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Mapping
 
-from virtual_time import VirtualTimeLoop
+from semel_runtime.testing.virtual_time import VirtualTimeLoop
 
 
 def pytest_asyncio_loop_factories() -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:

@@ -9,11 +9,11 @@ from fake_cluster import FakeCluster
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from transform_harness import FakeTransactions, Fault, app_of
-from virtual_time import VirtualTimeLoop
 
 from aiosemel.consumer_records import ConsumerRecord
 from aiosemel.transform_types import Outputs, TransactionAborted
 from semel.common.v1.records_pb2 import Records as Columns
+from semel_runtime.testing.virtual_time import VirtualTimeLoop
 
 Records = Sequence[ConsumerRecord]
 

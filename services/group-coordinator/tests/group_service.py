@@ -9,7 +9,6 @@ from random import Random
 from typing import TypeAlias
 
 from group_harness import CLUSTER_ID, GROUP, PRODUCER_ID, image
-from group_virtual_time import LoopClock
 
 from semel.common.v1 import participants_pb2 as participants
 from semel.coordinator.v1 import cluster_pb2 as cluster
@@ -25,6 +24,7 @@ from semel_runtime.cluster.serde import layout_to_wire, listeners_to_wire
 from semel_runtime.server.calls import Call, Handlers
 from semel_runtime.testing.journal import MemoryJournal
 from semel_runtime.testing.network import MemoryNetwork
+from semel_runtime.testing.virtual_time import LoopClock
 from semel_runtime.testing.volume import MemoryVolume
 
 ADDRESS = "group-coordinator-0:1"

@@ -11,12 +11,12 @@ from group_service import (
     cluster_in_memory,
     running,
 )
-from group_virtual_time import after, in_virtual_time
 
 from semel.coordinator.v1 import transactions_pb2 as transactions
 from semel_common.errors import NotCoordinatorError
 from semel_common.ids import transaction_log_partition_of
 from semel_runtime.testing.network import Fault, MemoryNetwork
+from semel_runtime.testing.virtual_time import after, in_virtual_time
 from semel_runtime.testing.volume import MemoryVolume
 
 OTHER_PRODUCER_ID = (8 << 48) | 1

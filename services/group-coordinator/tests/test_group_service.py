@@ -13,7 +13,6 @@ from group_service import (
     commit_topic,
     running,
 )
-from group_virtual_time import VirtualTimeLoop, after, in_virtual_time
 
 from semel.common.v1 import errors_pb2 as errors
 from semel.common.v1 import participants_pb2 as participants
@@ -28,6 +27,7 @@ from semel_common.errors import (
 from semel_common.wire import methods
 from semel_runtime.server.calls import Call
 from semel_runtime.testing.network import MemoryNetwork
+from semel_runtime.testing.virtual_time import VirtualTimeLoop, after, in_virtual_time
 from semel_runtime.testing.volume import MemoryVolume
 
 
@@ -242,7 +242,7 @@ async def test_members_are_not_removed_because_the_process_was_stopped() -> None
         await after(5_000)
         loop = asyncio.get_running_loop()
         assert isinstance(loop, VirtualTimeLoop)
-        loop.be_stopped_for(60_000)
+        loop.jump(60_000)
         await after(4_000)
         assert not (await service.heartbeat("a", 2, 0, 1)).HasField("assignment")
         await after(2_000)
