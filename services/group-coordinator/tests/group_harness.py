@@ -348,6 +348,6 @@ def state_of(machine: GroupMachine) -> tuple[object, ...]:
         machine.cluster.image,
         machine.membership.groups,
         machine.offsets._groups,
-        machine.offsets._coordinator_epochs,
+        tuple(machine.offsets.coordinator_epochs.snapshot()),
         machine.offsets._pending,
     )

@@ -7,7 +7,6 @@ from semel.group.journal.v1.journal_pb2 import JournalRecord
 from semel_common.ids import TopicPartition
 from semel_group.machine.records import (
     ConsumerGroup,
-    CoordinatorEpochSeen,
     Member,
     MemberRemoved,
     OffsetCommitted,
@@ -19,6 +18,7 @@ from semel_group.machine.records import (
     TxnOffsetsCommitted,
 )
 from semel_group.serde import GroupSerde
+from semel_runtime.participant.coordinator_epochs import CoordinatorEpochSeen
 
 OFFSET = OffsetCommitted(
     group_id=GROUP,

@@ -134,7 +134,7 @@ def test_an_epoch_that_was_never_given_aborts_and_fences_nobody(group: GroupHarn
 def test_epochs_before_the_current_one_stay_out(group: GroupHarness) -> None:
     group.txn_commit({0: 99}, epoch=100)
     group.answer(NEVER_GIVEN, epoch=100, current_epoch=3)
-    with pytest.raises(InvalidProducerEpochError, match="is older than 3"):
+    with pytest.raises(InvalidProducerEpochError, match="is below the fence 3"):
         group.txn_commit({0: 8}, epoch=2)
 
 
@@ -155,7 +155,7 @@ def test_a_late_answer_lowers_neither_fence_nor_epoch(group: GroupHarness) -> No
     group.txn_commit({0: 99}, epoch=100)
     group.marker(ABORT, epoch=7)
     group.answer(NEVER_GIVEN, epoch=100, current_epoch=5)
-    with pytest.raises(InvalidProducerEpochError, match="is older than 8"):
+    with pytest.raises(InvalidProducerEpochError, match="is below the fence 8"):
         group.txn_commit({0: 8}, epoch=7)
     group.txn_commit({0: 8}, epoch=8)
 

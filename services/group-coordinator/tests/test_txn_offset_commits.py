@@ -36,13 +36,13 @@ from semel_common.errors import (
 )
 from semel_group.machine import GroupLimits, GroupMachine
 from semel_group.machine.records import (
-    CoordinatorEpochSeen,
     OffsetRemoved,
     TransactionEnded,
     TxnOffsetsCommitted,
 )
 from semel_group.machine.values import Committer
 from semel_runtime.machine import Result
+from semel_runtime.participant.coordinator_epochs import CoordinatorEpochSeen
 
 
 @pytest.fixture
@@ -236,7 +236,9 @@ def test_a_repeat_after_the_outcome_holds_nothing(group: GroupHarness) -> None:
 
 def test_an_epoch_below_the_fence_is_refused(group: GroupHarness) -> None:
     group.marker(ABORT, epoch=3)
-    with pytest.raises(InvalidProducerEpochError, match=r"producer epoch 3 .* is older than 4"):
+    with pytest.raises(
+        InvalidProducerEpochError, match=r"producer epoch 3 .* is below the fence 4"
+    ):
         group.txn_commit({0: 8}, epoch=3)
     group.txn_commit({0: 8}, epoch=4)
 
@@ -288,7 +290,7 @@ def test_a_late_marker_of_an_older_epoch_lowers_no_fence(group: GroupHarness) ->
     group.marker(ABORT, epoch=5)
     group.marker(COMMIT, epoch=0)
     assert group.committed(0) == 8
-    with pytest.raises(InvalidProducerEpochError, match="is older than 6"):
+    with pytest.raises(InvalidProducerEpochError, match="is below the fence 6"):
         group.txn_commit({0: 9}, epoch=5)
 
 
@@ -309,6 +311,16 @@ def test_one_request_cannot_lower_the_coordinator_epoch(group: GroupHarness) -> 
     assert (taken, codes(fenced)) == ((), ["TRANSACTION_COORDINATOR_FENCED"])
     assert codes(group.marker(COMMIT, coordinator_epoch=4)) == ["TRANSACTION_COORDINATOR_FENCED"]
     assert group.committed(0) == -1
+
+
+def test_a_newer_coordinator_epoch_counts_within_the_same_request(group: GroupHarness) -> None:
+    group.txn_commit({0: 8})
+    fresh = txn_marker(ABORT, producer_id=PRODUCER_ID + 1, coordinator_epoch=4)
+    stale = txn_marker(COMMIT, coordinator_epoch=3)
+    taken, refused = group.run(group.machine.write_txn_markers(CLUSTER_ID, [fresh, stale]))
+    assert (codes(taken), codes(refused)) == ([], ["TRANSACTION_COORDINATOR_FENCED"])
+    assert group.committed(0) == -1
+    assert codes(group.marker(COMMIT, coordinator_epoch=3)) == ["TRANSACTION_COORDINATOR_FENCED"]
 
 
 def test_coordinator_epochs_belong_to_the_transaction_log_partition(group: GroupHarness) -> None:

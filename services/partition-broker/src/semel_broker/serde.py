@@ -11,6 +11,7 @@ from semel_broker.machine import records
 from semel_broker.machine.records import Record
 from semel_runtime.cluster.image import ClusterImage
 from semel_runtime.cluster.serde import image_from_journal, image_to_journal
+from semel_runtime.participant.coordinator_epochs import CoordinatorEpochSeen
 
 
 class BrokerSerde:
@@ -26,7 +27,7 @@ class BrokerSerde:
                 _write_marker(record, message.marker_appended)
             case records.ProducerFenced():
                 _write_fenced(record, message.producer_fenced)
-            case records.CoordinatorEpochSeen():
+            case CoordinatorEpochSeen():
                 _write_coordinator_epoch(record, message.coordinator_epoch_seen)
             case records.LogStartMoved():
                 message.log_start_moved.log_id = record.log_id
@@ -154,14 +155,14 @@ def _read_fenced(message: journal.ProducerFenced) -> records.ProducerFenced:
 
 
 def _write_coordinator_epoch(
-    record: records.CoordinatorEpochSeen, message: journal.CoordinatorEpochSeen
+    record: CoordinatorEpochSeen, message: journal.CoordinatorEpochSeen
 ) -> None:
     message.transaction_log_partition = record.transaction_log_partition
     message.coordinator_epoch = record.coordinator_epoch
 
 
-def _read_coordinator_epoch(message: journal.CoordinatorEpochSeen) -> records.CoordinatorEpochSeen:
-    return records.CoordinatorEpochSeen(
+def _read_coordinator_epoch(message: journal.CoordinatorEpochSeen) -> CoordinatorEpochSeen:
+    return CoordinatorEpochSeen(
         transaction_log_partition=message.transaction_log_partition,
         coordinator_epoch=message.coordinator_epoch,
     )

@@ -13,7 +13,6 @@ from broker_harness import (
 )
 
 from semel_broker.machine.records import (
-    CoordinatorEpochSeen,
     LogStartMoved,
     MarkerAppended,
     ProducerFenced,
@@ -26,6 +25,7 @@ from semel_common.errors import (
     UnknownTopicIdError,
 )
 from semel_common.ids import TopicPartition, producer_id_of
+from semel_runtime.participant.coordinator_epochs import CoordinatorEpochSeen
 
 
 @pytest.fixture

@@ -55,6 +55,7 @@ from semel_group.machine.values import (
 from semel_runtime.cluster.copy import ClusterCopy
 from semel_runtime.cluster.image import ClusterImage
 from semel_runtime.machine import Result
+from semel_runtime.participant.coordinator_epochs import CoordinatorEpochCheck
 
 
 class GroupMachine:
@@ -178,9 +179,9 @@ class GroupMachine:
         self._check_cluster(cluster_id)
         refused: list[tuple[RefusedMarker, ...]] = []
         records: dict[Record, None] = {}
-        newer: dict[int, int] = {}
+        coordinators = self.offsets.coordinator_epochs.check()
         for marker in markers:
-            outcome = self._write_txn_marker(marker, newer)
+            outcome = self._write_txn_marker(marker, coordinators)
             refused.append(outcome.response)
             records |= dict.fromkeys(outcome.records)
         return Result(tuple(refused), tuple(records))
@@ -194,10 +195,10 @@ class GroupMachine:
         """
         ended: list[InquiryAnswer] = []
         records: dict[Record, None] = {}
-        newer: dict[int, int] = {}
+        coordinators = self.offsets.coordinator_epochs.check()
         for answer in answers:
             try:
-                outcome = self.offsets.apply_inquiry_answer(answer, newer)
+                outcome = self.offsets.apply_inquiry_answer(answer, coordinators)
             except TransactionCoordinatorFencedError:
                 continue
             records |= dict.fromkeys(outcome.records)
@@ -313,13 +314,12 @@ class GroupMachine:
         return group_id in self.membership.groups or not self.offsets.group(group_id).is_empty
 
     def _write_txn_marker(
-        self, marker: TxnMarker, newer: dict[int, int]
+        self, marker: TxnMarker, coordinators: CoordinatorEpochCheck
     ) -> Result[tuple[RefusedMarker, ...], Record]:
         """End one transaction in each of its groups."""
         producer_id = marker.transaction.producer_id
         try:
-            seen = self.offsets.see_coordinator_epoch(producer_id, marker.coordinator_epoch, newer)
-            records = [*seen]
+            records: list[Record] = [*coordinators.see(producer_id, marker.coordinator_epoch)]
         except SemelError as error:
             fenced = (RefusedMarker(group_id=each, error=error) for each in marker.group_ids)
             return Result(tuple(fenced))

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from semel_common.ids import TopicPartition
 from semel_runtime.cluster.image import ClusterImage
+from semel_runtime.participant.coordinator_epochs import CoordinatorEpochSeen
 
 # -- membership ----------------------------------------------------------------------------------
 
@@ -122,13 +123,6 @@ class ProducerState(Struct, frozen=True, kw_only=True):
     """The highest epoch that did; -1: none."""
     last_sequence: int
     """The base sequence of that epoch's last commit."""
-
-
-class CoordinatorEpochSeen(Struct, frozen=True, kw_only=True):
-    """A newer owner of a transaction-log partition has spoken."""
-
-    transaction_log_partition: int
-    coordinator_epoch: int
 
 
 MembershipRecord: TypeAlias = ConsumerGroup | Member | MemberRemoved

@@ -6,7 +6,6 @@ from semel.group.journal.v1 import offsets_pb2 as journal
 from semel.group.journal.v1.journal_pb2 import JournalRecord
 from semel_common.ids import TopicPartition
 from semel_group.machine.records import (
-    CoordinatorEpochSeen,
     OffsetCommitted,
     OffsetRemoved,
     OffsetsRecord,
@@ -15,6 +14,7 @@ from semel_group.machine.records import (
     TransactionNeverGiven,
     TxnOffsetsCommitted,
 )
+from semel_runtime.participant.coordinator_epochs import CoordinatorEpochSeen
 
 
 def offsets_to_journal(record: OffsetsRecord) -> JournalRecord:

@@ -17,7 +17,6 @@ from semel_broker.machine.produce import decide_append
 from semel_broker.machine.records import (
     AbortedTransaction,
     BatchAppended,
-    CoordinatorEpochSeen,
     LogDropped,
     LogIdsGiven,
     LogPurged,
@@ -49,6 +48,7 @@ from semel_common.ids import transaction_log_partition_of
 from semel_runtime.cluster.copy import ClusterCopy
 from semel_runtime.cluster.image import ClusterImage
 from semel_runtime.machine import Result
+from semel_runtime.participant.coordinator_epochs import CoordinatorEpochs, CoordinatorEpochSeen
 
 T = TypeVar("T")
 
@@ -60,7 +60,7 @@ class BrokerMachine:
         self.cluster = ClusterCopy()
         self._limits = limits
         self._logs = LogDirectory(instance_id, self.cluster)
-        self._coordinator_epochs: dict[int, int] = {}
+        self._coordinator_epochs = CoordinatorEpochs()
         self._last_offset = 0
 
     # -- appending -----------------------------------------------------------------------------
@@ -116,7 +116,7 @@ class BrokerMachine:
 
         Idempotent. The answers to inquiries are applied in the same way.
         """
-        decisions = OutcomeDecisions(self._logs, self._coordinator_epochs, now_ms=now_ms)
+        decisions = OutcomeDecisions(self._logs, self._coordinator_epochs.check(), now_ms=now_ms)
         refusals = decisions.decide_all(outcomes)
         return Result(refusals, decisions.records)
 
@@ -210,8 +210,7 @@ class BrokerMachine:
             case ProducerState() | OpenTransaction() | AbortedTransaction():
                 self._logs.log(record.log_id).replay(record)
             case CoordinatorEpochSeen():
-                partition = record.transaction_log_partition
-                self._coordinator_epochs[partition] = record.coordinator_epoch
+                self._coordinator_epochs.replay(offset, record)
             case LogState() | LogDropped() | LogPurged() | LogIdsGiven():
                 self._logs.replay(record)
             case ClusterImage():
@@ -226,8 +225,7 @@ class BrokerMachine:
 
     def _entities(self) -> Iterator[Record]:
         yield from (image for _, image in self.cluster.snapshot())
-        for partition, epoch in self._coordinator_epochs.items():
-            yield CoordinatorEpochSeen(transaction_log_partition=partition, coordinator_epoch=epoch)
+        yield from (seen for _, seen in self._coordinator_epochs.snapshot())
         for log in self._logs:
             yield from log.snapshot()
         yield from self._logs.snapshot()

@@ -1,9 +1,9 @@
 """Deciding outcomes: markers from coordinators, and the answers to inquiries, which are the same.
 
 Theory of operation (protocol.md, sections 4 and 6). An outcome closes its transaction if it is open
-here, and raises the fence in any case, so that nothing late can open it again. Of every
-transaction-log partition the newest coordinator epoch is kept: what a deposed coordinator says is
-refused. All of this is idempotent, so markers are sent until they are acknowledged.
+here, and raises the fence in any case, so that nothing late can open it again. What a deposed
+coordinator says is refused. All of this is idempotent, so markers are sent until they are
+acknowledged.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,14 +12,17 @@ from typing import Protocol
 from semel_broker.machine.log import PartitionLog
 from semel_broker.machine.producer import after_fence, after_marker
 from semel_broker.machine.records import (
-    CoordinatorEpochSeen,
     MarkerAppended,
     ProducerFenced,
     ProducerState,
 )
 from semel_broker.machine.values import Outcome
-from semel_common.errors import SemelError, TransactionCoordinatorFencedError
-from semel_common.ids import TopicPartition, transaction_log_partition_of
+from semel_common.errors import SemelError
+from semel_common.ids import TopicPartition
+from semel_runtime.participant.coordinator_epochs import (
+    CoordinatorEpochCheck,
+    CoordinatorEpochSeen,
+)
 
 MarkerRecord = CoordinatorEpochSeen | MarkerAppended | ProducerFenced
 
@@ -35,11 +38,10 @@ class Logs(Protocol):
 class OutcomeDecisions:
     """Decides outcomes one after the other, each on what the ones before would make of the logs."""
 
-    def __init__(self, logs: Logs, coordinator_epochs: dict[int, int], *, now_ms: int) -> None:
+    def __init__(self, logs: Logs, coordinators: CoordinatorEpochCheck, *, now_ms: int) -> None:
         self._logs = logs
-        self._known_epochs = coordinator_epochs
+        self._coordinators = coordinators
         self._now_ms = now_ms
-        self._epochs: dict[int, int] = {}
         self._end_offsets: dict[int, int] = {}
         self._producers: dict[tuple[int, int], ProducerState] = {}
         self._decided: dict[tuple[int, int], MarkerAppended | ProducerFenced] = {}
@@ -52,27 +54,12 @@ class OutcomeDecisions:
     def _refusal(self, outcome: Outcome) -> SemelError | None:
         try:
             log = self._logs.find_by_id(outcome.partition)
-            self.records.extend(self._coordinator_epoch(outcome))
+            seen = self._coordinators.see(outcome.producer_id, outcome.coordinator_epoch)
+            self.records.extend(seen)
             self.records.extend(self._decide(log, outcome))
         except SemelError as error:
             return error
         return None
-
-    def _coordinator_epoch(self, outcome: Outcome) -> Iterator[CoordinatorEpochSeen]:
-        partition = transaction_log_partition_of(outcome.producer_id)
-        newest = self._epochs.get(partition, self._known_epochs.get(partition, -1))
-        if outcome.coordinator_epoch < newest:
-            raise TransactionCoordinatorFencedError(
-                f"coordinator epoch {outcome.coordinator_epoch} of transaction-log partition"
-                f" {partition} is older than {newest}",
-                coordinator_epoch=outcome.coordinator_epoch,
-                newest_epoch=newest,
-            )
-        if outcome.coordinator_epoch > newest:
-            self._epochs[partition] = outcome.coordinator_epoch
-            yield CoordinatorEpochSeen(
-                transaction_log_partition=partition, coordinator_epoch=outcome.coordinator_epoch
-            )
 
     def _decide(self, log: PartitionLog, outcome: Outcome) -> Iterator[MarkerRecord]:
         state = self._producer(log, outcome.producer_id)

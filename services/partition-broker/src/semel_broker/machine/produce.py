@@ -75,7 +75,8 @@ class _Candidate:
         )
         if batch.producer_id != NO_PRODUCER_ID:
             state = self._producer(batch.producer_id)
-            _check(state, batch)
+            producer.check_next(state, batch)
+            producer.check_transaction(state, batch)
             self._check_limits(state, batch, limits)
             self._appended[batch.producer_id] = record
         self.records.append(record)
@@ -107,10 +108,3 @@ class _Candidate:
             raise ThrottlingQuotaExceededError(
                 f"partition has {limits.open_transactions_max} open transactions already"
             )
-
-
-def _check(state: ProducerState, batch: BatchHeader) -> None:
-    producer.check_fence(state, batch)
-    producer.check_epoch(state, batch)
-    producer.check_sequence(state, batch)
-    producer.check_transaction(state, batch)

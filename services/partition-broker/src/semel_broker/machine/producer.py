@@ -1,17 +1,14 @@
 """What one producer may append to one log next: fence, epoch, sequence (protocol.md, section 4).
 
-Theory of operation. Three numbers say what is welcome. The fence is the lowest epoch whose outcome
-is not known here yet; it rises with every marker, and nothing below it may append. The highest
-epoch seen refuses what an older instance still has on its way. Within that epoch sequences are
-dense, from 0, so that a batch is taken once and in its place; the last five batches are kept, so
-that a repeat is answered with the offset that the original got.
+Theory of operation. Fence, highest epoch and next sequence say what is welcome, as to every
+participant: see ``semel_runtime.participant.producer``. The last five batches are kept, so that a
+repeat is answered with the offset that the original got.
 
 Kafka's counterparts are ProducerStateEntry and ProducerAppendInfo. As there, checks never change
 anything: ``after_…`` give the next state, to be put in place by replay.
 """
 
 from semel_broker.machine.records import (
-    NO_EPOCH,
     AppendedBatch,
     BatchAppended,
     MarkerAppended,
@@ -19,15 +16,15 @@ from semel_broker.machine.records import (
     ProducerState,
 )
 from semel_broker.machine.values import BatchHeader
-from semel_common.errors import (
-    InvalidProducerEpochError,
-    InvalidTxnStateError,
-    OutOfOrderSequenceNumberError,
-)
+from semel_common.errors import InvalidTxnStateError
 from semel_common.sequences import next_sequence
-
-BATCHES_KEPT = 5
-"""As many batches as a producer may have unacknowledged in a partition."""
+from semel_runtime.participant.producer import (
+    NO_EPOCH,
+    REPEATS_KEPT,
+    check_epoch,
+    check_sequence,
+    fence_after,
+)
 
 NOTHING_EXPECTED = -1
 """No sequence is taken: whether this epoch wrote here before is not known any more."""
@@ -60,39 +57,12 @@ def repeated(state: ProducerState, batch: BatchHeader) -> AppendedBatch | None:
     return None
 
 
-def check_fence(state: ProducerState, batch: BatchHeader) -> None:
-    """Refuse an epoch whose outcome is known (step 3)."""
-    if batch.producer_epoch < state.fence:
-        raise InvalidProducerEpochError(
-            f"producer epoch {batch.producer_epoch} of producer {batch.producer_id} "
-            f"is below the fence {state.fence}",
-            producer_epoch=batch.producer_epoch,
-            fence=state.fence,
-        )
-
-
-def check_epoch(state: ProducerState, batch: BatchHeader) -> None:
-    """Refuse an epoch older than the newest one seen (step 4)."""
-    if batch.producer_epoch < state.producer_epoch:
-        raise InvalidProducerEpochError(
-            f"producer epoch {batch.producer_epoch} of producer {batch.producer_id} "
-            f"is older than {state.producer_epoch}",
-            producer_epoch=batch.producer_epoch,
-            current_epoch=state.producer_epoch,
-        )
-
-
-def check_sequence(state: ProducerState, batch: BatchHeader) -> None:
-    """Refuse a batch that is not the next one (step 5); a new epoch begins at 0."""
-    same_epoch = batch.producer_epoch == state.producer_epoch
-    expected = state.expected_sequence if same_epoch else 0
-    if batch.base_sequence != expected:
-        raise OutOfOrderSequenceNumberError(
-            f"base sequence {batch.base_sequence} of producer {batch.producer_id} "
-            f"in epoch {batch.producer_epoch} is not the expected {expected}",
-            base_sequence=batch.base_sequence,
-            expected_sequence=expected,
-        )
+def check_next(state: ProducerState, batch: BatchHeader) -> None:
+    """Refuse a batch that is not the next one (steps 3 to 5); a new epoch begins at sequence 0."""
+    producer_id, epoch = batch.producer_id, batch.producer_epoch
+    check_epoch(producer_id, epoch, fence=state.fence, highest_epoch=state.producer_epoch)
+    expected = state.expected_sequence if epoch == state.producer_epoch else 0
+    check_sequence(producer_id, epoch, batch.base_sequence, expected=expected)
 
 
 def check_transaction(state: ProducerState, batch: BatchHeader) -> None:
@@ -119,7 +89,7 @@ def after_batch(state: ProducerState, batch: BatchAppended) -> ProducerState:
         fence=state.fence,
         producer_epoch=batch.producer_epoch,
         expected_sequence=next_sequence(batch.base_sequence, batch.record_count),
-        batches=(appended,) if newer else (*state.batches[1 - BATCHES_KEPT :], appended),
+        batches=(appended,) if newer else (*state.batches[1 - REPEATS_KEPT :], appended),
         open_epochs=(*state.open_epochs, batch.producer_epoch) if opened else state.open_epochs,
         last_timestamp_ms=batch.appended_ms,
     )
@@ -133,15 +103,12 @@ def after_marker(state: ProducerState, marker: MarkerAppended) -> ProducerState:
     here before is forgotten, so it writes no more; the next transaction begins at sequence 0.
     """
     epoch, expected, batches = state.producer_epoch, state.expected_sequence, state.batches
-    fence = marker.producer_epoch + 1
-    if marker.current_epoch is not None:
-        fence = marker.current_epoch
-        if epoch > marker.current_epoch:
-            epoch, expected, batches = marker.current_epoch, NOTHING_EXPECTED, ()
+    if marker.current_epoch is not None and epoch > marker.current_epoch:
+        epoch, expected, batches = marker.current_epoch, NOTHING_EXPECTED, ()
     return ProducerState(
         log_id=state.log_id,
         producer_id=state.producer_id,
-        fence=max(state.fence, fence),
+        fence=fence_after(state.fence, marker.producer_epoch, current_epoch=marker.current_epoch),
         producer_epoch=epoch,
         expected_sequence=expected,
         batches=batches,

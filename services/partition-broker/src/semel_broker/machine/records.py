@@ -9,10 +9,7 @@ from typing import NamedTuple, TypeAlias
 from msgspec import Struct
 
 from semel_runtime.cluster.image import ClusterImage
-
-NO_EPOCH = -1
-"""The highest epoch of a producer of which no batch was seen."""
-
+from semel_runtime.participant.coordinator_epochs import CoordinatorEpochSeen
 
 # -- as things happen ----------------------------------------------------------------------------
 
@@ -51,13 +48,6 @@ class ProducerFenced(Struct, frozen=True, kw_only=True):
     producer_id: int
     fence: int
     fenced_ms: int
-
-
-class CoordinatorEpochSeen(Struct, frozen=True, kw_only=True):
-    """A newer owner of a transaction-log partition has spoken."""
-
-    transaction_log_partition: int
-    coordinator_epoch: int
 
 
 class LogStartMoved(Struct, frozen=True, kw_only=True):
@@ -112,7 +102,7 @@ class ProducerState(Struct, frozen=True, kw_only=True):
     fence: int
     """The lowest epoch that may still append; only rises."""
     producer_epoch: int
-    """The highest epoch of which a batch was appended, or NO_EPOCH."""
+    """The highest epoch of which a batch was appended; -1: none."""
     expected_sequence: int
     """What the next batch of ``producer_epoch`` must begin with."""
     batches: tuple[AppendedBatch, ...]

@@ -12,13 +12,12 @@ from typing import assert_never
 
 from msgspec.structs import replace
 
-from semel_common.errors import ThrottlingQuotaExceededError, TransactionCoordinatorFencedError
-from semel_common.ids import TopicPartition, transaction_log_partition_of
+from semel_common.errors import ThrottlingQuotaExceededError
+from semel_common.ids import TopicPartition
 from semel_group.machine.limits import GroupLimits
 from semel_group.machine.offsets.producer import check_next, is_repeat
 from semel_group.machine.offsets.state import GroupOffsets
 from semel_group.machine.records import (
-    CoordinatorEpochSeen,
     OffsetCommitted,
     OffsetsRecord,
     Record,
@@ -34,6 +33,11 @@ from semel_group.machine.values import (
     TransactionResult,
 )
 from semel_runtime.machine import Result
+from semel_runtime.participant.coordinator_epochs import (
+    CoordinatorEpochCheck,
+    CoordinatorEpochs,
+    CoordinatorEpochSeen,
+)
 
 _NO_OFFSETS = GroupOffsets()
 """A group that was never heard of."""
@@ -48,7 +52,7 @@ class OffsetsMachine:
         self._groups: dict[str, GroupOffsets] = {}
         self._pending: set[str] = set()
         """The groups with open transactions."""
-        self._coordinator_epochs: dict[int, tuple[int, CoordinatorEpochSeen]] = {}
+        self.coordinator_epochs = CoordinatorEpochs()
 
     # -- handlers --------------------------------------------------------------------------------
 
@@ -105,39 +109,13 @@ class OffsetsMachine:
         )
         return (ended,)
 
-    def see_coordinator_epoch(
-        self, producer_id: int, coordinator_epoch: int, newer: dict[int, int]
-    ) -> tuple[Record, ...]:
-        """Return the fact that a transaction-log partition has a newer owner, if it has.
-
-        ``newer`` holds the epochs that this very request has shown, by transaction-log partition.
-        Raises TransactionCoordinatorFencedError for an older one than the last.
-        """
-        partition = transaction_log_partition_of(producer_id)
-        known = self._coordinator_epochs.get(partition)
-        newest = newer.get(partition, -1 if known is None else known[1].coordinator_epoch)
-        if coordinator_epoch < newest:
-            raise TransactionCoordinatorFencedError(
-                f"coordinator epoch {coordinator_epoch} of transaction-log partition {partition} "
-                f"is older than {newest}",
-                coordinator_epoch=coordinator_epoch,
-                newest_epoch=newest,
-            )
-        if coordinator_epoch == newest:
-            return ()
-        newer[partition] = coordinator_epoch
-        seen = CoordinatorEpochSeen(
-            transaction_log_partition=partition, coordinator_epoch=coordinator_epoch
-        )
-        return (seen,)
-
     def apply_inquiry_answer(
-        self, answer: InquiryAnswer, newer: dict[int, int]
+        self, answer: InquiryAnswer, coordinators: CoordinatorEpochCheck
     ) -> Result[bool, Record]:
         """Do as the coordinator answered. Answers whether the transaction was pending until now.
 
         COMMITTED and ABORTED do what a marker does, fence included; what a marker has ended in
-        between stays as it is. ``newer``: as of ``see_coordinator_epoch``.
+        between stays as it is. Raises TransactionCoordinatorFencedError.
         """
         group_id, producer_id, producer_epoch = answer.transaction
         transaction = Transaction(producer_id, producer_epoch)
@@ -145,7 +123,7 @@ class OffsetsMachine:
             return Result(False)
         if answer.outcome is InquiryOutcome.NEVER_GIVEN and answer.current_epoch >= producer_epoch:
             return Result(False)  # It was given in between.
-        seen = self.see_coordinator_epoch(producer_id, answer.coordinator_epoch, newer)
+        seen = coordinators.see(producer_id, answer.coordinator_epoch)
         return Result(True, (*seen, *self._outcome(answer, transaction)))
 
     # -- questions -------------------------------------------------------------------------------
@@ -186,7 +164,7 @@ class OffsetsMachine:
     def replay(self, offset: int, record: OffsetsRecord) -> None:
         """Apply one record."""
         if isinstance(record, CoordinatorEpochSeen):
-            self._coordinator_epochs[record.transaction_log_partition] = (offset, record)
+            self.coordinator_epochs.replay(offset, record)
             return
         group = self._groups.setdefault(record.group_id, GroupOffsets())
         group.replay(offset, record)
@@ -199,7 +177,7 @@ class OffsetsMachine:
 
     def snapshot(self) -> Iterable[tuple[int, OffsetsRecord]]:
         """Return everything, group by group."""
-        yield from self._coordinator_epochs.values()
+        yield from self.coordinator_epochs.snapshot()
         for group in self._groups.values():
             yield from group.snapshot()
 

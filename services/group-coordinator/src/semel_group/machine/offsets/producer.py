@@ -6,15 +6,18 @@ sequences, a late repeat of an older commit would move the group back within the
 
 from msgspec.structs import replace
 
-from semel_common.errors import InvalidProducerEpochError, OutOfOrderSequenceNumberError
 from semel_group.machine.records import ProducerState, TransactionNeverGiven
 from semel_group.machine.values import Transaction
+from semel_runtime.participant.producer import (
+    NO_EPOCH,
+    REPEATS_KEPT,
+    check_epoch,
+    check_sequence,
+    fence_after,
+)
 
-NO_EPOCH = -1
 NO_SEQUENCE = -1
-
-COMMITS_KEPT = 5
-"""As many commits as a producer may have unacknowledged in a group."""
+"""The last sequence of a producer that has committed nothing."""
 
 
 def unknown_producer(group_id: str, producer_id: int) -> ProducerState:
@@ -32,7 +35,7 @@ def is_repeat(state: ProducerState, transaction: Transaction, base_sequence: int
     """Whether a commit is one of the last five of its epoch (step 2)."""
     return (
         transaction.producer_epoch == state.producer_epoch
-        and 0 <= state.last_sequence - base_sequence < COMMITS_KEPT
+        and 0 <= state.last_sequence - base_sequence < REPEATS_KEPT
     )
 
 
@@ -42,21 +45,9 @@ def check_next(state: ProducerState, transaction: Transaction, base_sequence: in
     Raises InvalidProducerEpochError and OutOfOrderSequenceNumberError.
     """
     producer_id, epoch = transaction
-    lowest = max(state.fence, state.producer_epoch)
-    if epoch < lowest:
-        raise InvalidProducerEpochError(
-            f"producer epoch {epoch} of producer {producer_id} is older than {lowest}",
-            producer_epoch=epoch,
-            current_epoch=lowest,
-        )
+    check_epoch(producer_id, epoch, fence=state.fence, highest_epoch=state.producer_epoch)
     expected = state.last_sequence + 1 if epoch == state.producer_epoch else 0
-    if base_sequence != expected:
-        raise OutOfOrderSequenceNumberError(
-            f"base sequence {base_sequence} of producer {producer_id} in epoch {epoch} "
-            f"is not the expected {expected}",
-            base_sequence=base_sequence,
-            expected_sequence=expected,
-        )
+    check_sequence(producer_id, epoch, base_sequence, expected=expected)
 
 
 def after_commit(state: ProducerState, epoch: int, base_sequence: int) -> ProducerState:
@@ -75,7 +66,7 @@ def after_end(state: ProducerState, epoch: int) -> ProducerState:
     return ProducerState(
         group_id=state.group_id,
         producer_id=state.producer_id,
-        fence=max(state.fence, epoch + 1),
+        fence=fence_after(state.fence, epoch),
         producer_epoch=state.producer_epoch,
         last_sequence=state.last_sequence,
     )
@@ -90,7 +81,7 @@ def after_never_given(
     one, whose last commit here has ``last_sequence``. The fence never goes back: what raised it was
     a marker of a real epoch.
     """
-    fence = max(state.fence, ended.current_epoch)
+    fence = fence_after(state.fence, ended.producer_epoch, current_epoch=ended.current_epoch)
     if state.producer_epoch <= ended.current_epoch:
         return replace(state, fence=fence)
     return replace(
