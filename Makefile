@@ -11,7 +11,7 @@ DESCRIPTORS := protos/src/semel/descriptors.binpb
 RELEASED    := protos/released.binpb
 JOURNALS    := $(patsubst protos/%,--path %,$(wildcard protos/semel/*/journal))
 PURE        := */machine.py,*/machine/*,*/records.py,*/accumulator.py,*/transaction_manager.py
-PURE        := $(PURE),*/participant/coordinator_epochs.py,*/participant/producer.py
+PURE        := $(PURE),*/participant/coordinator_epochs.py,*/participant/inquiry.py,*/participant/producer.py
 SYNCED      := .venv/.synced
 
 # uv must take the .venv that is here, whatever environment the caller has active, and bring no Python.

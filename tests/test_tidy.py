@@ -187,8 +187,8 @@ def test_tests_of_members_do_not_sleep() -> None:
 
 # What a class may be a kind of: values, closed sets, seams, errors, and what libraries ask for.
 BASES = re.compile(
-    r"(.*\.)?(Protocol|Generic|NamedTuple|Struct|TypedDict|(Str|Int)?(Enum|Flag)|BaseModel|BaseSettings|ServiceSettings"
-    r"|.*(Error|Exception|Servicer|Interceptor|Handler|Formatter)|TyperGroup)"
+    r"(.*\.)?(Protocol|Generic|NamedTuple|Struct|TypedDict|(Str|Int)?(Enum|Flag)|BaseModel|(Base|Service|Participant)Settings"
+    r"|BaseEventLoop|.*(Error|Exception|Servicer|Interceptor|Handler|Formatter)|TyperGroup)"
 )
 
 

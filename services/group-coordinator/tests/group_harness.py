@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from semel_common.errors import SemelError
-from semel_common.ids import TopicPartition
+from semel_common.ids import GroupId, TopicPartition
 from semel_group.machine import GroupLimits, GroupMachine
 from semel_group.machine.records import Record
 from semel_group.machine.values import (
@@ -16,12 +16,9 @@ from semel_group.machine.values import (
     GroupListing,
     Heartbeat,
     HeartbeatAnswer,
-    InquiryAnswer,
-    InquiryOutcome,
     MemberKey,
     NamedPartition,
     NewOffset,
-    OpenTransaction,
     RefusedMarker,
     RefusedOffset,
     TopicName,
@@ -40,6 +37,7 @@ from semel_runtime.cluster.image import (
     Topic,
 )
 from semel_runtime.machine import Result
+from semel_runtime.participant.inquiry import InquiryAnswer, InquiryOutcome, OpenTransactionAt
 
 T = TypeVar("T")
 
@@ -253,7 +251,7 @@ class GroupHarness:
     ) -> bool:
         """Apply an inquiry's answer; return whether it ended the transaction."""
         answer = InquiryAnswer(
-            transaction=OpenTransaction(GROUP, producer_id, epoch),
+            transaction=OpenTransactionAt(GroupId(GROUP), producer_id, epoch),
             outcome=outcome,
             coordinator_epoch=coordinator_epoch,
             current_epoch=current_epoch,
@@ -278,9 +276,9 @@ class GroupHarness:
         (offset,) = self.fetch(number).offsets
         return offset.committed_offset
 
-    def to_inquire(self, awaited: Collection[OpenTransaction] = ()) -> list[int]:
+    def to_inquire(self, awaited: Collection[OpenTransactionAt[GroupId]] = ()) -> list[int]:
         """Return the epochs of the transactions that are to be asked about."""
-        due = self.run(self.machine.transactions_to_inquire(self.now_ms, awaited))
+        due = self.run(self.machine.transactions_to_inquire(awaited, now_ms=self.now_ms))
         return [each.producer_epoch for each in due]
 
     # -- operators -------------------------------------------------------------------------------

@@ -12,7 +12,8 @@ import pytest
 from group_harness import ABORT, COMMIT, GROUP, GroupHarness, rebuilt
 
 from semel_common.errors import InvalidProducerEpochError, OutOfOrderSequenceNumberError
-from semel_group.machine.values import InquiryOutcome, TransactionResult
+from semel_group.machine.values import TransactionResult
+from semel_runtime.participant.inquiry import InquiryOutcome
 
 SEEDS = 150
 STEPS = 60

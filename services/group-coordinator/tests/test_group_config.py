@@ -29,7 +29,7 @@ def test_the_defaults_are_kafka_s() -> None:
     assert read.group_consumer_session_timeout_ms == 45_000
     assert read.group_consumer_heartbeat_interval_ms == 5_000
     assert read.group_limits().offset_metadata_max_bytes == 4_096
-    assert read.group_limits().transaction_inquiry_interval_ms == 10_000
+    assert read.group_limits().inquiry.interval_ms == 10_000
 
 
 def test_a_session_must_be_longer_than_the_heartbeat_interval() -> None:

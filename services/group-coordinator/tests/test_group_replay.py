@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from semel_common.errors import SemelError
 from semel_group.machine.records import OffsetRemoved
-from semel_group.machine.values import Committer, InquiryOutcome
+from semel_group.machine.values import Committer
 from semel_runtime.machine import Result
+from semel_runtime.participant.inquiry import InquiryOutcome
 
 Command = Callable[[GroupHarness], object]
 

@@ -4,7 +4,6 @@ import pytest
 from group_harness import orders
 
 from semel.common.v1 import participants_pb2 as participants
-from semel.coordinator.v1 import transactions_pb2 as transactions
 from semel.group.v1 import group_pb2 as wire
 from semel_common.errors import InvalidGroupIdError, InvalidRequestError
 from semel_group import requests
@@ -12,7 +11,6 @@ from semel_group.machine.values import (
     Committer,
     GroupState,
     Heartbeat,
-    InquiryOutcome,
     NamedPartition,
     TopicName,
     TransactionResult,
@@ -291,9 +289,6 @@ def test_numbers_are_the_protocol_s() -> None:
         for name, number in wire.GroupState.items()
         if number
     }
-    for outcome in InquiryOutcome:
-        number: int = transactions.InquiryOutcome.Value(f"INQUIRY_OUTCOME_{outcome.name}")
-        assert number == outcome.value
     assert {each.name: each.value for each in TransactionResult} == {
         name.removeprefix("TRANSACTION_RESULT_"): number
         for name, number in participants.TransactionResult.items()

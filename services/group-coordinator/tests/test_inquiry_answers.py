@@ -4,8 +4,9 @@ import pytest
 from group_harness import ABORT, COMMIT, GROUP, PRODUCER_ID, GroupHarness, orders
 
 from semel_common.errors import InvalidProducerEpochError, OutOfOrderSequenceNumberError
+from semel_common.ids import GroupId
 from semel_group.machine.records import TransactionEnded
-from semel_group.machine.values import InquiryOutcome, OpenTransaction
+from semel_runtime.participant.inquiry import InquiryOutcome, OpenTransactionAt
 
 COMMITTED, ABORTED, NEVER_GIVEN = InquiryOutcome
 
@@ -80,11 +81,11 @@ def test_what_somebody_waits_for_is_asked_about_at_once(group: GroupHarness) -> 
 
 
 def test_an_instance_knows_whether_anything_is_open(group: GroupHarness) -> None:
-    seen = [group.machine.has_pending]
+    seen = [group.machine.has_open_transactions()]
     group.txn_commit({0: 8})
-    seen.append(group.machine.has_pending)
+    seen.append(group.machine.has_open_transactions())
     group.marker(ABORT)
-    seen.append(group.machine.has_pending)
+    seen.append(group.machine.has_open_transactions())
     assert seen == [False, True, False]
 
 
@@ -115,7 +116,7 @@ def test_the_answer_of_a_deposed_coordinator_does_nothing(group: GroupHarness) -
     group.txn_commit({0: 8})
     group.marker(ABORT, producer_id=PRODUCER_ID + 1, coordinator_epoch=4)
     assert not group.answer(ABORTED, coordinator_epoch=3)
-    assert group.to_inquire([OpenTransaction(GROUP, PRODUCER_ID, 0)]) == [0]
+    assert group.to_inquire([OpenTransactionAt(GroupId(GROUP), PRODUCER_ID, 0)]) == [0]
 
 
 # -- epochs that were never given ----------------------------------------------------------------

@@ -11,8 +11,10 @@ from semel_common.errors import (
     ThrottlingQuotaExceededError,
     UnknownMemberIdError,
 )
+from semel_common.ids import GroupId
 from semel_group.machine import GroupLimits
-from semel_group.machine.values import Committer, NewOffset, OpenTransaction, TopicName
+from semel_group.machine.values import Committer, NewOffset, TopicName
+from semel_runtime.participant.inquiry import OpenTransactionAt
 
 
 @pytest.fixture
@@ -213,7 +215,7 @@ def test_pending_offsets_are_unstable_for_their_partitions_only(group: GroupHarn
     fetched = group.fetch(0, 1, stable=True)
     assert codes(fetched.offsets) == ["UNSTABLE_OFFSET_COMMIT", ""]
     assert [each.committed_offset for each in fetched.offsets] == [-1, 6]
-    assert fetched.unstable == {OpenTransaction(GROUP, PRODUCER_ID, 0)}
+    assert fetched.unstable == {OpenTransactionAt(GroupId(GROUP), PRODUCER_ID, 0)}
     assert [each.committed_offset for each in group.fetch(0, 1).offsets] == [5, 6]
 
 

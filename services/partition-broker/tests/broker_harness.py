@@ -11,7 +11,6 @@ from semel_broker.machine.values import (
     BatchHeader,
     FetchPosition,
     IsolationLevel,
-    OpenTransactionAt,
     Outcome,
     PartitionName,
     ProducePartition,
@@ -30,6 +29,7 @@ from semel_runtime.cluster.image import (
     Topic,
 )
 from semel_runtime.machine import Result
+from semel_runtime.participant.inquiry import OpenTransactionAt
 
 T = TypeVar("T")
 
@@ -218,7 +218,7 @@ class BrokerHarness:
         answer = outcome(epoch=epoch, commit=False, current_epoch=current_epoch)
         assert self.mark(answer) == [None]
 
-    def due(self) -> list[OpenTransactionAt]:
+    def due(self) -> list[OpenTransactionAt[TopicPartition]]:
         """Return the transactions to inquire about."""
         return self.run(self.machine.transactions_to_inquire(now_ms=self.now_ms))
 

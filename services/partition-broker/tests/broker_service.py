@@ -24,9 +24,10 @@ from semel.coordinator.v1 import cluster_pb2 as cluster
 from semel.coordinator.v1 import transactions_pb2 as transactions
 from semel_broker.app import BrokerApp
 from semel_broker.config import BrokerSettings
-from semel_broker.inquiry import InquiryLoop
+from semel_broker.machine.records import Record
 from semel_common.batches import Columns, seal
 from semel_common.errors import ErrorCode
+from semel_common.ids import TopicPartition
 from semel_common.wire.methods import (
     BROKER_WRITE_TXN_MARKERS,
     FETCH,
@@ -43,6 +44,7 @@ from semel_runtime.app import Environment
 from semel_runtime.cluster.image import ClusterImage, Listener
 from semel_runtime.cluster.serde import layout_to_wire, listeners_to_wire
 from semel_runtime.journal.base import Journal
+from semel_runtime.participant.inquiry_loop import InquiryLoop
 from semel_runtime.server.calls import Call, Handlers
 from semel_runtime.testing.clock import ManualClock
 from semel_runtime.testing.journal import MemoryJournal
@@ -122,7 +124,7 @@ class Broker:
     coordinators: Coordinators
 
     @property
-    def inquiries(self) -> InquiryLoop:
+    def inquiries(self) -> InquiryLoop[TopicPartition, Record]:
         """The loop that asks coordinators."""
         assert self.app._background is not None
         return self.app._background.inquiries

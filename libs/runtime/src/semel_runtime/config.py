@@ -10,12 +10,15 @@ from pydantic import AfterValidator, Field, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from semel_runtime.cluster.image import Listener
+from semel_runtime.cluster.link import LinkOptions
 from semel_runtime.server.limits import ServerLimits
 
 _PORT_MAX = 65_535
+_INT32_MAX = (1 << 31) - 1
 
 Milliseconds = Annotated[int, Field(ge=0)]
 Bytes = Annotated[int, Field(ge=0)]
+Count = Annotated[int, Field(ge=1, le=_INT32_MAX)]
 
 
 def parse_listeners(text: str) -> tuple[Listener, ...]:
@@ -107,6 +110,14 @@ class ServiceSettings(BaseSettings):
             message_size_max_bytes=self.message_size_max_bytes,
             stream_in_flight_max_bytes=self.stream_in_flight_max_bytes,
             streams_max=self.streams_max,
+        )
+
+    def link_options(self) -> LinkOptions:
+        """Return how often the controller is called."""
+        return LinkOptions(
+            registration_interval_ms=self.registration_interval_ms,
+            metadata_max_wait_ms=self.metadata_max_wait_ms,
+            request_timeout_ms=self.request_timeout_ms,
         )
 
     def advertised(self, bound: tuple[Listener, ...]) -> tuple[Listener, ...]:

@@ -10,12 +10,8 @@ from semel_coordinator.controller.machine import ControllerLimits
 from semel_coordinator.transactions.machine import TransactionLimits
 from semel_coordinator.transactions.markers import MarkerOptions
 from semel_runtime.cluster.image import Layout
-from semel_runtime.cluster.link import LinkOptions
-from semel_runtime.config import ServiceSettings
+from semel_runtime.config import Count, ServiceSettings
 
-_INT32_MAX = (1 << 31) - 1
-
-Count = Annotated[int, Field(ge=1, le=_INT32_MAX)]
 PartitionCount = Annotated[int, Field(ge=1, le=TRANSACTION_LOG_PARTITIONS_MAX)]
 InstanceCount = Annotated[int, Field(ge=1, le=10_000)]
 
@@ -103,12 +99,4 @@ class CoordinatorSettings(ServiceSettings):
         """Return how markers are sent."""
         return MarkerOptions(
             listener=self.inter_broker_listener_name, request_timeout_ms=self.request_timeout_ms
-        )
-
-    def link_options(self) -> LinkOptions:
-        """Return how often the controller is called."""
-        return LinkOptions(
-            registration_interval_ms=self.registration_interval_ms,
-            metadata_max_wait_ms=self.metadata_max_wait_ms,
-            request_timeout_ms=self.request_timeout_ms,
         )

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
+from semel_common.ids import GroupId
 from semel_group.config import GroupSettings
-from semel_group.inquiry import Inquirer
+from semel_group.inquiry import GroupInquirer
 from semel_group.machine import GroupMachine
 from semel_group.machine.records import Record
 from semel_group.metadata import MetadataTaker
@@ -17,6 +18,7 @@ from semel_group.sessions import MemberExpiry, MemberSessions
 from semel_runtime.app import Environment
 from semel_runtime.cluster.image import ServiceRole
 from semel_runtime.cluster.link import ClusterLink, Identity
+from semel_runtime.participant.inquiry_loop import InquiryLoop
 from semel_runtime.runner import Runner
 from semel_runtime.server.calls import Handlers
 
@@ -27,7 +29,7 @@ class _Background:
 
     link: ClusterLink
     expiry: MemberExpiry
-    inquirer: Inquirer
+    inquiries: InquiryLoop[GroupId, Record]
 
 
 class GroupApp:
@@ -74,7 +76,7 @@ class GroupApp:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._background.link.run(), name="cluster link")
             group.create_task(self._background.expiry.run(), name="member expiry")
-            group.create_task(self._background.inquirer.run(), name="inquiries")
+            group.create_task(self._background.inquiries.run(), name="inquiries")
 
     def drain(self) -> None:
         """Let parked calls answer now: there are none here."""
@@ -83,15 +85,14 @@ class GroupApp:
         settings, environment, machine = self._settings, self._environment, self._machine
         session_timeout_ms = settings.group_consumer_session_timeout_ms
         sessions = MemberSessions(session_timeout_ms)
-        inquirer = Inquirer(
-            runner,
-            machine,
+        inquiries = InquiryLoop(
+            GroupInquirer(runner, machine, environment.clock),
+            machine.cluster,
             connector=environment.connector,
-            clock=environment.clock,
             random=environment.random,
             options=settings.inquiry_options(),
         )
-        for listener in (inquirer.on_durable, sessions.on_durable):
+        for listener in (inquiries.on_durable, sessions.on_durable):
             runner.on_durable(listener)
         MembershipService(
             runner,
@@ -102,9 +103,9 @@ class GroupApp:
                 settings.group_consumer_reconciling_heartbeat_interval_ms
             ),
         ).register(self.handlers)
-        OffsetsService(runner, machine, inquirer, environment.clock).register(self.handlers)
+        OffsetsService(runner, machine, inquiries, environment.clock).register(self.handlers)
         expiry = MemberExpiry(runner, machine, sessions, session_timeout_ms=session_timeout_ms)
-        return _Background(link=self._link(runner, claim_token), expiry=expiry, inquirer=inquirer)
+        return _Background(link=self._link(runner, claim_token), expiry=expiry, inquiries=inquiries)
 
     def _link(self, runner: Runner[Record], claim_token: str) -> ClusterLink:
         identity = Identity(

@@ -4,17 +4,12 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from semel_group.inquiry import InquiryOptions
 from semel_group.machine import GroupLimits
-from semel_runtime.cluster.link import LinkOptions
-from semel_runtime.config import ServiceSettings
-
-_INT32_MAX = (1 << 31) - 1
-
-Count = Annotated[int, Field(ge=1, le=_INT32_MAX)]
+from semel_runtime.config import Count
+from semel_runtime.participant.settings import ParticipantSettings
 
 
-class GroupSettings(ServiceSettings):
+class GroupSettings(ParticipantSettings):
     """What a group coordinator needs to know."""
 
     group_consumer_session_timeout_ms: Count = 45_000
@@ -35,12 +30,6 @@ class GroupSettings(ServiceSettings):
     """Transactions that may be open in one group; past it, new ones are refused."""
     offset_metadata_max_bytes: Annotated[int, Field(ge=0, le=1 << 20)] = 4_096
     """Metadata that may be kept with a committed offset, in bytes."""
-    transaction_inquiry_interval_ms: Count = 10_000
-    """How long a transaction is open before its coordinator is asked, and between two questions,
-    in milliseconds."""
-    superseded_inquiry_delay_ms: Count = 100
-    """How long a transaction stays open after a newer one of its producer was seen, before its
-    coordinator is asked, in milliseconds."""
 
     @model_validator(mode="after")
     def _check_intervals(self) -> Self:
@@ -53,12 +42,6 @@ class GroupSettings(ServiceSettings):
             )
         return self
 
-    @model_validator(mode="after")
-    def _check_controller(self) -> Self:
-        if not self.controller:
-            raise ValueError("controller must be set: the address of coordinator 0")
-        return self
-
     def group_limits(self) -> GroupLimits:
         """Return what groups may hold."""
         return GroupLimits(
@@ -68,23 +51,5 @@ class GroupSettings(ServiceSettings):
             producers_max=self.group_producers_max,
             pending_transactions_max=self.group_pending_transactions_max,
             offset_metadata_max_bytes=self.offset_metadata_max_bytes,
-            transaction_inquiry_interval_ms=self.transaction_inquiry_interval_ms,
-            superseded_inquiry_delay_ms=self.superseded_inquiry_delay_ms,
-        )
-
-    def inquiry_options(self) -> InquiryOptions:
-        """Return when coordinators are asked."""
-        return InquiryOptions(
-            tick_ms=self.superseded_inquiry_delay_ms,
-            interval_ms=self.transaction_inquiry_interval_ms,
-            request_timeout_ms=self.request_timeout_ms,
-            listener=self.inter_broker_listener_name,
-        )
-
-    def link_options(self) -> LinkOptions:
-        """Return how often the controller is called."""
-        return LinkOptions(
-            registration_interval_ms=self.registration_interval_ms,
-            metadata_max_wait_ms=self.metadata_max_wait_ms,
-            request_timeout_ms=self.request_timeout_ms,
+            inquiry=self.inquiry_times(),
         )

@@ -6,14 +6,15 @@ import structlog
 
 from semel.common.v1.participants_pb2 import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 from semel.group.v1 import group_pb2 as wire
+from semel_common.ids import GroupId
 from semel_common.wire import methods
 from semel_group import requests, responses
-from semel_group.inquiry import Inquirer
 from semel_group.machine import GroupMachine
 from semel_group.machine.records import Record
 from semel_group.machine.values import JOIN_EPOCH, LEAVE_EPOCH, HeartbeatAnswer, MemberKey
 from semel_group.sessions import MemberSessions, loop_ms
 from semel_runtime.clock import Clock
+from semel_runtime.participant.inquiry_loop import InquiryLoop
 from semel_runtime.runner import Runner
 from semel_runtime.server.calls import Call, Handlers
 
@@ -115,12 +116,16 @@ class OffsetsService:
     """Answers those who commit and fetch offsets, and transaction coordinators."""
 
     def __init__(
-        self, runner: Runner[Record], machine: GroupMachine, inquirer: Inquirer, clock: Clock
+        self,
+        runner: Runner[Record],
+        machine: GroupMachine,
+        inquiries: InquiryLoop[GroupId, Record],
+        clock: Clock,
     ) -> None:
         """Serve groups of one machine."""
         self._runner = runner
         self._machine = machine
-        self._inquirer = inquirer
+        self._inquiries = inquiries
         self._clock = clock
 
     def register(self, handlers: Handlers) -> None:
@@ -158,7 +163,7 @@ class OffsetsService:
                 require_stable=request.require_stable,
             )
         )
-        self._inquirer.ask_now(fetched.unstable)
+        self._inquiries.ask_now(fetched.unstable)
         return wire.FetchOffsetsResponse(offsets=map(responses.fetched_offset, fetched.offsets))
 
     async def txn_offset_commit(

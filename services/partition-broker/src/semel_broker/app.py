@@ -11,7 +11,7 @@ import structlog
 
 from semel_broker.config import BrokerSettings
 from semel_broker.fetching import Fetcher
-from semel_broker.inquiry import InquiryLoop
+from semel_broker.inquiry import BrokerInquirer
 from semel_broker.machine import BrokerMachine
 from semel_broker.machine.records import Record
 from semel_broker.offsets import OffsetLister
@@ -20,9 +20,11 @@ from semel_broker.serde import BrokerSerde
 from semel_broker.service import bind
 from semel_broker.waiters import Waiters
 from semel_broker.writer import BrokerWriter
+from semel_common.ids import TopicPartition
 from semel_runtime.app import Environment
 from semel_runtime.cluster.image import ClusterImage, ServiceRole
 from semel_runtime.cluster.link import ClusterLink, Identity
+from semel_runtime.participant.inquiry_loop import InquiryLoop
 from semel_runtime.runner import Runner
 from semel_runtime.server.calls import Handlers
 
@@ -34,7 +36,7 @@ class _Background:
     """What goes on beside the answering of requests."""
 
     link: ClusterLink
-    inquiries: InquiryLoop
+    inquiries: InquiryLoop[TopicPartition, Record]
     purger: Purger
 
 
@@ -99,11 +101,9 @@ class BrokerApp:
         fetcher = Fetcher(runner, machine, store, self._waiters, settings.fetch_limits())
         bind(self.handlers, writer, fetcher, OffsetLister(runner, machine, store))
         inquiries = InquiryLoop(
-            runner,
-            machine,
-            writer,
+            BrokerInquirer(runner, machine, writer, environment.clock),
+            machine.cluster,
             connector=environment.connector,
-            clock=environment.clock,
             random=environment.random,
             options=settings.inquiry_options(),
         )

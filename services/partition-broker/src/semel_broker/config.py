@@ -1,22 +1,17 @@
 """Settings of the partition broker."""
 
-from typing import Annotated, Self
+from typing import Annotated
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from semel_broker.arrivals import ProduceLimits
 from semel_broker.fetching import FetchLimits
-from semel_broker.inquiry import InquiryOptions
 from semel_broker.machine import LogLimits
-from semel_runtime.cluster.link import LinkOptions
-from semel_runtime.config import ServiceSettings
-
-_INT32_MAX = (1 << 31) - 1
-
-Count = Annotated[int, Field(ge=1, le=_INT32_MAX)]
+from semel_runtime.config import Count
+from semel_runtime.participant.settings import ParticipantSettings
 
 
-class BrokerSettings(ServiceSettings):
+class BrokerSettings(ParticipantSettings):
     """What a partition broker needs to know."""
 
     message_max_bytes: Annotated[int, Field(ge=1_024, le=16 << 20)] = 1_048_588
@@ -32,26 +27,13 @@ class BrokerSettings(ServiceSettings):
     """Producer ids that one partition remembers; past it, new ones are refused."""
     partition_open_transactions_max: Count = 100_000
     """Transactions that may be open in one partition; past it, new ones are refused."""
-    transaction_inquiry_interval_ms: Count = 10_000
-    """How long a transaction is open before its coordinator is asked, and between two questions,
-    in milliseconds."""
-    superseded_inquiry_delay_ms: Count = 100
-    """How long a transaction stays open after a newer one of its producer was seen, before its
-    coordinator is asked, in milliseconds."""
-
-    @model_validator(mode="after")
-    def _check_controller(self) -> Self:
-        if not self.controller:
-            raise ValueError("controller must be set: a broker has to know where coordinator 0 is")
-        return self
 
     def log_limits(self) -> LogLimits:
         """Return what a partition may hold."""
         return LogLimits(
             producers_max=self.partition_producers_max,
             open_transactions_max=self.partition_open_transactions_max,
-            transaction_inquiry_interval_ms=self.transaction_inquiry_interval_ms,
-            superseded_inquiry_delay_ms=self.superseded_inquiry_delay_ms,
+            inquiry=self.inquiry_times(),
         )
 
     def produce_limits(self) -> ProduceLimits:
@@ -65,21 +47,4 @@ class BrokerSettings(ServiceSettings):
         return FetchLimits(
             fetch_max_bytes=self.fetch_max_bytes,
             in_progress_max_bytes=self.fetch_in_progress_max_bytes,
-        )
-
-    def inquiry_options(self) -> InquiryOptions:
-        """Return when coordinators are asked."""
-        return InquiryOptions(
-            tick_ms=self.superseded_inquiry_delay_ms,
-            interval_ms=self.transaction_inquiry_interval_ms,
-            request_timeout_ms=self.request_timeout_ms,
-            listener=self.inter_broker_listener_name,
-        )
-
-    def link_options(self) -> LinkOptions:
-        """Return how often the controller is called."""
-        return LinkOptions(
-            registration_interval_ms=self.registration_interval_ms,
-            metadata_max_wait_ms=self.metadata_max_wait_ms,
-            request_timeout_ms=self.request_timeout_ms,
         )

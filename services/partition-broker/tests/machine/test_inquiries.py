@@ -3,8 +3,8 @@
 import pytest
 from broker_harness import ORDERS, OTHER, PLAIN, PRODUCER, BrokerHarness, outcome
 
-from semel_broker.machine.values import OpenTransactionAt
 from semel_common.ids import TopicPartition
+from semel_runtime.participant.inquiry import OpenTransactionAt
 
 INTERVAL_MS = 10_000
 DELAY_MS = 100
@@ -15,10 +15,10 @@ def broker() -> BrokerHarness:
     return BrokerHarness()
 
 
-def open_at(producer_id: int = PRODUCER, epoch: int = 0, partition: int = 0) -> OpenTransactionAt:
-    return OpenTransactionAt(
-        partition=TopicPartition(ORDERS, partition), producer_id=producer_id, producer_epoch=epoch
-    )
+def open_at(
+    producer_id: int = PRODUCER, epoch: int = 0, partition: int = 0
+) -> OpenTransactionAt[TopicPartition]:
+    return OpenTransactionAt(TopicPartition(ORDERS, partition), producer_id, epoch)
 
 
 def test_a_transaction_is_asked_about_after_a_whole_interval(broker: BrokerHarness) -> None:

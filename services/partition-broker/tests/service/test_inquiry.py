@@ -1,14 +1,10 @@
 """The loop that asks coordinators, so that no partition hangs on a transaction."""
 
-import asyncio
-
 import pytest
 from broker_harness import CLUSTER_ID, ORDERS, OTHER, PRODUCER
-from broker_service import COMMIT, Broker, Coordinators, batch, marker, serving, turns
+from broker_service import COMMIT, Broker, Coordinators, batch, marker, serving
 
 from semel.coordinator.v1 import transactions_pb2 as transactions
-from semel_common.wire.methods import INQUIRE_TRANSACTIONS
-from semel_runtime.server.calls import Handlers
 from semel_runtime.testing.network import MemoryNetwork
 from semel_runtime.testing.volume import MemoryVolume
 
@@ -93,40 +89,6 @@ async def test_an_older_epoch_is_asked_about_soon_after_a_newer_one_was_seen(
     assert (await broker.fetch()).last_stable_offset == 1
 
 
-async def test_a_coordinator_that_is_away_is_asked_again_later(broker: Broker) -> None:
-    broker.coordinators.network.cut("coordinator:2")
-    await broker.produce(batch(b"one"))
-    broker.clock.advance(INTERVAL_MS)
-    await broker.inquire()
-    assert len(broker.inquiries._next_ask) == 1
-    assert (await broker.fetch()).last_stable_offset == 0
-
-
-async def test_one_coordinator_that_does_not_answer_keeps_nobody_waiting(
-    broker: Broker,
-) -> None:
-    """Producer 3 belongs to coordinator 1, which is silent, producer 4 to coordinator 0."""
-    silent = asyncio.Event()
-    hang = Handlers()
-    hang.add(INQUIRE_TRANSACTIONS, lambda _request, _call: silent.wait())  # type: ignore[arg-type,return-value]  # no answer
-    broker.coordinators.network.serve("coordinator:2", hang)
-    broker.coordinators.answer = lambda _: answering(transactions.INQUIRY_OUTCOME_COMMITTED)
-    await broker.produce(batch(b"one", producer_id=PRODUCER))
-    broker.clock.advance(INTERVAL_MS)
-    async with asyncio.TaskGroup() as group:
-        await broker.inquiries.ask(group)
-        await turns()
-        await broker.produce(batch(b"two", producer_id=OTHER), partition=1)
-        broker.clock.advance(INTERVAL_MS)
-        for _ in range(2):
-            await broker.inquiries.ask(group)
-            await turns()
-        assert (await broker.fetch(partition=1)).last_stable_offset == 2
-        assert broker.inquiries._asking == {1}
-        broker.coordinators.network.cut("coordinator:2")
-        await broker.coordinators.network.close()
-
-
 async def test_the_answer_of_a_deposed_coordinator_is_not_applied(broker: Broker) -> None:
     newer = marker(COMMIT, epoch=7, producer_id=PRODUCER + 1, coordinator_epoch=5)
     await broker.mark(newer)
@@ -151,20 +113,3 @@ async def test_the_loop_ends_what_a_process_before_left_open(volume: MemoryVolum
         broker.clock.advance(INTERVAL_MS)
         result = await broker.fetch(max_wait_ms=30_000)
         assert len(result.batches) == 1
-
-
-async def test_the_loop_sleeps_until_a_transaction_opens(volume: MemoryVolume) -> None:
-    async with serving(
-        volume, superseded_inquiry_delay_ms=1, transaction_inquiry_interval_ms=1
-    ) as broker:
-        broker.coordinators.answer = lambda _: answering(transactions.INQUIRY_OUTCOME_ABORTED)
-        await turns()
-        assert not broker.inquiries._opened.is_set()
-        await broker.produce(batch(b"one"))
-        assert broker.inquiries._opened.is_set()
-        broker.clock.advance(INTERVAL_MS)
-        fetch = asyncio.create_task(broker.fetch(max_wait_ms=30_000))
-        while broker.inquiries._opened.is_set():
-            await turns(1)
-        broker.app.drain()
-        assert (await fetch).next_offset == 2

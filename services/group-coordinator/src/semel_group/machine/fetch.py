@@ -4,28 +4,28 @@ from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
 from semel_common.errors import SemelError, UnstableOffsetCommitError
-from semel_common.ids import TopicPartition
+from semel_common.ids import GroupId, TopicPartition
 from semel_group.machine.offsets.state import GroupOffsets
 from semel_group.machine.topics import Topics
 from semel_group.machine.values import (
     FetchedOffset,
     FetchedOffsets,
     NamedPartition,
-    OpenTransaction,
     TopicName,
 )
+from semel_runtime.participant.inquiry import OpenTransactionAt
 
 NO_OFFSET = -1
 
-Holders: TypeAlias = Mapping[TopicPartition, frozenset[OpenTransaction]]
+Holders: TypeAlias = Mapping[TopicPartition, frozenset[OpenTransactionAt[GroupId]]]
 """The open transactions that may move a group, by partition."""
 
 
 def holders(group_id: str, group: GroupOffsets) -> Holders:
     """Return which open transactions may move a group."""
-    found: dict[TopicPartition, frozenset[OpenTransaction]] = {}
+    found: dict[TopicPartition, frozenset[OpenTransactionAt[GroupId]]] = {}
     for transaction, pending in group.pending.items():
-        holder = frozenset({OpenTransaction(group_id, *transaction)})
+        holder = frozenset({OpenTransactionAt(GroupId(group_id), *transaction)})
         for partition in pending.partitions():
             found[partition] = found.get(partition, frozenset()) | holder
     return found
@@ -36,7 +36,7 @@ def fetch_named(
 ) -> FetchedOffsets:
     """Answer the partitions that were asked for, in their order."""
     offsets: list[FetchedOffset] = []
-    unstable: set[OpenTransaction] = set()
+    unstable: set[OpenTransactionAt[GroupId]] = set()
     for name, number in asked:
         try:
             partition = topics.partition(name, number)

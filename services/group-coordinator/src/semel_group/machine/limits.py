@@ -1,6 +1,8 @@
 """What the groups of one instance may hold, and when they ask about open transactions."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from semel_runtime.participant.inquiry import InquiryTimes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,8 +21,5 @@ class GroupLimits:
     """Transactions without an outcome, in one group."""
     offset_metadata_max_bytes: int = 4_096
     """Bytes of an offset's metadata, in UTF-8."""
-    transaction_inquiry_interval_ms: int = 10_000
-    """How long a transaction is open before its coordinator is asked about it."""
-    superseded_inquiry_delay_ms: int = 100
-    """The same, from when offsets of a newer epoch came. A marker usually arrives in between: it
-    and the next transaction's first offsets are on their way at the same time."""
+    inquiry: InquiryTimes = field(default_factory=InquiryTimes)
+    """When an open transaction is asked about."""

@@ -18,7 +18,7 @@ from semel_common.errors import (
     StaleMemberEpochError,
     TransactionCoordinatorFencedError,
 )
-from semel_common.ids import transaction_log_partition_of
+from semel_common.ids import GroupId, transaction_log_partition_of
 from semel_group.machine.commits import Admission, distinct
 from semel_group.machine.describe import described, listed
 from semel_group.machine.fetch import fetch_all, fetch_named, holders
@@ -42,11 +42,9 @@ from semel_group.machine.values import (
     GroupListing,
     Heartbeat,
     HeartbeatAnswer,
-    InquiryAnswer,
     MemberKey,
     NamedPartition,
     NewOffset,
-    OpenTransaction,
     RefusedMarker,
     RefusedOffset,
     Transaction,
@@ -56,6 +54,7 @@ from semel_runtime.cluster.copy import ClusterCopy
 from semel_runtime.cluster.image import ClusterImage
 from semel_runtime.machine import Result
 from semel_runtime.participant.coordinator_epochs import CoordinatorEpochCheck
+from semel_runtime.participant.inquiry import InquiryAnswer, OpenTransactionAt
 
 
 class GroupMachine:
@@ -187,13 +186,13 @@ class GroupMachine:
         return Result(tuple(refused), tuple(records))
 
     def apply_inquiry_answers(
-        self, answers: Sequence[InquiryAnswer]
-    ) -> Result[tuple[InquiryAnswer, ...], Record]:
+        self, answers: Sequence[InquiryAnswer[GroupId]]
+    ) -> Result[tuple[InquiryAnswer[GroupId], ...], Record]:
         """Do as coordinators answered. Answers which answers ended a transaction.
 
         One that comes from an owner that was deposed since ends nothing: it is asked for again.
         """
-        ended: list[InquiryAnswer] = []
+        ended: list[InquiryAnswer[GroupId]] = []
         records: dict[Record, None] = {}
         coordinators = self.offsets.coordinator_epochs.check()
         for answer in answers:
@@ -207,20 +206,19 @@ class GroupMachine:
         return Result(tuple(ended), tuple(records))
 
     def transactions_to_inquire(
-        self, now_ms: int, awaited: Collection[OpenTransaction] = ()
-    ) -> Result[tuple[OpenTransaction, ...], Record]:
+        self, awaited: Collection[OpenTransactionAt[GroupId]] = (), *, now_ms: int
+    ) -> Result[tuple[OpenTransactionAt[GroupId], ...], Record]:
         """Return the open transactions whose coordinators are to be asked.
 
         ``awaited`` are some that somebody waits for: those of them that are still open are due.
         """
         due = {*self.offsets.transactions_to_inquire(now_ms)}
-        due.update(each for each in awaited if self.offsets.is_pending(each))
+        due.update(each for each in awaited if self.offsets.is_open(each))
         return Result(tuple(sorted(due)))
 
-    @property
-    def has_pending(self) -> bool:
+    def has_open_transactions(self) -> bool:
         """Whether any transaction is open here."""
-        return self.offsets.has_pending
+        return self.offsets.has_open_transactions()
 
     # -- operators -------------------------------------------------------------------------------
 

@@ -6,7 +6,8 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from semel_common.errors import SemelError
-from semel_common.ids import TopicPartition
+from semel_common.ids import GroupId, TopicPartition
+from semel_runtime.participant.inquiry import OpenTransactionAt
 
 JOIN_EPOCH = 0
 """The member epoch of who wants to join."""
@@ -126,14 +127,6 @@ class Transaction(NamedTuple):
     producer_epoch: int
 
 
-class OpenTransaction(NamedTuple):
-    """A transaction without an outcome, in one group."""
-
-    group_id: str
-    producer_id: int
-    producer_epoch: int
-
-
 class RefusedOffset(Struct, frozen=True, kw_only=True):
     """Why one offset was not committed."""
 
@@ -157,7 +150,7 @@ class FetchedOffsets(Struct, frozen=True, kw_only=True):
     """The answer to FetchOffsets, and which open transactions kept it from being whole."""
 
     offsets: tuple[FetchedOffset, ...]
-    unstable: frozenset[OpenTransaction] = frozenset()
+    unstable: frozenset[OpenTransactionAt[GroupId]] = frozenset()
 
 
 class PendingDescription(Struct, frozen=True, kw_only=True):
@@ -193,21 +186,3 @@ class RefusedMarker(Struct, frozen=True, kw_only=True):
 
     group_id: str
     error: SemelError
-
-
-class InquiryOutcome(IntEnum):
-    """Definite answers to an inquiry; the numbers of ``semel.coordinator.v1.InquiryOutcome``."""
-
-    COMMITTED = 3
-    ABORTED = 4
-    NEVER_GIVEN = 5
-
-
-class InquiryAnswer(Struct, frozen=True, kw_only=True):
-    """What the coordinator knows of an open transaction."""
-
-    transaction: OpenTransaction
-    outcome: InquiryOutcome
-    coordinator_epoch: int
-    current_epoch: int = 0
-    """With NEVER_GIVEN: what the producer is really at."""

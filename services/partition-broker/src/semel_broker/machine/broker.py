@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TypeVar, assert_never
 
-from semel_broker.machine import inquiries
 from semel_broker.machine.directory import LogDirectory
 from semel_broker.machine.limits import LogLimits
 from semel_broker.machine.log import PartitionLog
@@ -32,7 +31,6 @@ from semel_broker.machine.values import (
     Appended,
     FetchPosition,
     IsolationLevel,
-    OpenTransactionAt,
     Outcome,
     PartitionName,
     ProducePartition,
@@ -44,11 +42,12 @@ from semel_common.errors import (
     OffsetOutOfRangeError,
     SemelError,
 )
-from semel_common.ids import transaction_log_partition_of
+from semel_common.ids import TopicPartition, transaction_log_partition_of
 from semel_runtime.cluster.copy import ClusterCopy
 from semel_runtime.cluster.image import ClusterImage
 from semel_runtime.machine import Result
 from semel_runtime.participant.coordinator_epochs import CoordinatorEpochs, CoordinatorEpochSeen
+from semel_runtime.participant.inquiry import OpenTransactionAt
 
 T = TypeVar("T")
 
@@ -120,17 +119,17 @@ class BrokerMachine:
         refusals = decisions.decide_all(outcomes)
         return Result(refusals, decisions.records)
 
-    def transactions_to_inquire(self, *, now_ms: int) -> Result[list[OpenTransactionAt], Record]:
-        """Return the open transactions to ask their coordinators about."""
-        due = inquiries.due(self._logs, now_ms=now_ms, limits=self._limits)
+    def transactions_to_inquire(
+        self, *, now_ms: int
+    ) -> Result[list[OpenTransactionAt[TopicPartition]], Record]:
+        """Return the open transactions to ask about, in the order of logs and of first offsets."""
+        is_due = self._limits.inquiry.is_due
         return Result(
             [
-                OpenTransactionAt(
-                    partition=log.partition,
-                    producer_id=transaction.producer_id,
-                    producer_epoch=transaction.producer_epoch,
-                )
-                for log, transaction in due
+                OpenTransactionAt(log.partition, each.producer_id, each.producer_epoch)
+                for log in self._logs
+                for each in log.open_transactions.values()
+                if is_due(now_ms=now_ms, start_ms=each.start_ms, superseded_ms=each.superseded_ms)
             ]
         )
 

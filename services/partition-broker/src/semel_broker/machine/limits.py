@@ -1,6 +1,8 @@
 """What one partition may hold, and when it asks about its open transactions."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from semel_runtime.participant.inquiry import InquiryTimes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -14,8 +16,5 @@ class LogLimits:
     open_epochs_max: int = 128
     """Transactions of one producer that may be open in one partition: the coordinator lets 64 wait
     for their markers, so more come only from a client that makes epochs up."""
-    transaction_inquiry_interval_ms: int = 10_000
-    """How long a transaction is open before its coordinator is asked about it."""
-    superseded_inquiry_delay_ms: int = 100
-    """The same, from when a newer epoch of its producer was seen. The marker usually arrives in
-    between: it and the next transaction's first batch are on their way at the same time."""
+    inquiry: InquiryTimes = field(default_factory=InquiryTimes)
+    """When an open transaction is asked about."""

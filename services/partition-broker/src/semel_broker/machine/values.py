@@ -64,14 +64,6 @@ class Outcome(Struct, frozen=True, kw_only=True):
     """Set if ``producer_epoch`` was never given out: the producer's current epoch."""
 
 
-class OpenTransactionAt(Struct, frozen=True, kw_only=True):
-    """A transaction to ask about."""
-
-    partition: TopicPartition
-    producer_id: int
-    producer_epoch: int
-
-
 class FetchPosition(Struct, frozen=True):
     """Where to read in one partition."""
 

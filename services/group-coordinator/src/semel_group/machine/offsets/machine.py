@@ -13,7 +13,7 @@ from typing import assert_never
 from msgspec.structs import replace
 
 from semel_common.errors import ThrottlingQuotaExceededError
-from semel_common.ids import TopicPartition
+from semel_common.ids import GroupId, TopicPartition
 from semel_group.machine.limits import GroupLimits
 from semel_group.machine.offsets.producer import check_next, is_repeat
 from semel_group.machine.offsets.state import GroupOffsets
@@ -26,9 +26,6 @@ from semel_group.machine.records import (
     TxnOffsetsCommitted,
 )
 from semel_group.machine.values import (
-    InquiryAnswer,
-    InquiryOutcome,
-    OpenTransaction,
     Transaction,
     TransactionResult,
 )
@@ -38,6 +35,7 @@ from semel_runtime.participant.coordinator_epochs import (
     CoordinatorEpochs,
     CoordinatorEpochSeen,
 )
+from semel_runtime.participant.inquiry import InquiryAnswer, InquiryOutcome, OpenTransactionAt
 
 _NO_OFFSETS = GroupOffsets()
 """A group that was never heard of."""
@@ -110,14 +108,14 @@ class OffsetsMachine:
         return (ended,)
 
     def apply_inquiry_answer(
-        self, answer: InquiryAnswer, coordinators: CoordinatorEpochCheck
+        self, answer: InquiryAnswer[GroupId], coordinators: CoordinatorEpochCheck
     ) -> Result[bool, Record]:
         """Do as the coordinator answered. Answers whether the transaction was pending until now.
 
         COMMITTED and ABORTED do what a marker does, fence included; what a marker has ended in
         between stays as it is. Raises TransactionCoordinatorFencedError.
         """
-        group_id, producer_id, producer_epoch = answer.transaction
+        (group_id,), producer_id, producer_epoch = answer.transaction
         transaction = Transaction(producer_id, producer_epoch)
         if transaction not in self.group(group_id).pending:
             return Result(False)
@@ -143,21 +141,20 @@ class OffsetsMachine:
             for partition in sorted(set(group.committed).union(*held)):
                 yield group_id, partition
 
-    @property
-    def has_pending(self) -> bool:
+    def has_open_transactions(self) -> bool:
         """Whether any transaction is open."""
         return bool(self._pending)
 
-    def is_pending(self, transaction: OpenTransaction) -> bool:
+    def is_open(self, transaction: OpenTransactionAt[GroupId]) -> bool:
         """Whether a transaction is still open."""
-        pending = self.group(transaction.group_id).pending
+        pending = self.group(transaction.participant.group_id).pending
         return Transaction(transaction.producer_id, transaction.producer_epoch) in pending
 
-    def transactions_to_inquire(self, now_ms: int) -> Iterable[OpenTransaction]:
+    def transactions_to_inquire(self, now_ms: int) -> Iterable[OpenTransactionAt[GroupId]]:
         """Return the open transactions whose outcome is due: old ones, and superseded ones."""
         for group_id in sorted(self._pending):
             for producer_id, producer_epoch in self._due(self._groups[group_id], now_ms):
-                yield OpenTransaction(group_id, producer_id, producer_epoch)
+                yield OpenTransactionAt(GroupId(group_id), producer_id, producer_epoch)
 
     # -- replay ----------------------------------------------------------------------------------
 
@@ -214,8 +211,10 @@ class OffsetsMachine:
 
     # -- inquiry ---------------------------------------------------------------------------------
 
-    def _outcome(self, answer: InquiryAnswer, transaction: Transaction) -> tuple[Record, ...]:
-        group_id = answer.transaction.group_id
+    def _outcome(
+        self, answer: InquiryAnswer[GroupId], transaction: Transaction
+    ) -> tuple[Record, ...]:
+        group_id = answer.transaction.participant.group_id
         match answer.outcome:
             case InquiryOutcome.COMMITTED:
                 return self.end_transaction(group_id, transaction, TransactionResult.COMMIT)
@@ -234,6 +233,7 @@ class OffsetsMachine:
 
     def _due(self, group: GroupOffsets, now_ms: int) -> Iterable[Transaction]:
         """Return the due transactions of one group, the newest of each producer first."""
+        is_due = self._limits.inquiry.is_due
         newer_since: dict[int, int] = {}
         for transaction in sorted(group.pending, reverse=True):
             producer_id, epoch = transaction
@@ -243,11 +243,5 @@ class OffsetsMachine:
             known_newer = 0 if newest > epoch else None
             superseded = newer_since.get(producer_id, known_newer)
             newer_since[producer_id] = started if superseded is None else min(started, superseded)
-            if self._is_due(now_ms, started=started, superseded=superseded):
+            if is_due(now_ms=now_ms, start_ms=started, superseded_ms=superseded):
                 yield transaction
-
-    def _is_due(self, now_ms: int, *, started: int, superseded: int | None) -> bool:
-        limits = self._limits
-        if not started <= now_ms < started + limits.transaction_inquiry_interval_ms:
-            return True  # Also if the clock was put back: an answer does no harm.
-        return superseded is not None and now_ms >= superseded + limits.superseded_inquiry_delay_ms

@@ -1,0 +1,62 @@
+"""Asking a coordinator about an open transaction: when, and what it may answer. Pure.
+
+See protocol.md, section 6: a transaction is asked about when it is open for a whole interval, and
+soon after a newer epoch of its producer was seen.
+"""
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Generic, NamedTuple, TypeVar
+
+from semel_common.ids import GroupId, TopicPartition
+
+P = TypeVar("P", TopicPartition, GroupId)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InquiryTimes:
+    """When an open transaction is due."""
+
+    interval_ms: int = 10_000
+    """How long a transaction is open before its coordinator is asked about it."""
+    superseded_delay_ms: int = 100
+    """The same, from when a newer epoch of its producer was seen. A marker usually arrives in
+    between: it and what the next transaction writes first are on their way at the same time."""
+
+    def is_due(self, *, now_ms: int, start_ms: int, superseded_ms: int | None) -> bool:
+        """Whether to ask; also if the clock went back, because then its age is not known.
+
+        ``superseded_ms`` is when a newer epoch was seen, if one was.
+        """
+        if not 0 <= now_ms - start_ms < self.interval_ms:
+            return True
+        return superseded_ms is not None and not (
+            0 <= now_ms - superseded_ms < self.superseded_delay_ms
+        )
+
+
+class OpenTransactionAt(NamedTuple, Generic[P]):
+    """A transaction without an outcome, at one participant."""
+
+    participant: P
+    producer_id: int
+    producer_epoch: int
+
+
+class InquiryOutcome(IntEnum):
+    """Definite answers to an inquiry; the numbers of ``semel.coordinator.v1.InquiryOutcome``."""
+
+    COMMITTED = 3
+    ABORTED = 4
+    NEVER_GIVEN = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InquiryAnswer(Generic[P]):
+    """What the coordinator knows of an open transaction. It does what the marker would do."""
+
+    transaction: OpenTransactionAt[P]
+    outcome: InquiryOutcome
+    coordinator_epoch: int
+    current_epoch: int = 0
+    """With NEVER_GIVEN: what the producer is really at."""

@@ -1,0 +1,42 @@
+"""Settings that all services share that are participants of transactions."""
+
+from typing import Self
+
+from pydantic import model_validator
+
+from semel_runtime.config import Count, ServiceSettings
+from semel_runtime.participant.inquiry import InquiryTimes
+from semel_runtime.participant.inquiry_loop import InquiryOptions
+
+
+class ParticipantSettings(ServiceSettings):
+    """What a participant of transactions needs to know."""
+
+    transaction_inquiry_interval_ms: Count = 10_000
+    """How long a transaction is open before its coordinator is asked, and between two questions,
+    in milliseconds."""
+    superseded_inquiry_delay_ms: Count = 100
+    """How long a transaction stays open after a newer one of its producer was seen, before its
+    coordinator is asked, in milliseconds."""
+
+    @model_validator(mode="after")
+    def _check_controller(self) -> Self:
+        if not self.controller:
+            raise ValueError("controller must be set: the address of coordinator 0")
+        return self
+
+    def inquiry_times(self) -> InquiryTimes:
+        """Return when an open transaction is due."""
+        return InquiryTimes(
+            interval_ms=self.transaction_inquiry_interval_ms,
+            superseded_delay_ms=self.superseded_inquiry_delay_ms,
+        )
+
+    def inquiry_options(self) -> InquiryOptions:
+        """Return how coordinators are asked."""
+        return InquiryOptions(
+            tick_ms=self.superseded_inquiry_delay_ms,
+            interval_ms=self.transaction_inquiry_interval_ms,
+            request_timeout_ms=self.request_timeout_ms,
+            listener=self.inter_broker_listener_name,
+        )
