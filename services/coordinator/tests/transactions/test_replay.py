@@ -2,18 +2,20 @@
 
 import contextlib
 from collections.abc import Callable
+from itertools import permutations
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from transactions_harness import A0, A1, B0, GROUP, TransactionsHarness, after
 
 from semel_common.errors import SemelError
+from semel_common.ids import Participant
 from semel_coordinator.transactions.machine import (
     TransactionKey,
     TransactionLimits,
     TransactionsMachine,
-    TransactionsRecord,
 )
+from semel_coordinator.transactions.serde import TransactionsSerde
 
 LIMITS = TransactionLimits(
     transactional_ids_max=3,
@@ -28,9 +30,10 @@ IDS = ("app", "other", "third", "fourth")
 Step = Callable[[TransactionsHarness], object]
 
 
-def state_of(machine: TransactionsMachine) -> list[TransactionsRecord]:
-    """All of a machine's state, in its order."""
-    return [record for _, record in machine.snapshot()]
+def state_of(machine: TransactionsMachine) -> list[bytes]:
+    """All of a machine's state, in its order; as bytes, because sets are equal in any order."""
+    serde = TransactionsSerde()
+    return [serde.encode(record) for _, record in machine.snapshot()]
 
 
 def key_of(harness: TransactionsHarness, transactional_id: str, shift: int) -> TransactionKey:
@@ -113,7 +116,7 @@ def test_a_snapshot_and_what_follows_gives_the_state_that_was_live(
     for offset, data in enumerate(harness.journal[length:], length):
         restored.replay(offset, harness.serde.decode(data))
     assert state_of(restored) == state_of(harness.machine)
-    assert restored.pending_markers() == harness.machine.pending_markers()
+    assert told(restored) == told(harness.machine)
 
 
 @settings(max_examples=100, deadline=None)
@@ -158,6 +161,11 @@ def test_handlers_change_nothing_themselves(taken: list[Step]) -> None:
     assert state_of(machine) == before
 
 
+def told(machine: TransactionsMachine) -> list[tuple[TransactionKey, list[Participant]]]:
+    """Whose markers are to be written, and to whom, in their order."""
+    return [(each.key, list(each.participants)) for each in machine.pending_markers()]
+
+
 def run_all(harness: TransactionsHarness, taken: list[Step]) -> None:
     """Take steps, whatever is answered."""
     for step in taken:
@@ -190,3 +198,36 @@ def test_a_snapshot_does_not_change_when_the_machine_goes_on() -> None:
     harness.add(key, A1)
     harness.commit(key)
     assert [harness.serde.encode(record) for _, record in taken] == copied
+
+
+def test_participants_stay_in_the_order_in_which_they_came() -> None:
+    """In records, in what is replayed from them, and in snapshots: never that of a set."""
+    harness = TransactionsHarness()
+    committed, aborted, ongoing = (harness.init(name) for name in ("one", "two", "three"))
+    everybody: tuple[Participant, ...] = (A0, A1, B0, GROUP)
+    orders = list(permutations(everybody))
+    for order in orders:
+        harness.commit(committed, order, transactional_id="one")
+        harness.add(aborted, *order[:2], transactional_id="two")
+        harness.abort(aborted, order, transactional_id="two")
+        committed, aborted = after(committed), after(aborted)
+    for each in (B0, GROUP, A1, A0):
+        harness.add(ongoing, each, transactional_id="three")
+    expected = [list(order) for order in orders for _ in ("one", "two")]
+    restored = harness.new_machine()
+    for offset, record in harness.machine.snapshot():
+        restored.replay(offset, harness.serde.decode(harness.serde.encode(record)))
+    for machine in (harness.machine, harness.replayed(harness.journal), restored):
+        assert [participants for _, participants in told(machine)] == expected
+        (described,) = machine.describe_transactions(["three"]).response
+        assert list(described.transactions[-1].participants) == [B0, GROUP, A1, A0]
+
+
+def test_whoever_is_registered_and_not_named_comes_in_the_order_of_registration() -> None:
+    harness = TransactionsHarness()
+    key = harness.init()
+    harness.add(key, B0, GROUP, A1, A0)
+    harness.commit(key, [A1])
+    (decided,) = harness.machine.pending_markers()
+    assert list(decided.aborting) == [B0, GROUP, A0]
+    assert list(decided.participants) == [A1, B0, GROUP, A0]
