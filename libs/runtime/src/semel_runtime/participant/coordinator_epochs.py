@@ -5,7 +5,8 @@ says is refused.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from semel_common.errors import TransactionCoordinatorFencedError
 from semel_common.ids import transaction_log_partition_of
@@ -13,8 +14,7 @@ from semel_common.ids import transaction_log_partition_of
 _NO_EPOCH = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CoordinatorEpochSeen:
+class CoordinatorEpochSeen(Struct, frozen=True, kw_only=True):
     """A newer owner of a transaction-log partition has spoken."""
 
     transaction_log_partition: int

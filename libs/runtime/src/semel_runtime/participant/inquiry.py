@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Generic, NamedTuple, TypeVar
 
+from msgspec import Struct
+
 from semel_common.ids import GroupId, TopicPartition
 
 P = TypeVar("P", TopicPartition, GroupId)
@@ -51,8 +53,7 @@ class InquiryOutcome(IntEnum):
     NEVER_GIVEN = 5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InquiryAnswer(Generic[P]):
+class InquiryAnswer(Struct, Generic[P], frozen=True, kw_only=True):
     """What the coordinator knows of an open transaction. It does what the marker would do."""
 
     transaction: OpenTransactionAt[P]
