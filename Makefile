@@ -7,6 +7,7 @@ BIN         := .venv/bin
 MEMBERS     := $(wildcard protos/pyproject.toml libs/*/pyproject.toml services/*/pyproject.toml \
                  sdk/pyproject.toml cli/pyproject.toml)
 TESTS       := $(wildcard tests libs/*/tests services/*/tests sdk/tests cli/tests)
+SOURCES     := protos/src $(wildcard libs/*/src services/*/src) sdk/src cli/src
 DESCRIPTORS := protos/src/semel/descriptors.binpb
 RELEASED    := protos/released.binpb
 JOURNALS    := $(patsubst protos/%,--path %,$(wildcard protos/semel/*/journal))
@@ -83,5 +84,7 @@ $(SYNCED): uv.lock pyproject.toml $(MEMBERS)
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@$(BIN)/uv --version 2>/dev/null | grep -qF 'uv $(UV_VERSION) ' || \
 		$(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
-	$(BIN)/uv sync --quiet --frozen --all-packages --all-extras
+	@# Compiled here, once: every process that is started imports in half the time.
+	$(BIN)/uv sync --quiet --frozen --all-packages --all-extras --compile-bytecode
+	$(BIN)/python -m compileall -q $(SOURCES)
 	@touch $@
