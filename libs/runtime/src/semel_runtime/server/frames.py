@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Mapping
 from typing import NamedTuple, TypeAlias
 
 import grpc
+import structlog
 from google.protobuf.message import Message
 
 from semel_common.errors import InvalidRequestError, SemelError
@@ -23,6 +24,8 @@ from semel_common.wire.streams import RequestFrame, StreamRequest, StreamTypes, 
 from semel_runtime.server.answer import answer
 from semel_runtime.server.calls import Call, Endpoint
 from semel_runtime.server.limits import ServerLimits
+
+log = structlog.get_logger(__name__)
 
 StreamContext: TypeAlias = "grpc.aio.ServicerContext[Arrived, bytes]"
 
@@ -59,7 +62,16 @@ class FrameSession:
         self._draining = asyncio.Event()
 
     async def serve(self, requests: AsyncIterator[Arrived], context: StreamContext) -> None:
-        """Serve until the client closes the stream or ``drain`` was called and all is answered."""
+        """Serve until the client closes the stream or ``drain`` was called and all is answered.
+
+        A client that vanishes takes the waiting for its answers with it.
+        """
+        try:
+            await self._serve(requests, context)
+        except* grpc.aio.InternalError as errors:
+            log.debug("client vanished", error=str(errors.exceptions[0]))
+
+    async def _serve(self, requests: AsyncIterator[Arrived], context: StreamContext) -> None:
         async with asyncio.TaskGroup() as group:
             writer = group.create_task(self._write(context), name="frame writer")
             reader = group.create_task(self._read(requests, group), name="frame reader")
@@ -75,11 +87,6 @@ class FrameSession:
     def drain(self) -> None:
         """Take no further request, answer those in flight, then end the stream."""
         self._draining.set()
-
-    def abandon(self) -> None:
-        """Cancel what is still in flight: the grace period is over, or the client is gone."""
-        for task in self._tasks.values():
-            task.cancel()
 
     # -- requests ------------------------------------------------------------------------------
 

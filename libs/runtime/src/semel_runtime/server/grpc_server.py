@@ -161,5 +161,5 @@ def _channel_arguments(limits: ServerLimits) -> list[tuple[str, int]]:
         ("grpc.max_receive_message_length", limits.message_size_max_bytes),
         ("grpc.keepalive_time_ms", 60_000),
         ("grpc.keepalive_permit_without_calls", 1),
-        ("grpc.http2.min_ping_interval_without_data_ms", 10_000),
+        ("grpc.http2.min_ping_interval_without_data_ms", limits.ping_interval_min_ms),
     ]

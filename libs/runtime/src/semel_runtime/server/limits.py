@@ -17,3 +17,6 @@ class ServerLimits:
     """Open frame streams; one more is refused."""
     concurrent_calls_max: int = 8_000
     """Open calls, streams included; one more is refused by gRPC itself."""
+    ping_interval_min_ms: int = 10_000
+    """How often an idle client may ask whether the server is there; gRPC sends away who asks more
+    often. Less than every client's keepalive time."""
