@@ -4,15 +4,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from semel.common.v1.records_pb2 import Codec, RecordBatch
+from semel.common.v1.records_pb2 import Codec, RecordBatch, RecordHeaders, Records
 from semel_common.batches import (
     Columns,
     check_crc,
     control_batch,
     decode_records,
+    encode_records,
     seal,
 )
-from semel_common.errors import CorruptMessageError
+from semel_common.errors import CorruptMessageError, MessageTooLargeError
 from semel_common.sequences import next_sequence
 
 ITEM = st.none() | st.binary(max_size=20)
@@ -110,6 +111,75 @@ def test_a_payload_that_is_no_message_is_refused(codec: Codec.ValueType) -> None
     batch = RecordBatch(base_offset=12, record_count=1, codec=codec, payload=b"\xff\xff\xff")
     with pytest.raises(CorruptMessageError, match="at offset 12"):
         decode_records(batch)
+
+
+@pytest.mark.parametrize(
+    ("records", "wrong"),
+    [
+        (Records(values=[b"a", b"b"], keys=[b"k"]), "2 records and 1 keys"),
+        (Records(values=[b"a", b"b"], timestamp_deltas_ms=[1]), "2 records and 1 timestamps"),
+        (Records(values=[b"a", b"b"], absent_values=[0, 2]), "absent values at 0 to 2"),
+        (Records(values=[b"a", b"b"], absent_values=[-1]), "absent values at -1 to -1"),
+        (Records(values=[b"a", b"b"], absent_keys=[7]), "absent keys at 7 to 7"),
+        (Records(values=[b"a", b"b"], headers=[RecordHeaders(position=2)]), "headers at 2 to 2"),
+        (
+            Records(
+                values=[b"a", b"b"], base_timestamp_ms=(1 << 63) - 1, timestamp_deltas_ms=[0, 1]
+            ),
+            "timestamps from 9223372036854775807 to 9223372036854775808",
+        ),
+        (Records(values=[b"a", b"b"], offset_deltas=[0]), "says 1 records and holds 2"),
+        (Records(values=[b"a", b"b"], offset_deltas=[0, 2]), "do not rise within them"),
+        (Records(values=[b"a", b"b"], offset_deltas=[-1, 1]), "do not rise within them"),
+        (Records(values=[b"a", b"b"], offset_deltas=[1, 1]), "do not rise within them"),
+    ],
+    ids=[
+        "fewer keys",
+        "fewer times",
+        "absent behind",
+        "absent before",
+        "absent key",
+        "header",
+        "late",
+        "fewer offsets",
+        "offset behind",
+        "offset before",
+        "offset twice",
+    ],
+)
+def test_columns_that_do_not_fit_one_another_are_refused(records: Records, wrong: str) -> None:
+    batch = RecordBatch(record_count=2, payload=records.SerializeToString())
+    with pytest.raises(CorruptMessageError, match=wrong):
+        decode_records(batch)
+
+
+def test_what_compaction_has_left_keeps_its_offsets() -> None:
+    left = Columns(
+        values=[b"b", b"d"],
+        keys=[b"kb", b"kd"],
+        timestamps_ms=[6, 8],
+        headers={},
+        offset_deltas=[1, 3],
+    )
+    batch = RecordBatch(base_offset=100, record_count=5, payload=encode_records(left))
+    opened = decode_records(batch)
+    assert opened == left
+    assert list(opened.offsets(batch.base_offset)) == [101, 103]
+
+
+def test_offsets_of_a_batch_as_it_was_sent_are_dense() -> None:
+    sent = Columns(values=[b"a", b"b"], keys=None, timestamps_ms=[5, 5], headers={})
+    assert decode_records(sealed(sent)).offsets(7) == range(7, 9)
+
+
+def test_a_payload_that_grows_past_the_limit_is_refused_and_named() -> None:
+    content = Columns(values=[bytes(1 << 20)], keys=None, timestamps_ms=[5], headers={})
+    batch = sealed(content, Codec.CODEC_ZSTD)
+    batch.base_offset = 12
+    assert len(batch.payload) < 1_000
+    with pytest.raises(MessageTooLargeError, match=r"batch at offset 12: .* over 1048576 bytes"):
+        decode_records(batch, payload_max_bytes=1 << 20)
+    assert decode_records(batch, payload_max_bytes=(1 << 20) + 100).values == content.values
 
 
 def test_a_marker_is_a_control_batch_of_one_record() -> None:

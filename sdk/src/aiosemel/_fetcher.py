@@ -393,7 +393,7 @@ def open_batch(*, check_crcs: bool) -> Callable[[TopicPartition, RecordBatch], C
             ) from error
         return ColumnBatch(
             topic_partition=topic_partition,
-            offsets=range(batch.base_offset, batch.base_offset + batch.record_count),
+            offsets=columns.offsets(batch.base_offset),
             values=columns.values,
             keys=columns.keys,
             timestamps_ms=columns.timestamps_ms,

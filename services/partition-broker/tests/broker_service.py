@@ -19,7 +19,7 @@ from semel.common.v1.participants_pb2 import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
-from semel.common.v1.records_pb2 import RecordBatch
+from semel.common.v1.records_pb2 import Codec, RecordBatch
 from semel.coordinator.v1 import cluster_pb2 as cluster
 from semel.coordinator.v1 import transactions_pb2 as transactions
 from semel_broker.app import BrokerApp
@@ -232,6 +232,7 @@ def batch(
     sequence: int = 0,
     transactional: bool = True,
     timestamps_ms: Sequence[int] | None = None,
+    codec: Codec.ValueType = Codec.CODEC_UNSPECIFIED,
 ) -> RecordBatch:
     """A batch as clients send it."""
     columns = Columns(
@@ -243,6 +244,18 @@ def batch(
         producer_epoch=epoch,
         base_sequence=sequence,
         transactional=transactional,
+        codec=codec,
+    )
+
+
+def compressed(*values: bytes, timestamps_ms: Sequence[int] | None = None) -> RecordBatch:
+    """A batch without producer id, that takes little room as long as nobody opens it."""
+    return batch(
+        *values,
+        producer_id=0,
+        transactional=False,
+        timestamps_ms=timestamps_ms,
+        codec=Codec.CODEC_ZSTD,
     )
 
 

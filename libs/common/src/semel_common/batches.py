@@ -7,6 +7,7 @@ said once in ``records.proto``.
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import google_crc32c
 
@@ -18,13 +19,14 @@ from semel.common.v1.records_pb2 import (
     RecordHeaders,
     Records,
 )
-from semel_common.compression import compress, decompress
-from semel_common.errors import CorruptMessageError
+from semel_common.compression import PAYLOAD_SIZE_MAX_BYTES, compress, decompress
+from semel_common.errors import CorruptMessageError, MessageTooLargeError
 from semel_common.headers import HeaderPairs
 
 _CHECKED_HEADER = struct.Struct(">iqqiBBq")
 _TRANSACTIONAL = 1
 _CONTROL = 2
+_INT64_MIN, _INT64_MAX = -(1 << 63), (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,13 +34,21 @@ class Columns:
     """The records of one batch, as columns of the same length.
 
     ``keys`` is None when no record has a key. ``timestamps_ms`` are milliseconds since 1970-01-01
-    UTC. ``headers`` has an entry only for the positions that have headers.
+    UTC. ``headers`` has an entry only for the positions that have headers. ``offset_deltas`` are
+    the offsets of the records from that of the batch on, ascending; None when they are dense.
     """
 
     values: Sequence[bytes | None]
     keys: Sequence[bytes | None] | None
     timestamps_ms: Sequence[int]
     headers: dict[int, HeaderPairs]
+    offset_deltas: Sequence[int] | None = None
+
+    def offsets(self, base_offset: int) -> Sequence[int]:
+        """Return the offset of each record of a batch at ``base_offset``."""
+        if self.offset_deltas is None:
+            return range(base_offset, base_offset + len(self.values))
+        return [base_offset + delta for delta in self.offset_deltas]
 
 
 def encode_records(columns: Columns) -> bytes:
@@ -54,38 +64,70 @@ def encode_records(columns: Columns) -> bytes:
         records.timestamp_deltas_ms.extend([t - base for t in columns.timestamps_ms])
     for position, pairs in sorted(columns.headers.items()):
         records.headers.append(_encode_headers(position, pairs))
+    records.offset_deltas.extend(columns.offset_deltas or ())
     return records.SerializeToString()
 
 
-def decode_records(batch: RecordBatch) -> Columns:
+def decode_records(
+    batch: RecordBatch, *, payload_max_bytes: int = PAYLOAD_SIZE_MAX_BYTES
+) -> Columns:
     """Open the payload of a batch.
 
-    Raises CorruptMessageError when it is not what the header says.
+    Raises CorruptMessageError when it is not what the header says, MessageTooLargeError when it is
+    over ``payload_max_bytes`` once it is decompressed.
     """
     try:
-        records = Records.FromString(decompress(batch.payload, batch.codec))
+        payload = decompress(batch.payload, batch.codec, size_max_bytes=payload_max_bytes)
+        records = Records.FromString(payload)
+    except MessageTooLargeError as error:
+        raise MessageTooLargeError(
+            f"batch at offset {batch.base_offset}: {error.message}", **error.details
+        ) from error
     except Exception as error:
         raise CorruptMessageError(
             f"payload of the batch at offset {batch.base_offset} cannot be read: {error}"
         ) from error
-    count = batch.record_count
-    deltas = records.timestamp_deltas_ms
-    if (
-        len(records.values) != count
-        or (records.keys and len(records.keys) != count)
-        or (deltas and len(deltas) != count)
-    ):
-        raise CorruptMessageError(
-            f"batch at offset {batch.base_offset} says {count} records"
-            f" and holds {len(records.values)}"
-        )
-    base = records.base_timestamp_ms
+    wrong = _what_is_wrong(batch.record_count, records)
+    if wrong is not None:
+        raise CorruptMessageError(f"batch at offset {batch.base_offset} {wrong}")
+    base, deltas = records.base_timestamp_ms, records.timestamp_deltas_ms
+    count = len(records.values)
     return Columns(
         values=_with_absent(records.values, records.absent_values),
         keys=_with_absent(records.keys, records.absent_keys) if records.keys else None,
         timestamps_ms=[base + delta for delta in deltas] if deltas else [base] * count,
         headers={h.position: _decode_headers(h) for h in records.headers},
+        offset_deltas=list(records.offset_deltas) or None,
     )
+
+
+def _what_is_wrong(record_count: int, records: Records) -> str | None:
+    """Return why the columns do not fit one another, or the header."""
+    count = len(records.values)
+    offsets = records.offset_deltas
+    if (len(offsets) or record_count) != count:
+        return f"says {len(offsets) or record_count} records and holds {count}"
+    for name, column in (("keys", records.keys), ("timestamps", records.timestamp_deltas_ms)):
+        if column and len(column) != count:
+            return f"holds {count} records and {len(column)} {name}"
+    for name, positions in (
+        ("absent values", records.absent_values),
+        ("absent keys", records.absent_keys),
+        ("headers", [each.position for each in records.headers] if records.headers else ()),
+    ):
+        if positions and not 0 <= min(positions) <= max(positions) < count:
+            return f"holds {count} records and {name} at {min(positions)} to {max(positions)}"
+    if offsets and not (
+        offsets[0] >= 0
+        and offsets[-1] < record_count
+        and all(before < after for before, after in pairwise(offsets))
+    ):
+        return f"takes {record_count} offsets, and those of its records do not rise within them"
+    times = records.timestamp_deltas_ms
+    base = records.base_timestamp_ms
+    if times and not _INT64_MIN <= base + min(times) <= base + max(times) <= _INT64_MAX:
+        return f"holds timestamps from {base + min(times)} to {base + max(times)}"
+    return None
 
 
 def seal(

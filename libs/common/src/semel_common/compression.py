@@ -22,14 +22,17 @@ def compress(payload: bytes, codec: Codec.ValueType) -> bytes:
     return compressed
 
 
-def decompress(payload: bytes, codec: Codec.ValueType) -> bytes:
-    """Undo ``compress``. Raises MessageTooLargeError past 256 MiB."""
+def decompress(
+    payload: bytes, codec: Codec.ValueType, *, size_max_bytes: int = PAYLOAD_SIZE_MAX_BYTES
+) -> bytes:
+    """Undo ``compress``. Raises MessageTooLargeError for what grows past ``size_max_bytes``."""
     if codec != Codec.CODEC_ZSTD:
         return payload
-    plain: bytes = _zstd().ZstdDecompressor().decompress(payload, PAYLOAD_SIZE_MAX_BYTES + 1)
-    if len(plain) > PAYLOAD_SIZE_MAX_BYTES:
+    plain: bytes = _zstd().ZstdDecompressor().decompress(payload, size_max_bytes + 1)
+    if len(plain) > size_max_bytes:
         raise MessageTooLargeError(
-            f"payload is over {PAYLOAD_SIZE_MAX_BYTES} bytes when decompressed"
+            f"payload is over {size_max_bytes} bytes when decompressed",
+            size_max_bytes=size_max_bytes,
         )
     return plain
 

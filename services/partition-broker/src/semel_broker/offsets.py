@@ -4,6 +4,7 @@ A search by time finds the batch by its newest timestamp, then opens that one pa
 record: next to plain records, the only reason to open one.
 """
 
+from contextlib import suppress
 from functools import partial
 
 from semel.broker.v1.broker_pb2 import (
@@ -17,7 +18,7 @@ from semel_broker.machine import BrokerMachine
 from semel_broker.machine.records import Record
 from semel_broker.machine.values import IsolationLevel, PartitionName, ReadPlan
 from semel_broker.names import isolation_level, partition_name
-from semel_broker.reader import is_committed
+from semel_broker.reader import OPENED_MAX_BYTES, is_committed
 from semel_broker.stored import NEVER, read_batch
 from semel_common.batches import decode_records
 from semel_common.errors import InvalidRequestError, KafkaStorageError, SemelError
@@ -131,10 +132,10 @@ def _answer_record(
     result: ListOffsetsPartitionResult, stored: StoredBatch, timestamp_ms: int
 ) -> None:
     """Answer the record of a batch that is late enough; of one that cannot be opened, the first."""
-    try:
-        times_ms = decode_records(read_batch(stored)).timestamps_ms
-    except SemelError:
-        times_ms = [stored.max_timestamp_ms]
-    position = next((i for i, time_ms in enumerate(times_ms) if time_ms >= timestamp_ms), 0)
-    result.offset = stored.base_offset + position
+    position, offsets, times_ms = 0, [stored.base_offset], [stored.max_timestamp_ms]
+    with suppress(SemelError):
+        columns = decode_records(read_batch(stored), payload_max_bytes=OPENED_MAX_BYTES)
+        offsets, times_ms = columns.offsets(stored.base_offset), columns.timestamps_ms
+        position = next((i for i, time_ms in enumerate(times_ms) if time_ms >= timestamp_ms), 0)
+    result.offset = offsets[position]
     result.timestamp_ms = times_ms[position]

@@ -4,15 +4,17 @@ Invariant: what is skipped is skipped for good. Below the last stable offset not
 cursor moves past markers and aborted batches and never comes back.
 """
 
+from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from semel.broker.v1.broker_pb2 import FetchPartitionResult
 from semel.common.v1.records_pb2 import Header, Record
 from semel_broker.machine.values import IsolationLevel, ReadPlan
 from semel_broker.stored import add_batch, read_batch, read_header
-from semel_common.batches import decode_records
-from semel_common.errors import CorruptMessageError, KafkaStorageError
+from semel_common.batches import Columns, decode_records
+from semel_common.errors import CorruptMessageError, KafkaStorageError, MessageTooLargeError
 from semel_runtime.journal.base import BatchStore, StoredBatch
 from semel_runtime.journal.errors import JournalError
 
@@ -20,43 +22,75 @@ _EMPTY_READS_MAX = 8
 """How often one call reads on past nothing but aborted batches; then it answers how far it came."""
 
 
+OPENED_MAX_BYTES = 16 << 20
+"""The largest payload, decompressed, that a broker opens: a small one may grow a thousandfold."""
+_RECORD_OVERHEAD_BYTES = 16
+"""What a plain record takes in an answer beside its content, about."""
+
+
+class Added(NamedTuple):
+    """What became part of an answer."""
+
+    size_bytes: int
+    next_offset: int
+    """The offset behind it."""
+
+
 class Form(Protocol):
     """How batches are put into an answer."""
 
-    def add(self, result: FetchPartitionResult, stored: StoredBatch, fetch_offset: int) -> None:
-        """Add one batch. Raises CorruptMessageError if it cannot be read."""
+    def add(
+        self, result: FetchPartitionResult, stored: StoredBatch, fetch_offset: int, room_bytes: int
+    ) -> Added:
+        """Add one batch. Raises CorruptMessageError, MessageTooLargeError if it cannot be read."""
         ...
 
 
 class AsBatches:
     """Batches as they are stored; the payload is not opened."""
 
-    def add(self, result: FetchPartitionResult, stored: StoredBatch, fetch_offset: int) -> None:
+    def add(
+        self, result: FetchPartitionResult, stored: StoredBatch, fetch_offset: int, room_bytes: int
+    ) -> Added:
         """Add the batch, also if it begins before the offset that was asked for."""
-        del fetch_offset
+        del fetch_offset, room_bytes
         add_batch(result, stored)
+        return Added(stored.size_bytes, stored.base_offset + stored.record_count)
 
 
 class AsRecords:
     """Plain records; markers have none."""
 
-    def add(self, result: FetchPartitionResult, stored: StoredBatch, fetch_offset: int) -> None:
-        """Add the records from the offset on that was asked for."""
+    def add(
+        self, result: FetchPartitionResult, stored: StoredBatch, fetch_offset: int, room_bytes: int
+    ) -> Added:
+        """Add the records from the offset on that was asked for, as many as there is room for."""
+        end = stored.base_offset + stored.record_count
         batch = read_batch(stored)
         if batch.control:
-            return
-        columns = decode_records(batch)
-        for position in range(max(0, fetch_offset - stored.base_offset), stored.record_count):
-            headers = columns.headers.get(position, ())
-            result.records.append(
-                Record(
-                    offset=stored.base_offset + position,
-                    timestamp_ms=columns.timestamps_ms[position],
-                    key=None if columns.keys is None else columns.keys[position],
-                    value=columns.values[position],
-                    headers=[Header(key=key, value=value) for key, value in headers],
-                )
-            )
+            return Added(stored.size_bytes, end)
+        columns = decode_records(batch, payload_max_bytes=OPENED_MAX_BYTES)
+        offsets = columns.offsets(stored.base_offset)
+        size_bytes = 0
+        for position in range(bisect_left(offsets, fetch_offset), len(offsets)):
+            if size_bytes >= room_bytes:
+                return Added(size_bytes, offsets[position])
+            record = _record(columns, offsets, position)
+            result.records.append(record)
+            size_bytes += len(record.key) + len(record.value) + _RECORD_OVERHEAD_BYTES
+            size_bytes += sum(len(each.key) + len(each.value) for each in record.headers)
+        return Added(size_bytes, end)
+
+
+def _record(columns: Columns, offsets: Sequence[int], position: int) -> Record:
+    headers = columns.headers.get(position, ())
+    return Record(
+        offset=offsets[position],
+        timestamp_ms=columns.timestamps_ms[position],
+        key=None if columns.keys is None else columns.keys[position],
+        value=columns.values[position],
+        headers=[Header(key=key, value=value) for key, value in headers],
+    )
 
 
 @dataclass(slots=True, kw_only=True)
@@ -75,11 +109,12 @@ class Cursor:
     async def read(self, store: BatchStore, plan: ReadPlan, max_bytes: int) -> None:
         """Read on, up to the plan's end and about ``max_bytes``.
 
-        Raises KafkaStorageError, and CorruptMessageError if the first batch cannot be opened.
+        Raises KafkaStorageError, and CorruptMessageError or MessageTooLargeError if the first batch
+        cannot be opened.
         """
         try:
             await self._read(store, plan, max_bytes)
-        except CorruptMessageError:
+        except (CorruptMessageError, MessageTooLargeError):
             if not self.found_bytes:
                 raise
         self.more = self.next_offset < plan.upto
@@ -94,14 +129,20 @@ class Cursor:
             if not stored:
                 break
             for batch in stored:
-                self._take(batch, plan)
+                room -= self._take(batch, plan, room)
+                if room <= 0:
+                    break
 
-    def _take(self, stored: StoredBatch, plan: ReadPlan) -> None:
-        if self._visible(stored, plan):
-            self.form.add(self.result, stored, self.next_offset)
-            self.found_bytes += stored.size_bytes
-            self.bytes_left -= stored.size_bytes
-        self.next_offset = stored.base_offset + stored.record_count
+    def _take(self, stored: StoredBatch, plan: ReadPlan, room_bytes: int) -> int:
+        """Put a batch into the answer, if the reader may see it; returns the bytes it takes."""
+        if not self._visible(stored, plan):
+            self.next_offset = stored.base_offset + stored.record_count
+            return 0
+        added = self.form.add(self.result, stored, self.next_offset, room_bytes)
+        self.found_bytes += added.size_bytes
+        self.bytes_left -= added.size_bytes
+        self.next_offset = added.next_offset
+        return added.size_bytes
 
     def _visible(self, stored: StoredBatch, plan: ReadPlan) -> bool:
         if self.isolation is IsolationLevel.READ_UNCOMMITTED:

@@ -12,6 +12,7 @@ from broker_service import (
     Broker,
     batch,
     code,
+    compressed,
     plain,
     serving,
     turns,
@@ -19,7 +20,8 @@ from broker_service import (
 
 from semel.broker.v1 import broker_pb2 as wire
 from semel.common.v1.records_pb2 import ControlRecord, Header, Record
-from semel_common.batches import check_crc, checksum, decode_records
+from semel_broker.reader import OPENED_MAX_BYTES
+from semel_common.batches import Columns, check_crc, checksum, decode_records, encode_records
 from semel_common.errors import ErrorCode, InvalidRequestError, ThrottlingQuotaExceededError
 from semel_common.wire.methods import FETCH
 from semel_runtime.journal.errors import JournalError
@@ -286,6 +288,47 @@ async def test_a_batch_that_cannot_be_opened_stops_plain_reads_only_there(broker
     second = await broker.fetch(first.next_offset, plain=True)
     assert code(second) == ErrorCode.CORRUPT_MESSAGE
     assert len((await broker.fetch(first.next_offset)).batches) == 1
+
+
+async def test_plain_records_are_bounded_by_what_they_take_when_opened(broker: Broker) -> None:
+    for first in range(0, 40, 20):
+        numbers = [b"%d" % n for n in range(first, first + 20)]
+        small = compressed(*(number.ljust(100_000) for number in numbers))
+        assert len(small.payload) < 10_000
+        await broker.produce(small)
+    read: list[bytes] = []
+    next_offset = answers = 0
+    while len(read) < 40:
+        result = await broker.fetch(next_offset, plain=True, max_bytes=1 << 20)
+        assert result.ByteSize() < 1_200_000
+        read += [each.value.rstrip() for each in result.records]
+        next_offset, answers = result.next_offset, answers + 1
+    assert read == [b"%d" % n for n in range(40)]
+    assert answers == 4
+
+
+async def test_a_batch_that_grows_too_large_when_opened_is_no_plain_record(broker: Broker) -> None:
+    await broker.produce(plain(b"one"))
+    await broker.produce(compressed(bytes(OPENED_MAX_BYTES)))
+    await broker.produce(plain(b"three"))
+    assert (await broker.fetch(plain=True)).next_offset == 1
+    refused = await broker.fetch(1, plain=True)
+    assert code(refused) == ErrorCode.MESSAGE_TOO_LARGE
+    assert "batch at offset 1" in refused.error.message
+    assert len((await broker.fetch(1)).batches) == 2
+
+
+async def test_plain_records_of_a_compacted_batch_have_their_own_offsets(broker: Broker) -> None:
+    left = Columns(
+        values=[b"b", b"d"], keys=None, timestamps_ms=[6, 8], headers={}, offset_deltas=[1, 3]
+    )
+    kept = plain(b"b", b"d")
+    kept.record_count, kept.payload = 5, encode_records(left)
+    kept.crc32c = checksum(kept)
+    await broker.produce(kept)
+    result = await broker.fetch(2, plain=True)
+    assert [(each.offset, each.value) for each in result.records] == [(3, b"d")]
+    assert result.next_offset == 5
 
 
 async def test_producers_of_one_partition_are_filtered_each_for_itself(broker: Broker) -> None:

@@ -2,9 +2,10 @@
 
 import pytest
 from broker_harness import OTHER
-from broker_service import ABORT, COMMIT, READ_UNCOMMITTED, Broker, batch, code, plain
+from broker_service import ABORT, COMMIT, READ_UNCOMMITTED, Broker, batch, code, compressed, plain
 
 from semel.broker.v1 import broker_pb2 as wire
+from semel_broker.reader import OPENED_MAX_BYTES
 from semel_common.batches import checksum
 from semel_common.errors import ErrorCode, InvalidRequestError
 from semel_common.wire.methods import LIST_OFFSETS
@@ -66,6 +67,13 @@ async def test_of_a_batch_that_cannot_be_opened_the_first_offset_is_answered(
     broken.crc32c = checksum(broken, broken.payload)
     await broker.produce(plain(b"before", timestamps_ms=[1]))
     await broker.produce(broken)
+    result = await broker.list_offset(timestamp_ms=15)
+    assert (result.offset, result.timestamp_ms) == (1, 20)
+
+
+async def test_a_batch_that_grows_too_large_when_opened_is_not_opened(broker: Broker) -> None:
+    await broker.produce(plain(b"before", timestamps_ms=[1]))
+    await broker.produce(compressed(b"a", bytes(OPENED_MAX_BYTES), timestamps_ms=[10, 20]))
     result = await broker.list_offset(timestamp_ms=15)
     assert (result.offset, result.timestamp_ms) == (1, 20)
 
