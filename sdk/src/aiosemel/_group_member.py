@@ -95,6 +95,22 @@ class GroupMember:
                 return False
         return self.membership.heartbeats and self.membership.member_epoch > epoch
 
+    def request(self, heartbeat: Heartbeat) -> group.ConsumerGroupHeartbeatRequest:
+        """Return a heartbeat as a message."""
+        request = group.ConsumerGroupHeartbeatRequest(
+            group_id=self._group_id,
+            member_id=self.membership.member_id,
+            member_epoch=heartbeat.member_epoch,
+        )
+        if heartbeat.full:
+            request.rebalance_timeout_ms = self._options.max_poll_interval_ms
+            request.server_assignor = self._options.server_assignor
+        if heartbeat.topics is not None:
+            request.subscription.CopyFrom(group.Subscription(topics=heartbeat.topics))
+        if heartbeat.owned is not None:
+            request.owned.CopyFrom(_owned(heartbeat.owned))
+        return request
+
     async def _wait_until_due(self) -> None:
         """Wait for something to say, or for the interval to be over."""
         loop = asyncio.get_running_loop()
@@ -145,14 +161,10 @@ class GroupMember:
         response = await send(
             self._cluster.group_coordinator_of(self._group_id),
             CONSUMER_GROUP_HEARTBEAT,
-            self._request(heartbeat),
+            self.request(heartbeat),
             deadline=deadline,
         )
-        return HeartbeatAnswer(
-            member_epoch=response.member_epoch,
-            heartbeat_interval_ms=response.heartbeat_interval_ms,
-            assignment=_assignment(response) if response.HasField("assignment") else None,
-        )
+        return answer_of(response)
 
     async def _recover(self, error: SemelError) -> None:
         _log.debug("heartbeat to group %s failed: %s", self._group_id, error)
@@ -165,21 +177,6 @@ class GroupMember:
                 )
             except SemelError as failure:
                 _log.debug("metadata not answered: %s", failure)
-
-    def _request(self, heartbeat: Heartbeat) -> group.ConsumerGroupHeartbeatRequest:
-        request = group.ConsumerGroupHeartbeatRequest(
-            group_id=self._group_id,
-            member_id=self.membership.member_id,
-            member_epoch=heartbeat.member_epoch,
-        )
-        if heartbeat.full:
-            request.rebalance_timeout_ms = self._options.max_poll_interval_ms
-            request.server_assignor = self._options.server_assignor
-        if heartbeat.topics is not None:
-            request.subscription.CopyFrom(group.Subscription(topics=heartbeat.topics))
-        if heartbeat.owned is not None:
-            request.owned.CopyFrom(_owned(heartbeat.owned))
-        return request
 
 
 def _owned(partitions: frozenset[TopicIdPartition]) -> group.OwnedPartitions:
@@ -194,11 +191,22 @@ def _owned(partitions: frozenset[TopicIdPartition]) -> group.OwnedPartitions:
     )
 
 
+def answer_of(response: group.ConsumerGroupHeartbeatResponse) -> HeartbeatAnswer:
+    """Return what a message answers."""
+    return HeartbeatAnswer(
+        member_epoch=response.member_epoch,
+        heartbeat_interval_ms=response.heartbeat_interval_ms,
+        assignment=_assignment(response) if response.HasField("assignment") else None,
+    )
+
+
 def _assignment(
     response: group.ConsumerGroupHeartbeatResponse,
 ) -> frozenset[TopicIdPartition]:
+    """Return what is to be held; a topic without a name is deleted, and cannot be read."""
     return frozenset(
         TopicIdPartition(topic.topic_id, topic.topic, partition)
         for topic in response.assignment.topics
+        if topic.topic
         for partition in topic.partitions
     )

@@ -227,7 +227,7 @@ class Membership:
             return
         if heartbeat.incarnation != self._incarnation or self.state not in _ACTIVE:
             return
-        moved = answer.member_epoch != heartbeat.member_epoch != JOIN_EPOCH
+        moved = answer.member_epoch != heartbeat.member_epoch
         self.member_epoch = answer.member_epoch
         self.heartbeat_interval_ms = answer.heartbeat_interval_ms
         self._said_topics = self._said_topics if heartbeat.topics is None else heartbeat.topics
@@ -235,7 +235,8 @@ class Membership:
         if answer.assignment is not None:
             self._target = answer.assignment
             if moved and self.owned == self._target:
-                # Partitions may have come and gone before they were taken. What is held will not
+                # Partitions may have come and gone before they were taken, or are still to be given
+                # up by an earlier incarnation whose leaving was not heard. What is held will not
                 # change, but only a heartbeat at the new epoch acknowledges that they are gone.
                 self._said_owned = None
         self._settle()

@@ -1,0 +1,349 @@
+"""Members as the SDK has them, and the group as its coordinator has it, over a bad network.
+
+Hypothesis looks for what goes wrong: requests and answers get lost, late and repeated, members come
+and go, are slow, silent and expired, topics change. Two promises are kept all the time, and one at
+the end: nobody uses a partition that the group gave to somebody else, nobody is fenced for nothing;
+and once the network works, everybody holds what it is to hold, without a rebalance time-out's help.
+(protocol.md, section 5; KIP-848.)
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from itertools import count
+from typing import cast
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from aiosemel import ConsumerOptions
+from aiosemel._cluster import Cluster
+from aiosemel._group_member import GroupMember, answer_of
+from aiosemel._membership import Heartbeat, Membership, MemberState, TopicIdPartition
+from aiosemel._signal import Signal
+from semel.group.v1.group_pb2 import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
+from semel_common.errors import RequestTimedOutError, SemelError
+from semel_group import requests, responses
+from semel_group.machine import GroupLimits, GroupMachine
+from semel_group.machine.records import Record
+from semel_group.machine.values import MemberKey
+from semel_runtime.cluster.image import ClusterImage, Layout, PartitionLeader, Topic
+
+GROUP = "group"
+TOPICS = ("orders", "income")
+MEMBERS_MAX = 4
+ROUNDS_MAX = 20
+
+
+class Fate(Enum):
+    """What becomes of a heartbeat."""
+
+    ANSWERED = auto()
+    ANSWER_LOST = auto()
+    """It may be repeated on the way all the same."""
+    REQUEST_LATE = auto()
+    """It arrives when nobody waits for it any more, or never."""
+
+
+fates = st.sampled_from((*Fate, Fate.ANSWERED, Fate.ANSWERED))
+some_topics = st.sets(st.sampled_from(TOPICS), min_size=1).map(sorted)
+
+
+class Group:
+    """The group coordinator, as far as it decides about membership."""
+
+    def __init__(self) -> None:
+        self.machine = GroupMachine(0, GroupLimits())
+        self.partitions = dict.fromkeys(TOPICS, 0)
+        self._version = count(1)
+        self._born = count()
+        self._ids = dict.fromkeys(TOPICS, "")
+        self._records = count()
+
+    def resize(self, topic: str, partitions: int) -> None:
+        """Create a topic, let it grow, or delete it; a topic made again has another id."""
+        if partitions and not self.partitions[topic]:
+            self._ids[topic] = f"{topic}-{next(self._born)}"
+        self.partitions[topic] = partitions and max(partitions, self.partitions[topic])
+        self._run(self.machine.update_cluster(self._image()).records)
+
+    def _image(self) -> ClusterImage:
+        return ClusterImage(
+            cluster_id="cluster",
+            version=next(self._version),
+            layout=Layout(
+                transaction_log_partitions=50,
+                coordinators=1,
+                group_partitions=50,
+                group_coordinators=1,
+            ),
+            instances=(),
+            topics=tuple(
+                Topic(
+                    topic_id=self._ids[name],
+                    name=name,
+                    partitions=(PartitionLeader(0, 0),) * partitions,
+                )
+                for name, partitions in self.partitions.items()
+                if partitions
+            ),
+        )
+
+    def heartbeat(self, request: ConsumerGroupHeartbeatRequest) -> ConsumerGroupHeartbeatResponse:
+        """Answer a heartbeat, as the service does. Raises SemelError."""
+        result = self.machine.consumer_group_heartbeat(requests.heartbeat(request))
+        self._run(result.records)
+        answer = result.response
+        response = ConsumerGroupHeartbeatResponse(
+            member_epoch=answer.member_epoch, heartbeat_interval_ms=5
+        )
+        if answer.assignment is not None:
+            assigned = responses.assignment(answer.assignment, self.machine.topics)
+            response.assignment.CopyFrom(assigned)
+        return response
+
+    def expire(self, member_id: str) -> bool:
+        """Let a member's session be over; returns whether there was one."""
+        result = self.machine.expire_member(MemberKey(GROUP, member_id))
+        self._run(result.records)
+        return result.response
+
+    def _run(self, records: Sequence[Record]) -> None:
+        for record in records:
+            self.machine.replay(next(self._records), record)
+
+    def members(self) -> frozenset[str]:
+        """Return who is a member."""
+        state = self.machine.membership.groups.get(GROUP)
+        return frozenset() if state is None else frozenset(state.members)
+
+    def held(self, member_id: str) -> frozenset[tuple[str, int]]:
+        """Return what a member may be using."""
+        if member_id not in self.members():
+            return frozenset()
+        return frozenset(self.machine.membership.groups[GROUP].members[member_id].held)
+
+    def wanted(self, topics: set[str]) -> list[tuple[str, int]]:
+        """Return all partitions of topics."""
+        return sorted(
+            (self._ids[topic], number)
+            for topic in topics
+            for number in range(self.partitions[topic])
+        )
+
+
+@dataclass(eq=False)
+class Member:
+    """One consumer: the SDK's machine, and the user who does what it says, when he likes."""
+
+    name: str
+    topics: list[str]
+    voice: GroupMember = field(init=False)
+    is_void: bool = False
+    """Whether the group has removed it without its knowing: what it owns counts for nothing."""
+
+    def __post_init__(self) -> None:
+        nowhere = cast("Cluster", None)
+        self.voice = GroupMember(nowhere, GROUP, self.name, ConsumerOptions(), Signal())
+        self.machine.subscribe(self.topics)
+
+    @property
+    def machine(self) -> Membership:
+        return self.voice.membership
+
+    @property
+    def owned(self) -> frozenset[TopicIdPartition]:
+        return self.machine.owned
+
+    def speak(self) -> "Request":
+        said = self.machine.next_heartbeat()
+        return Request(self, said, self.voice.request(said))
+
+    def hear(self, request: "Request", answer: ConsumerGroupHeartbeatResponse | SemelError) -> None:
+        """Take an answer, or that there was none."""
+        if isinstance(answer, SemelError):
+            lost = isinstance(answer, RequestTimedOutError)
+            assert lost or self.is_void, f"{self.name} was fenced for nothing: {answer}"
+            self.machine.failed(request.said, answer)
+        else:
+            self.machine.answered(request.said, answer_of(answer))
+            self.is_void = self.is_void and bool(request.said.member_epoch)
+
+    def move(self) -> None:
+        """Do one step of what a rebalance asks of the user."""
+        machine = self.machine
+        if machine.must_let_go:
+            machine.let_go()
+        elif machine.to_revoke:
+            machine.revoked(machine.to_revoke)
+        elif machine.to_assign:
+            machine.assigned(machine.to_assign)
+
+
+@dataclass(frozen=True, eq=False)
+class Request:
+    """A heartbeat on its way."""
+
+    sender: Member
+    said: Heartbeat
+    message: ConsumerGroupHeartbeatRequest
+
+
+class BadNetwork(RuleBasedStateMachine):
+    """What may happen, in any order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.group = Group()
+        self.members: list[Member] = []
+        self.late: list[Request] = []
+        self.born = count()
+
+    @initialize(partitions=st.integers(1, 4))
+    def begin(self, partitions: int) -> None:
+        self.group.resize("orders", partitions)
+
+    # -- members ---------------------------------------------------------------------------------
+
+    @precondition(lambda self: len(self.members) < MEMBERS_MAX)
+    @rule(topics=some_topics, place=st.sampled_from("abcdef"))
+    def come(self, topics: list[str], place: str) -> None:
+        self.members.append(Member(f"{place}-{next(self.born)}", topics))
+
+    @precondition(lambda self: self.members)
+    @rule(data=st.data(), fate=fates)
+    def speak(self, data: st.DataObject, fate: Fate) -> None:
+        self._exchange(self._some_member(data), fate)
+
+    @precondition(lambda self: self.members)
+    @rule()
+    def let_an_interval_pass(self) -> None:
+        for member in self.members:
+            self._exchange(member, Fate.ANSWERED)
+
+    @precondition(lambda self: self.members)
+    @rule(data=st.data(), steps=st.integers(1, 3))
+    def move(self, data: st.DataObject, steps: int) -> None:
+        member = self._some_member(data)
+        for _ in range(steps):
+            member.move()
+
+    @precondition(lambda self: self.members)
+    @rule(data=st.data(), topics=some_topics)
+    def subscribe(self, data: st.DataObject, topics: list[str]) -> None:
+        member = self._some_member(data)
+        member.topics = topics
+        member.machine.subscribe(topics)
+
+    @precondition(lambda self: self.members)
+    @rule(data=st.data(), fate=fates)
+    def become_overdue(self, data: st.DataObject, fate: Fate) -> None:
+        """Be slow to poll, so that the member leaves by itself, until its user comes back."""
+        member = self._some_member(data)
+        member.machine.overdue()
+        self._exchange(member, fate)
+
+    @precondition(lambda self: self.members)
+    @rule(data=st.data(), fate=fates)
+    def leave(self, data: st.DataObject, fate: Fate) -> None:
+        member = self._some_member(data)
+        self.members.remove(member)
+        member.machine.leave()
+        self._exchange(member, fate)
+
+    @precondition(lambda self: self.members)
+    @rule(data=st.data())
+    def expire(self, data: st.DataObject) -> None:
+        member = self._some_member(data)
+        member.is_void |= self.group.expire(member.name)
+
+    def _some_member(self, data: st.DataObject) -> Member:
+        return data.draw(st.sampled_from(self.members), label="member")
+
+    # -- network and cluster ---------------------------------------------------------------------
+
+    @precondition(lambda self: self.late)
+    @rule(data=st.data(), comes_again=st.booleans())
+    def arrive_late(self, data: st.DataObject, comes_again: bool) -> None:
+        """Let any heartbeat arrive that nobody waits for any more, perhaps once again."""
+        request = data.draw(st.sampled_from(self.late), label="request")
+        if not comes_again:
+            self.late.remove(request)
+        self._deliver(request)
+
+    @rule(topic=st.sampled_from(TOPICS), partitions=st.integers(0, 5))
+    def change_topic(self, topic: str, partitions: int) -> None:
+        self.group.resize(topic, partitions)
+
+    def _exchange(self, member: Member, fate: Fate) -> None:
+        """Let a member say what is due, or what the interval asks for."""
+        if not (member.machine.heartbeats or member.machine.heartbeat_due):
+            return
+        request = member.speak()
+        answer: ConsumerGroupHeartbeatResponse | SemelError = RequestTimedOutError("no answer")
+        if fate is not Fate.REQUEST_LATE:
+            heard = self._deliver(request)
+            answer = answer if fate is Fate.ANSWER_LOST else heard
+        if fate is not Fate.ANSWERED:
+            self.late.append(request)
+        member.hear(request, answer)
+
+    def _deliver(self, request: Request) -> ConsumerGroupHeartbeatResponse | SemelError:
+        before = self.group.members()
+        try:
+            answer = self.group.heartbeat(request.message)
+        except SemelError as error:
+            return error
+        gone = before - self.group.members()
+        if request.sender.name in gone and request.sender.machine.state in _BELIEVES:
+            request.sender.is_void = True
+        return answer
+
+    # -- promises --------------------------------------------------------------------------------
+
+    @invariant()
+    def nobody_uses_what_another_was_given(self) -> None:
+        used: dict[tuple[str, int], str] = {}
+        for member in self.members:
+            if member.is_void or member.machine.must_let_go:
+                continue
+            owned = frozenset((each.topic_id, each.partition) for each in member.owned)
+            assert owned <= self.group.held(member.name), f"{member.name} has what it was not given"
+            for partition in owned:
+                holder = used.setdefault(partition, member.name)
+                assert holder == member.name, f"{holder} and {member.name} use {partition}"
+
+    @invariant()
+    def every_partition_has_a_name(self) -> None:
+        assert all(each.topic for member in self.members for each in member.owned)
+
+    def teardown(self) -> None:
+        """Let the network work, and who is gone expire: soon everybody holds its share."""
+        for name in sorted(self.group.members() - {each.name for each in self.members}):
+            self.group.expire(name)
+        for _ in range(ROUNDS_MAX):
+            for member in self.members:
+                member.move()
+                self._exchange(member, Fate.ANSWERED)
+                self.nobody_uses_what_another_was_given()
+        owned = [(p.topic_id, p.partition) for each in self.members for p in each.owned]
+        topics = {topic for each in self.members for topic in each.topics}
+        assert sorted(owned) == self.group.wanted(topics)
+        assert all(each.machine.state is MemberState.STABLE for each in self.members)
+        assert not any(each.machine.heartbeat_due for each in self.members)
+
+
+_BELIEVES = frozenset({MemberState.JOINING, MemberState.RECONCILING, MemberState.STABLE})
+"""States of a member that believes to be one."""
+
+TestBadNetwork = BadNetwork.TestCase
+TestBadNetwork.settings = settings(
+    max_examples=300,
+    stateful_step_count=50,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
+)
