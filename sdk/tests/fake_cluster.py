@@ -412,21 +412,20 @@ class FakeCluster:
         response = group.FetchOffsetsResponse()
         if request.member_id:
             self._member(request.member_id, request.member_epoch)
-        for topic in request.topics:
-            topic_id = topic.topic_id or self.topics[topic.topic]
-            for partition in topic.partitions:
-                key = ids.TopicPartition(topic_id, partition)
-                offset, metadata = self.committed.get(key, (-1, ""))
-                answer = response.offsets.add(
-                    topic_id=topic_id,
-                    topic=topic.topic,
-                    partition=partition,
-                    committed_offset=offset,
-                    metadata=metadata,
-                )
-                if key in self.unstable and request.require_stable:
-                    answer.committed_offset = -1
-                    answer.error.CopyFrom(status.to_value(UnstableOffsetCommitError("pending")))
+        names = {topic_id: name for name, topic_id in self.topics.items()}
+        asked = [
+            ids.TopicPartition(topic.topic_id or self.topics[topic.topic], partition)
+            for topic in request.topics
+            for partition in topic.partitions
+        ]
+        for key in sorted(self.committed) if request.all_partitions else asked:
+            offset, metadata = self.committed.get(key, (-1, ""))
+            answer = response.offsets.add(topic_id=key.topic_id, topic=names[key.topic_id])
+            answer.partition, answer.committed_offset = key.partition, offset
+            answer.metadata = metadata
+            if key in self.unstable and request.require_stable:
+                answer.committed_offset = -1
+                answer.error.CopyFrom(status.to_value(UnstableOffsetCommitError("pending")))
         if self.refusals["FetchOffsets"]:
             refusal = status.to_value(self.refusals["FetchOffsets"].popleft())
             response.offsets[0].error.CopyFrom(refusal)

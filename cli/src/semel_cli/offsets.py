@@ -1,10 +1,10 @@
-"""Offsets of partitions and groups, as commands show them; asked through consumers."""
+"""Offsets of partitions and groups, as commands show them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from aiosemel import ConsumerOptions, IsolationLevel, TopicPartition
+from aiosemel import IsolationLevel, OffsetSpec, TopicPartition
 
 if TYPE_CHECKING:
     from aiosemel import SemelClient
@@ -13,8 +13,6 @@ COUNTED_MAX = 10_000
 """Past this distance in offsets, records are not counted one by one."""
 
 Partitions = Sequence[tuple[str, int]]
-
-_UNCOMMITTED = ConsumerOptions(isolation_level=IsolationLevel.READ_UNCOMMITTED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,14 +28,25 @@ class Watermarks:
 
 async def watermarks(client: "SemelClient", partitions: Partitions) -> list[Watermarks]:
     """Return where each partition begins and ends, in the order asked."""
-    async with client.consumer() as stable, client.consumer(options=_UNCOMMITTED) as latest:
-        starts = await stable.beginning_offsets(partitions)
-        stable_ends = await stable.end_offsets(partitions)
-        ends = await latest.end_offsets(partitions)
+    asked = [TopicPartition(*partition) for partition in partitions]
+    starts = await _ends(client, asked, OffsetSpec.EARLIEST)
+    stable_ends = await _ends(client, asked, isolation_level=IsolationLevel.READ_COMMITTED)
+    ends = await _ends(client, asked)
     return [
         Watermarks(start=starts[each], stable_end=stable_ends[each], end=ends[each])
-        for each in (TopicPartition(*partition) for partition in partitions)
+        for each in asked
     ]
+
+
+async def _ends(
+    client: "SemelClient",
+    partitions: Iterable[TopicPartition],
+    spec: OffsetSpec = OffsetSpec.LATEST,
+    isolation_level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
+) -> dict[TopicPartition, int]:
+    asked = dict.fromkeys(partitions, spec)
+    found = await client.admin().list_offsets(asked, isolation_level=isolation_level)
+    return {each: at.offset for each, at in found.items() if at is not None}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,14 +64,10 @@ class GroupOffset:
 
 async def group_offsets(client: "SemelClient", group_id: str) -> list[GroupOffset]:
     """Return how far a group is, wherever it has committed an offset."""
-    topics = await client.admin().list_topics()
-    everywhere = [(topic.name, p.partition) for topic in topics for p in topic.partitions]
-    # Uncommitted: what an open transaction may still change is shown as it is now.
-    async with client.consumer(group_id, _UNCOMMITTED) as consumer:
-        answered = await consumer.committed(everywhere)
+    # What an open transaction may still change is shown as it is now.
+    answered = await client.admin().list_consumer_group_offsets(group_id)
     committed = {each: known.offset for each, known in answered.items() if known is not None}
-    async with client.consumer() as consumer:
-        ends = await consumer.end_offsets(committed)
+    ends = await _ends(client, committed, isolation_level=IsolationLevel.READ_COMMITTED)
     counted = {
         each: offset for each, offset in committed.items() if 0 < ends[each] - offset <= COUNTED_MAX
     }

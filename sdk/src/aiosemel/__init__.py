@@ -15,17 +15,36 @@ from aiosemel._producer.deliveries import (
 )
 from aiosemel._producer.sizes import Headers
 from aiosemel._producer.transaction_states import TransactionOutcome
+from aiosemel._rebalance import RebalanceCallback
 from aiosemel.admin import Admin
 from aiosemel.client import SemelClient, SystemClock
 from aiosemel.consumer import Consumer
 from aiosemel.consumer_options import ConsumerOptions, IsolationLevel, OffsetReset
 from aiosemel.consumer_records import ColumnBatch, ConsumerRecord
+from aiosemel.descriptions import (
+    ClusterDescription,
+    GroupDescription,
+    GroupListing,
+    GroupState,
+    InstanceDescription,
+    MemberDescription,
+    Participants,
+    PartitionDescription,
+    PendingOffsets,
+    ServiceRole,
+    TopicDescription,
+    TransactionalIdDescription,
+    TransactionDescription,
+    TransactionListing,
+    TransactionState,
+)
 from aiosemel.errors import (
     AbortableTransactionError,
     ApplicationRecoverableError,
     ClosedError,
     IllegalStateError,
     InvalidRequestError,
+    NoOffsetForPartitionError,
     ProducerFencedError,
     RequestTimedOutError,
     RetriableError,
@@ -33,13 +52,31 @@ from aiosemel.errors import (
     TransactionAbortedError,
     TransactionOutcomeUnknownError,
 )
-from aiosemel.offsets import ConsumerGroupMetadata, OffsetAndMetadata, TopicPartition
+from aiosemel.offsets import (
+    ConsumerGroupMetadata,
+    OffsetAndMetadata,
+    OffsetAndTimestamp,
+    OffsetSpec,
+    TopicPartition,
+)
 from aiosemel.options import ClientOptions, Compression, ProducerOptions
 from aiosemel.producer import Producer
 from aiosemel.transaction import Transaction
 from aiosemel.transactional_producer import TransactionalProducer
 from aiosemel.transform import Transform
-from aiosemel.transform_types import TransformOptions
+from aiosemel.transform_types import (
+    Handler,
+    OnEvent,
+    OnPoison,
+    OutputRecord,
+    Outputs,
+    RecordPoisoned,
+    TransactionAborted,
+    TransactionCommitted,
+    TransformEvent,
+    TransformOptions,
+    TransformStats,
+)
 
 logging.getLogger(__name__).addHandler(logging.NullHandler())
 
@@ -50,6 +87,7 @@ __all__ = [
     "ClientOptions",
     "Clock",
     "ClosedError",
+    "ClusterDescription",
     "ColumnBatch",
     "ColumnsDelivery",
     "ColumnsMetadata",
@@ -59,27 +97,55 @@ __all__ = [
     "ConsumerOptions",
     "ConsumerRecord",
     "Delivery",
+    "GroupDescription",
+    "GroupListing",
+    "GroupState",
+    "Handler",
     "Headers",
     "IllegalStateError",
+    "InstanceDescription",
     "InvalidRequestError",
     "IsolationLevel",
+    "MemberDescription",
+    "NoOffsetForPartitionError",
     "OffsetAndMetadata",
+    "OffsetAndTimestamp",
     "OffsetReset",
+    "OffsetSpec",
+    "OnEvent",
+    "OnPoison",
+    "OutputRecord",
+    "Outputs",
+    "Participants",
+    "PartitionDescription",
+    "PendingOffsets",
     "Producer",
     "ProducerFencedError",
     "ProducerOptions",
+    "RebalanceCallback",
     "RecordMetadata",
+    "RecordPoisoned",
     "RequestTimedOutError",
     "RetriableError",
     "SemelClient",
     "SemelError",
+    "ServiceRole",
     "SystemClock",
+    "TopicDescription",
     "TopicPartition",
     "Transaction",
+    "TransactionAborted",
     "TransactionAbortedError",
+    "TransactionCommitted",
+    "TransactionDescription",
+    "TransactionListing",
     "TransactionOutcome",
     "TransactionOutcomeUnknownError",
+    "TransactionState",
+    "TransactionalIdDescription",
     "TransactionalProducer",
     "Transform",
+    "TransformEvent",
     "TransformOptions",
+    "TransformStats",
 ]

@@ -16,6 +16,7 @@ from typing import TypeVar
 
 from aiosemel._cluster import Cluster
 from aiosemel._group_offsets import GroupOffsets, quick_pauses_ms
+from aiosemel._isolation import ISOLATION
 from aiosemel._positions import (
     Chunk,
     FetchPosition,
@@ -27,7 +28,7 @@ from aiosemel._positions import (
 )
 from aiosemel._retry import Deadline
 from aiosemel._signal import Signal
-from aiosemel.consumer_options import ConsumerOptions, IsolationLevel
+from aiosemel.consumer_options import ConsumerOptions
 from aiosemel.consumer_records import ColumnBatch
 from aiosemel.errors import (
     ApplicationRecoverableError,
@@ -59,10 +60,6 @@ _AGAIN = (RetriableError, UnknownServerError)
 Kafka's consumer, until it is well."""
 
 _log = logging.getLogger(__name__)
-ISOLATION = {
-    IsolationLevel.READ_COMMITTED: broker.ISOLATION_LEVEL_READ_COMMITTED,
-    IsolationLevel.READ_UNCOMMITTED: broker.ISOLATION_LEVEL_READ_UNCOMMITTED,
-}
 _SPECS = {
     OffsetReset.EARLIEST: broker.OFFSET_SPEC_EARLIEST,
     OffsetReset.LATEST: broker.OFFSET_SPEC_LATEST,

@@ -6,13 +6,13 @@ from collections.abc import Collection, Iterable, Mapping
 
 from aiosemel._context import Context
 from aiosemel._group_member import GroupMember
-from aiosemel._group_offsets import GroupOffsets, quick_pauses_ms
+from aiosemel._group_offsets import GroupOffsets, check_group_id
 from aiosemel._positions import Positions
 from aiosemel._rebalance import Callbacks, Rebalance
 from aiosemel._retry import Deadline
 from aiosemel._signal import Signal
 from aiosemel.consumer_options import ConsumerOptions, IsolationLevel
-from aiosemel.errors import RetriableError, SemelError, StaleMemberEpochError
+from aiosemel.errors import SemelError, StaleMemberEpochError
 from aiosemel.offsets import ConsumerGroupMetadata, OffsetAndMetadata, TopicPartition
 from semel.common.v1.records_pb2 import RecordBatch
 
@@ -30,7 +30,11 @@ class Group:
         positions: Positions[RecordBatch],
         arrived: Signal,
     ) -> None:
-        """Be no member yet. ``arrived`` is told when there may be something to reconcile."""
+        """Be no member yet. ``arrived`` is told when there may be something to reconcile.
+
+        Raises InvalidGroupIdError.
+        """
+        check_group_id(group_id)
         self._cluster = context.cluster
         self._group_id = group_id
         self._options = options
@@ -114,19 +118,7 @@ class Group:
         """Return what is committed; waits for transactions that may still change it."""
         topic_ids = self._positions.topic_ids()
         wanted = [(each, topic_ids.get(each, "")) for each in partitions]
-        pauses_ms = quick_pauses_ms()
-        while True:
-            answers = await self.offsets.fetch(wanted, deadline)
-            found = {k: v for k, v in answers.items() if not isinstance(v, SemelError)}
-            if len(found) == len(answers):
-                return found
-            pause_ms = next(pauses_ms)
-            for error in answers.values():
-                if isinstance(error, SemelError) and (
-                    not isinstance(error, RetriableError) or deadline.remaining_ms() <= pause_ms
-                ):
-                    raise error
-            await asyncio.sleep(pause_ms / 1000)
+        return await self.offsets.settled(wanted, deadline)
 
     async def auto_commit(self) -> None:
         """Commit what earlier polls returned, if that is wanted and it is time."""

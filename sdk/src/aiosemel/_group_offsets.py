@@ -1,12 +1,13 @@
 """What a group has committed, as one consumer asks and commits it."""
 
+import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain, repeat
 
 from aiosemel._cluster import Cluster
 from aiosemel._retry import Deadline
-from aiosemel.errors import SemelError
+from aiosemel.errors import InvalidGroupIdError, RetriableError, SemelError
 from aiosemel.offsets import ConsumerGroupMetadata, OffsetAndMetadata, TopicPartition
 from semel.group.v1 import group_pb2 as group
 from semel_common.wire import status
@@ -30,16 +31,18 @@ class GroupOffsets:
         self._require_stable = require_stable
 
     async def fetch(
-        self, partitions: Sequence[tuple[TopicPartition, str]], deadline: Deadline
+        self, partitions: Sequence[tuple[TopicPartition, str]] | None, deadline: Deadline
     ) -> dict[TopicPartition, Committed]:
         """Return what is committed for partitions, which come with the ids of their topics.
+
+        None: for all that there are.
 
         For each: the offset; None when there is none; or an error, UnstableOffsetCommitError above
         all: an open transaction may still change it. Raises as ``Cluster.call``.
         """
         who = self._who()
         topics: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
-        for (topic, partition), topic_id in partitions:
+        for (topic, partition), topic_id in partitions or ():
             topics[topic, topic_id].append(partition)
         request = group.FetchOffsetsRequest(
             group_id=who.group_id,
@@ -47,16 +50,39 @@ class GroupOffsets:
                 group.OffsetFetchTopic(topic=topic, topic_id=topic_id, partitions=numbers)
                 for (topic, topic_id), numbers in topics.items()
             ],
+            all_partitions=partitions is None,
             require_stable=self._require_stable,
             member_id=who.member_id,
             member_epoch=who.member_epoch,
         )
         route = self._cluster.group_coordinator_of(who.group_id)
         response = await self._cluster.call(route, FETCH_OFFSETS, request, deadline=deadline)
-        answers: dict[TopicPartition, Committed] = {each: None for each, _ in partitions}
+        answers: dict[TopicPartition, Committed] = {each: None for each, _ in partitions or ()}
         for each in response.offsets:
             answers[TopicPartition(each.topic, each.partition)] = _committed(each)
         return answers
+
+    async def settled(
+        self, partitions: Sequence[tuple[TopicPartition, str]] | None, deadline: Deadline
+    ) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        """Return what is committed; waits for transactions that may still change it.
+
+        None as ``partitions``: wherever anything is. Raises as ``fetch``, and the error of a
+        partition: what is retriable only at the deadline.
+        """
+        pauses_ms = quick_pauses_ms()
+        while True:
+            answers = await self.fetch(partitions, deadline)
+            found = {k: v for k, v in answers.items() if not isinstance(v, SemelError)}
+            if len(found) == len(answers):
+                return found
+            pause_ms = next(pauses_ms)
+            for error in answers.values():
+                if isinstance(error, SemelError) and (
+                    not isinstance(error, RetriableError) or deadline.remaining_ms() <= pause_ms
+                ):
+                    raise error
+            await asyncio.sleep(pause_ms / 1000)
 
     async def commit(
         self,
@@ -90,6 +116,12 @@ class GroupOffsets:
         response = await self._cluster.call(route, COMMIT_OFFSETS, request, deadline=deadline)
         for refused in response.errors:
             raise status.from_value(refused.error)
+
+
+def check_group_id(group_id: str) -> None:
+    """Refuse what is no group id, with InvalidGroupIdError."""
+    if not group_id:
+        raise InvalidGroupIdError("the group id is empty")
 
 
 def quick_pauses_ms() -> Iterator[float]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from aiosemel._cluster import Cluster
+from aiosemel._isolation import ISOLATION, IsolationLevel
 from aiosemel._retry import Deadline
 from aiosemel.errors import (
     RefreshRetriableError,
@@ -14,21 +15,17 @@ from aiosemel.errors import (
     SemelError,
     UnknownTopicOrPartitionError,
 )
-from aiosemel.offsets import OffsetAndTimestamp, TopicPartition
+from aiosemel.offsets import OffsetAndTimestamp, OffsetSpec, TopicPartition
 from semel.broker.v1 import broker_pb2 as broker
 from semel_common import ids
 from semel_common.wire import status
 from semel_common.wire.methods import LIST_OFFSETS
 
-EARLIEST = broker.OFFSET_SPEC_EARLIEST
-LATEST = broker.OFFSET_SPEC_LATEST
 NO_OFFSET = -1
-
-
-class AtSpec(NamedTuple):
-    """The start or the end of a log."""
-
-    spec: broker.OffsetSpec.ValueType
+_SPECS = {
+    OffsetSpec.EARLIEST: broker.OFFSET_SPEC_EARLIEST,
+    OffsetSpec.LATEST: broker.OFFSET_SPEC_LATEST,
+}
 
 
 class AtTime(NamedTuple):
@@ -37,17 +34,17 @@ class AtTime(NamedTuple):
     timestamp_ms: int
 
 
-Wanted = Mapping[TopicPartition, AtSpec | AtTime]
+Wanted = Mapping[TopicPartition, OffsetSpec | AtTime]
 Found = dict[TopicPartition, OffsetAndTimestamp]
 
 
 class LogOffsets:
     """Looks offsets up in the logs of a cluster."""
 
-    def __init__(self, cluster: Cluster, isolation: broker.IsolationLevel.ValueType) -> None:
+    def __init__(self, cluster: Cluster, isolation: IsolationLevel) -> None:
         """Look up what a reader of this isolation level sees."""
         self._cluster = cluster
-        self._isolation = isolation
+        self._isolation = ISOLATION[isolation]
 
     async def find(self, wanted: Wanted, deadline: Deadline) -> Found:
         """Return an offset for each partition, NO_OFFSET where no record is late enough.
@@ -120,12 +117,14 @@ class LogOffsets:
             raise error
 
 
-def _question(partition: ids.TopicPartition, at: AtSpec | AtTime) -> broker.ListOffsetsPartition:
+def _question(
+    partition: ids.TopicPartition, at: OffsetSpec | AtTime
+) -> broker.ListOffsetsPartition:
     question = broker.ListOffsetsPartition(
         topic_id=partition.topic_id, partition=partition.partition
     )
-    if isinstance(at, AtSpec):
-        question.spec = at.spec
-    else:
+    if isinstance(at, AtTime):
         question.timestamp_ms = at.timestamp_ms
+    else:
+        question.spec = _SPECS[at]
     return question

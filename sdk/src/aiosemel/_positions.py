@@ -27,14 +27,10 @@ from itertools import count
 from typing import Generic, NamedTuple, TypeVar
 
 from aiosemel.consumer_records import ColumnBatch, ConsumerRecord
+from aiosemel.errors import NoOffsetForPartitionError, OffsetOutOfRangeError, SemelError
 from aiosemel.offsets import TopicPartition
-from semel_common.errors import OffsetOutOfRangeError, SemelError
 
 B = TypeVar("B")
-
-
-class NoOffsetForPartitionError(OffsetOutOfRangeError):
-    """The group has committed no offset for a partition, and the policy names no other start."""
 
 
 class OffsetReset(StrEnum):

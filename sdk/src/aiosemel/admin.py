@@ -4,10 +4,13 @@ Every call takes ``default_api_timeout_ms`` of the client at most, with all its 
 RequestTimedOutError is raised.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from aiosemel import _describe
 from aiosemel._cluster import Cluster
+from aiosemel._group_offsets import GroupOffsets, check_group_id
+from aiosemel._isolation import IsolationLevel
+from aiosemel._log_offsets import NO_OFFSET, AtTime, LogOffsets
 from aiosemel._metadata import COORDINATOR, GROUP_COORDINATOR, topics_in
 from aiosemel._retry import Deadline
 from aiosemel.descriptions import (
@@ -23,6 +26,14 @@ from aiosemel.descriptions import (
 from aiosemel.errors import (
     TopicAlreadyExistsError,
     UnknownTopicOrPartitionError,
+)
+from aiosemel.offsets import (
+    ConsumerGroupMetadata,
+    OffsetAndMetadata,
+    OffsetAndTimestamp,
+    OffsetSpec,
+    PartitionKey,
+    TopicPartition,
 )
 from semel.coordinator.v1 import cluster_pb2 as cluster
 from semel.coordinator.v1 import transactions_pb2 as transactions
@@ -105,6 +116,27 @@ class Admin:
             self._cluster.any_coordinator(), methods.METADATA, request, deadline=self._deadline()
         )
 
+    async def list_offsets(
+        self,
+        partitions: Mapping[PartitionKey, OffsetSpec | int],
+        *,
+        isolation_level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
+    ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
+        """Return where logs begin or end, or the first record at a time or later, by partition.
+
+        An int is a time, in milliseconds since 1970-01-01 UTC; None is answered where no record is
+        that late. The latest offset is the end of what is durable, the high watermark; with
+        READ_COMMITTED it is the last stable offset, and only committed records are found by time.
+        Raises UnknownTopicOrPartitionError.
+        """
+        wanted = {
+            TopicPartition(*each): at if isinstance(at, OffsetSpec) else AtTime(at)
+            for each, at in partitions.items()
+        }
+        offsets = LogOffsets(self._cluster, isolation_level)
+        found = await offsets.find(wanted, self._deadline())
+        return {each: None if at.offset == NO_OFFSET else at for each, at in found.items()}
+
     # -- the cluster ----------------------------------------------------------------------------
 
     async def describe_cluster(self) -> ClusterDescription:
@@ -143,6 +175,26 @@ class Admin:
         if described.HasField("error"):
             raise status.from_value(described.error)
         return _describe.whole_group(described)
+
+    async def list_consumer_group_offsets(
+        self,
+        group_id: str,
+        partitions: Iterable[tuple[str, int]] | None = None,
+        *,
+        require_stable: bool = False,
+    ) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        """Return what a group has committed; of partitions by name, None where there is nothing.
+
+        Without ``partitions``: wherever it has committed anything, which is nowhere for a group
+        that is not there. ``require_stable`` waits for open transactions that may still change an
+        offset, and raises UnstableOffsetCommitError when it took too long. Raises
+        InvalidGroupIdError, UnknownTopicOrPartitionError.
+        """
+        check_group_id(group_id)
+        nobody = ConsumerGroupMetadata(group_id=group_id)
+        offsets = GroupOffsets(self._cluster, lambda: nobody, require_stable=require_stable)
+        named = None if partitions is None else [(TopicPartition(*p), "") for p in partitions]
+        return await offsets.settled(named, self._deadline())
 
     # -- transactions ---------------------------------------------------------------------------
 

@@ -138,7 +138,10 @@ class SemelClient:
     def consumer(
         self, group_id: str | None = None, options: ConsumerOptions | None = None
     ) -> Consumer:
-        """Return a consumer, of a group or of none; the client closes it."""
+        """Return a consumer, of a group or of none; the client closes it.
+
+        Raises InvalidGroupIdError for an empty group id.
+        """
         consumer = Consumer(self._context, group_id, options)
         self._adopt(consumer)
         return consumer

@@ -13,9 +13,9 @@ from typing import Self
 
 from aiosemel._background import Background
 from aiosemel._context import Context
-from aiosemel._fetcher import ISOLATION, Fetcher, open_batch
+from aiosemel._fetcher import Fetcher, open_batch
 from aiosemel._group import Group
-from aiosemel._log_offsets import EARLIEST, LATEST, NO_OFFSET, AtSpec, AtTime, LogOffsets
+from aiosemel._log_offsets import NO_OFFSET, AtTime, LogOffsets
 from aiosemel._positions import OffsetReset, Positions
 from aiosemel._rebalance import Callbacks, RebalanceCallback
 from aiosemel._retry import Deadline
@@ -34,9 +34,10 @@ from aiosemel.offsets import (
     ConsumerGroupMetadata,
     OffsetAndMetadata,
     OffsetAndTimestamp,
+    OffsetSpec,
+    PartitionKey,
     TopicPartition,
 )
-from semel.broker.v1.broker_pb2 import OffsetSpec
 
 POLL_RECORDS = 500
 POLL_COLUMN_RECORDS = 100_000
@@ -79,7 +80,7 @@ class Consumer:
         self._fetcher = Fetcher(
             context.cluster, self._positions, offsets, self._options, self._arrived
         )
-        self._log_offsets = LogOffsets(context.cluster, ISOLATION[self._options.isolation_level])
+        self._log_offsets = LogOffsets(context.cluster, self._options.isolation_level)
         self._background = Background(self._work, self._arrived.notify)
         self._polling = False
         self._woken = False
@@ -297,7 +298,7 @@ class Consumer:
         self, partitions: Iterable[tuple[str, int]], timeout_ms: int | None = None
     ) -> dict[TopicPartition, int]:
         """Return where logs begin. Raises UnknownTopicOrPartitionError, RequestTimedOutError."""
-        return await self._log_ends(partitions, EARLIEST, timeout_ms)
+        return await self._log_ends(partitions, OffsetSpec.EARLIEST, timeout_ms)
 
     async def end_offsets(
         self, partitions: Iterable[tuple[str, int]], timeout_ms: int | None = None
@@ -306,10 +307,10 @@ class Consumer:
 
         Raises as ``beginning_offsets``.
         """
-        return await self._log_ends(partitions, LATEST, timeout_ms)
+        return await self._log_ends(partitions, OffsetSpec.LATEST, timeout_ms)
 
     async def offsets_for_times(
-        self, timestamps_ms: Mapping[tuple[str, int], int], timeout_ms: int | None = None
+        self, timestamps_ms: Mapping[PartitionKey, int], timeout_ms: int | None = None
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
         """Return the first record at a time or later, by partition; None where there is none.
 
@@ -324,11 +325,11 @@ class Consumer:
     async def _log_ends(
         self,
         partitions: Iterable[tuple[str, int]],
-        spec: OffsetSpec.ValueType,
+        spec: OffsetSpec,
         timeout_ms: int | None,
     ) -> dict[TopicPartition, int]:
         self._check_open()
-        wanted = {TopicPartition(*each): AtSpec(spec) for each in partitions}
+        wanted = {TopicPartition(*each): spec for each in partitions}
         found = await self._log_offsets.find(wanted, self._deadline(timeout_ms))
         return {each: at.offset for each, at in found.items()}
 
@@ -336,7 +337,7 @@ class Consumer:
 
     async def commit(
         self,
-        offsets: Mapping[tuple[str, int], int | OffsetAndMetadata] | None = None,
+        offsets: Mapping[PartitionKey, int | OffsetAndMetadata] | None = None,
         timeout_ms: int | None = None,
     ) -> None:
         """Commit offsets: of the next records to read, by partition. Without any: the positions.

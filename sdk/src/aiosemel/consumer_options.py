@@ -4,19 +4,10 @@ Options are values, checked when they are made.
 """
 
 from dataclasses import dataclass, fields
-from enum import StrEnum
 
+from aiosemel._isolation import IsolationLevel
 from aiosemel._positions import OffsetReset
 from aiosemel.errors import InvalidConfigError
-
-
-class IsolationLevel(StrEnum):
-    """What a reader sees of transactions; Kafka's names."""
-
-    READ_COMMITTED = "read_committed"
-    """Records of committed transactions and of none, up to the last stable offset."""
-    READ_UNCOMMITTED = "read_uncommitted"
-    """Everything that is durable, whatever becomes of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -65,6 +65,10 @@ class ClosedError(IllegalStateError):
     """The client, producer or consumer is not open: not yet, or no longer."""
 
 
+class NoOffsetForPartitionError(OffsetOutOfRangeError):
+    """The group has committed no offset for a partition, and the policy names no other start."""
+
+
 class TransactionAbortedError(TransactionAbortableError):
     """The transaction did not commit, and never will: none of it is visible.
 
@@ -133,6 +137,7 @@ __all__ = [
     "KafkaStorageError",
     "MessageTooLargeError",
     "NetworkExceptionError",
+    "NoOffsetForPartitionError",
     "NotCoordinatorError",
     "NotLeaderOrFollowerError",
     "OffsetMetadataTooLargeError",

@@ -1,7 +1,8 @@
 """Partitions, offsets and group memberships, as users of producer and consumer name them."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from enum import StrEnum
+from typing import NamedTuple, TypeVar
 
 
 class TopicPartition(NamedTuple):
@@ -12,6 +13,10 @@ class TopicPartition(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}"
+
+
+PartitionKey = TypeVar("PartitionKey", bound=tuple[str, int])
+"""How callers may name partitions: (topic, partition), a ``TopicPartition`` among others."""
 
 
 class OffsetAndMetadata(NamedTuple):
@@ -29,6 +34,13 @@ class OffsetAndTimestamp(NamedTuple):
     offset: int
     timestamp_ms: int
     """Of the record there, in milliseconds since 1970-01-01 UTC; -1 of a log's start or end."""
+
+
+class OffsetSpec(StrEnum):
+    """Which end of a log is asked for; Kafka's names."""
+
+    EARLIEST = "earliest"
+    LATEST = "latest"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

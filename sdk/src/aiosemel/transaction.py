@@ -15,7 +15,7 @@ from aiosemel.errors import (
     SemelError,
     TransactionAbortedError,
 )
-from aiosemel.offsets import ConsumerGroupMetadata, OffsetAndMetadata, TopicPartition
+from aiosemel.offsets import ConsumerGroupMetadata, OffsetAndMetadata, PartitionKey
 
 _log = logging.getLogger(__name__)
 
@@ -85,7 +85,7 @@ class Transaction:
 
     async def send_offsets(
         self,
-        offsets: Mapping[TopicPartition, OffsetAndMetadata | int],
+        offsets: Mapping[PartitionKey, OffsetAndMetadata | int],
         group: ConsumerGroupMetadata,
     ) -> None:
         """As ``TransactionalProducer.send_offsets``, and never outside of this transaction."""

@@ -9,7 +9,7 @@ from aiosemel._producer.deliveries import ColumnsDelivery, Delivery, RecordMetad
 from aiosemel._producer.sizes import Headers
 from aiosemel._producer.transactions import Transactions
 from aiosemel.errors import ClosedError, InvalidConfigError
-from aiosemel.offsets import ConsumerGroupMetadata, OffsetAndMetadata, TopicPartition
+from aiosemel.offsets import ConsumerGroupMetadata, OffsetAndMetadata, PartitionKey
 from aiosemel.options import ProducerOptions
 from aiosemel.transaction import Transaction
 
@@ -115,7 +115,7 @@ class TransactionalProducer:
 
     async def send_offsets(
         self,
-        offsets: Mapping[TopicPartition, OffsetAndMetadata | int],
+        offsets: Mapping[PartitionKey, OffsetAndMetadata | int],
         group: ConsumerGroupMetadata,
     ) -> None:
         """Commit a group's offsets, of the next record to read, as part of the transaction.

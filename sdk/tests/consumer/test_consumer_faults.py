@@ -6,7 +6,6 @@ import pytest
 from consumer_harness import client_of
 from fake_cluster import FakeCluster
 
-from aiosemel._positions import NoOffsetForPartitionError
 from aiosemel.consumer import Consumer
 from aiosemel.consumer_options import ConsumerOptions
 from aiosemel.errors import (
@@ -17,6 +16,7 @@ from aiosemel.errors import (
     InvalidTopicError,
     KafkaStorageError,
     NetworkExceptionError,
+    NoOffsetForPartitionError,
     NotLeaderOrFollowerError,
     OffsetOutOfRangeError,
     RequestTimedOutError,

@@ -60,4 +60,4 @@ def test_partitions_of_a_deleted_topic_are_not_taken() -> None:
             ]
         ),
     )
-    assert answer_of(response).assignment == {TopicIdPartition("id", "t", 1)}
+    assert answer_of(response).assignment == frozenset({TopicIdPartition("id", "t", 1)})

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aiosemel import NoOffsetForPartitionError
 from aiosemel._positions import (
     Chunk,
     FetchPosition,
-    NoOffsetForPartitionError,
     OffsetReset,
     Positions,
     PositionState,

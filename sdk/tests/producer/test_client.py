@@ -1,7 +1,10 @@
 """The client: what it owns, and in which order it ends."""
 
 import asyncio
+import inspect
 import logging
+from collections.abc import Iterator
+from typing import get_args, get_type_hints
 
 import pytest
 from producer_harness import FakeCluster, elapse, open_client
@@ -108,3 +111,39 @@ def test_the_clock_of_the_machine_tells_milliseconds() -> None:
 def test_everything_that_is_exported_is_there() -> None:
     assert [name for name in aiosemel.__all__ if not hasattr(aiosemel, name)] == []
     assert aiosemel.__all__ == sorted(aiosemel.__all__)
+
+
+def _mentioned(hint: object) -> Iterator[type]:
+    """Yield the classes that a type hint is made of."""
+    if isinstance(hint, type):
+        yield hint
+    for each in get_args(hint):
+        yield from _mentioned(each)
+    if isinstance(hint, (list, tuple)):  # the arguments of a Callable
+        for each in hint:
+            yield from _mentioned(each)
+
+
+def _hints(public: object) -> Iterator[object]:
+    """Yield the type hints of a class: of its fields, and of its public methods."""
+    if not isinstance(public, type):
+        yield public
+        return
+    yield from get_type_hints(public).values()
+    for name, member in vars(public).items():
+        called = member.fget if isinstance(member, property) else member
+        if inspect.isfunction(called) and (not name.startswith("_") or name == "__await__"):
+            yield from get_type_hints(called).values()
+
+
+def test_whatever_public_signatures_mention_is_exported() -> None:
+    exported = {name: getattr(aiosemel, name) for name in aiosemel.__all__}
+    missing = {
+        f"{name} mentions {each.__qualname__}"
+        for name, public in exported.items()
+        if not (isinstance(public, type) and issubclass(public, Exception))
+        for hint in _hints(public)
+        for each in _mentioned(hint)
+        if each.__module__.startswith("aiosemel") and each not in exported.values()
+    }
+    assert missing == set()

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from aiosemel._producer.batch import Request
 from aiosemel._producer.transaction_manager import EndTxn
-from aiosemel.offsets import OffsetAndMetadata, TopicPartition
+from aiosemel.offsets import OffsetAndMetadata, PartitionKey
 from aiosemel.options import Compression
 from semel.broker.v1 import broker_pb2 as broker
 from semel.common.v1 import participants_pb2 as participants
@@ -98,7 +98,7 @@ def _participants(named: Iterable[Participant]) -> participants.Participants:
 
 
 def offset_topics(
-    offsets: Mapping[TopicPartition, OffsetAndMetadata | int],
+    offsets: Mapping[PartitionKey, OffsetAndMetadata | int],
 ) -> list[group.OffsetCommitTopic]:
     """Group offsets by topic."""
     by_topic: dict[str, list[group.OffsetCommitPartition]] = {}

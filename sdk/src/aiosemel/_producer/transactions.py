@@ -28,7 +28,7 @@ from aiosemel.errors import (
     SemelError,
     TransactionAbortableError,
 )
-from aiosemel.offsets import ConsumerGroupMetadata, OffsetAndMetadata, TopicPartition
+from aiosemel.offsets import ConsumerGroupMetadata, OffsetAndMetadata, PartitionKey
 from aiosemel.options import ProducerOptions
 from semel.coordinator.v1.transactions_pb2 import InitProducerIdRequest
 from semel.group.v1.group_pb2 import TxnOffsetCommitRequest
@@ -139,7 +139,7 @@ class Transactions:
 
     async def send_offsets(
         self,
-        offsets: Mapping[TopicPartition, OffsetAndMetadata | int],
+        offsets: Mapping[PartitionKey, OffsetAndMetadata | int],
         group: ConsumerGroupMetadata,
     ) -> None:
         """Commit offsets within the transaction; one call after the other."""
