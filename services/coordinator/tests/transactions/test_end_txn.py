@@ -164,3 +164,16 @@ def test_outcomes_are_known_for_256_epochs_and_never_guessed() -> None:
     assert known[:44] == [None] * 44
     assert known[44:] == ["COMMITTED" if epoch % 3 else "ABORTED" for epoch in range(44, 300)]
     assert producer.outcome_of(300) is None
+
+
+@pytest.mark.parametrize("commit", [True, False])
+def test_a_decided_transaction_is_as_old_as_its_first_participant(*, commit: bool) -> None:
+    harness = TransactionsHarness()
+    key = harness.init()
+    harness.add(key, A0)
+    began_ms = harness.now_ms
+    harness.now_ms += 1_000
+    later = harness.commit(key, [A0]) if commit else harness.abort(key, [A0])
+    harness.commit(later, [A0])
+    first, second = harness.machine.pending_markers()
+    assert (first.start_ms, second.start_ms) == (began_ms, began_ms + 1_000)

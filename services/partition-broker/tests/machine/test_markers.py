@@ -350,3 +350,15 @@ def test_an_invented_producer_id_leaves_nothing_to_whoever_gets_it(broker: Broke
     assert broker.append(epoch=0, sequence=0) == 4
     broker.commit(epoch=0)
     assert broker.aborted_offsets(epoch=0) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("epoch", [0, 1])
+def test_a_marker_that_comes_first_locks_out_its_own_epoch(
+    broker: BrokerHarness, epoch: int
+) -> None:
+    """The batch that it ends may still be on its way: taken now, it would open the transaction."""
+    for each in range(epoch + 1):
+        broker.abort(epoch=each)
+    with pytest.raises(InvalidProducerEpochError):
+        broker.append(epoch=epoch)
+    assert broker.append(epoch=epoch + 1) == 0

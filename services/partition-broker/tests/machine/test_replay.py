@@ -169,6 +169,16 @@ def test_the_whole_window_of_repeats_survives_a_restart() -> None:
         assert [broker.append(sequence=each) for each in range(1, 6)] == [1, 2, 3, 4, 5]
 
 
+def test_the_oldest_open_transaction_is_still_the_first_after_a_restart() -> None:
+    """Whatever the order of producers and epochs."""
+    broker = BrokerHarness()
+    broker.append(producer_id=OTHER, epoch=7)
+    broker.append(producer_id=PRODUCER, epoch=3)
+    for machine in (broker.replayed(), broker.restored()):
+        broker.machine = machine
+        assert broker.last_stable_offset == 0
+
+
 def test_a_record_of_an_unknown_kind_is_refused_when_read() -> None:
     with pytest.raises(ValueError, match="does not know"):
         BrokerSerde().decode(b"")

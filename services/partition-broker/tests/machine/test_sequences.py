@@ -206,3 +206,19 @@ def test_epochs_that_pile_up_are_refused_past_the_limit() -> None:
         broker.append(epoch=2)
     assert broker.mark(outcome(epoch=0)) == [None]
     assert broker.append(epoch=2) == 3
+
+
+def test_the_sixth_last_batch_is_no_repeat_any_more(broker: BrokerHarness) -> None:
+    for sequence in range(6):
+        broker.append(sequence=sequence)
+    assert broker.append(sequence=1) == 1
+    with pytest.raises(OutOfOrderSequenceNumberError):
+        broker.append(sequence=0)
+
+
+def test_an_open_transaction_of_an_older_epoch_forbids_records_outside_of_it(
+    broker: BrokerHarness,
+) -> None:
+    broker.append(epoch=0)
+    with pytest.raises(InvalidTxnStateError, match="in epoch 0"):
+        broker.append(epoch=1, transactional=False)

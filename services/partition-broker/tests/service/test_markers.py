@@ -5,6 +5,7 @@ from broker_harness import CLUSTER_ID, OTHER, PRODUCER
 from broker_service import ABORT, COMMIT, READ_UNCOMMITTED, Broker, batch, code, marker
 
 from semel.common.v1.participants_pb2 import Participants, TxnMarker, WriteTxnMarkersRequest
+from semel.common.v1.records_pb2 import ControlRecord
 from semel_common.errors import (
     BrokerNotAvailableError,
     ErrorCode,
@@ -42,6 +43,20 @@ async def test_more_markers_than_one_append_holds_are_all_written(broker: Broker
     assert not any(each.errors for each in response.results)
     result = await broker.fetch(isolation=READ_UNCOMMITTED)
     assert result.last_stable_offset == result.high_watermark == 2_400
+
+
+async def test_a_transaction_may_commit_in_one_partition_and_abort_in_another(
+    broker: Broker,
+) -> None:
+    """What was registered and never acknowledged aborts, while the rest commits."""
+    for partition in (0, 1):
+        await broker.produce(batch(b"one"), partition=partition)
+    await broker.mark(marker(COMMIT, partitions=[0]), marker(ABORT, partitions=[1]))
+    stored = [
+        (await broker.fetch(isolation=READ_UNCOMMITTED, partition=each)).batches[1]
+        for each in (0, 1)
+    ]
+    assert [ControlRecord.FromString(each.payload).committed for each in stored] == [True, False]
 
 
 async def test_a_repeat_is_answered_as_written(broker: Broker) -> None:
