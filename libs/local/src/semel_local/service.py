@@ -23,7 +23,7 @@ from semel_runtime.app import App, Environment
 from semel_runtime.clock import SystemClock
 from semel_runtime.cluster.image import Listener
 from semel_runtime.journal import Journal
-from semel_runtime.journal.sqlite import SqliteJournal
+from semel_runtime.journal.opening import open_journal
 from semel_runtime.server.grpc_server import GrpcServer
 from semel_runtime.server.limits import ServerLimits
 from semel_runtime.testing.journal import MemoryJournal
@@ -47,7 +47,7 @@ class Place:
         """Open the journal; raises JournalError."""
         if self.folder is None:
             return MemoryJournal(self.volume, service=service)
-        return await SqliteJournal.open(self.folder, service=service)
+        return await open_journal(self.folder, service=service)
 
 
 class LocalService:

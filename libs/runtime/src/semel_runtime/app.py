@@ -9,7 +9,7 @@ import asyncio
 import gc
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from random import Random
@@ -24,11 +24,16 @@ from semel_common.errors import SemelError
 from semel_common.wire.connection import Connector
 from semel_common.wire.grpc_connection import ChannelOptions, GrpcConnector
 from semel_runtime.clock import Clock, SystemClock
-from semel_runtime.cluster.image import Listener
+from semel_runtime.cluster.copy import ClusterCopy
+from semel_runtime.cluster.image import ClusterImage, Listener, ServiceRole
+from semel_runtime.cluster.link import ClusterLink, Identity
 from semel_runtime.config import ServiceSettings, parse_listeners
 from semel_runtime.journal import Journal, JournalError
-from semel_runtime.journal.sqlite import SqliteJournal, SqliteOptions
+from semel_runtime.journal.opening import open_journal
+from semel_runtime.journal.sqlite import SqliteOptions
 from semel_runtime.logs import configure_logging
+from semel_runtime.machine import Machine, Serde
+from semel_runtime.runner import Runner
 from semel_runtime.server.calls import Handlers
 from semel_runtime.server.grpc_server import GrpcServer
 
@@ -82,7 +87,52 @@ class App(Protocol):
         ...
 
 
+R = TypeVar("R")
 S = TypeVar("S", bound=ServiceSettings)
+
+
+async def open_runner(
+    role: ServiceRole,
+    machine: Machine[R],
+    serde: Serde[R],
+    *,
+    settings: ServiceSettings,
+    environment: Environment,
+) -> tuple[Runner[R], Identity]:
+    """Claim and load a service's journal; return who the instance is by that.
+
+    Raises what ``Runner.open`` raises.
+    """
+    claim_token = f"{environment.random.getrandbits(128):032x}"
+    runner = await Runner.open(environment.journal, machine, serde, token=claim_token)
+    identity = Identity(
+        role=role,
+        instance_id=settings.instance_id,
+        claim_epoch=runner.claim_epoch,
+        claim_token=claim_token,
+        listeners=environment.listeners,
+    )
+    return runner, identity
+
+
+def link_to_controller(
+    identity: Identity,
+    cluster: ClusterCopy,
+    on_image: Callable[[ClusterImage], Awaitable[None]],
+    *,
+    settings: ServiceSettings,
+    environment: Environment,
+) -> ClusterLink:
+    """Return what keeps an instance registered, and its copy of the metadata fresh."""
+    return ClusterLink(
+        identity,
+        controller=settings.controller,
+        connector=environment.connector,
+        random=environment.random,
+        options=settings.link_options(),
+        cluster_id=lambda: cluster.cluster_id,
+        on_image=on_image,
+    )
 
 
 def main(name: str, settings_class: type[S], build: Callable[[S, Environment], App]) -> None:
@@ -112,7 +162,7 @@ async def _serve(name: str, settings: S, build: Callable[[S, Environment], App])
         async with AsyncExitStack() as stack:
             options = SqliteOptions(disk_reserve_bytes=settings.disk_reserve_bytes)
             journal = await stack.enter_async_context(
-                await SqliteJournal.open(
+                await open_journal(
                     settings.data_dir, service=f"{name} {settings.instance_id}", options=options
                 )
             )

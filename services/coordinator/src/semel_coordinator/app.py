@@ -24,7 +24,7 @@ from semel_coordinator.serde import CoordinatorSerde
 from semel_coordinator.transactions.markers import MarkerSender
 from semel_coordinator.transactions.service import TransactionsService
 from semel_coordinator.transactions.sweep import sweep
-from semel_runtime.app import Environment
+from semel_runtime.app import Environment, open_runner
 from semel_runtime.cluster.image import ServiceRole
 from semel_runtime.cluster.link import Identity
 from semel_runtime.runner import Runner
@@ -57,13 +57,16 @@ class CoordinatorApp:
 
         Raises what ``Runner.open`` raises, and InvalidConfigError.
         """
-        claim_token = f"{self._environment.random.getrandbits(128):032x}"
-        runner = await Runner.open(
-            self._environment.journal, self._machine, CoordinatorSerde(), token=claim_token
+        runner, identity = await open_runner(
+            ServiceRole.COORDINATOR,
+            self._machine,
+            CoordinatorSerde(),
+            settings=self._settings,
+            environment=self._environment,
         )
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(runner)
-            await self._start(runner, claim_token)
+            await self._start(runner, identity)
             self._stack = stack.pop_all()
         return self
 
@@ -91,16 +94,9 @@ class CoordinatorApp:
         """Let parked calls answer now: the process is about to stop."""
         self._versions.open()
 
-    async def _start(self, runner: Runner[CoordinatorRecord], claim_token: str) -> None:
+    async def _start(self, runner: Runner[CoordinatorRecord], identity: Identity) -> None:
         self.failed = runner.failed
         runner.on_durable(self._announce)
-        identity = Identity(
-            role=ServiceRole.COORDINATOR,
-            instance_id=self._settings.instance_id,
-            claim_epoch=runner.claim_epoch,
-            claim_token=claim_token,
-            listeners=self._environment.listeners,
-        )
         liveness = Liveness(live_for_ms=self._settings.instance_live_ms)
         membership = self._take_part(runner, identity, liveness)
         await membership.start()

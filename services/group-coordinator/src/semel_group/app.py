@@ -15,7 +15,7 @@ from semel_group.metadata import MetadataTaker
 from semel_group.serde import GroupSerde
 from semel_group.service import MembershipService, OffsetsService
 from semel_group.sessions import MemberExpiry, MemberSessions
-from semel_runtime.app import Environment
+from semel_runtime.app import Environment, link_to_controller, open_runner
 from semel_runtime.cluster.image import ServiceRole
 from semel_runtime.cluster.link import ClusterLink, Identity
 from semel_runtime.participant.inquiry_loop import InquiryLoop
@@ -48,13 +48,16 @@ class GroupApp:
 
     async def __aenter__(self) -> Self:
         """Claim and load the journal. Raises what ``Runner.open`` raises."""
-        claim_token = f"{self._environment.random.getrandbits(128):032x}"
-        runner = await Runner.open(
-            self._environment.journal, self._machine, GroupSerde(), token=claim_token
+        runner, identity = await open_runner(
+            ServiceRole.GROUP_COORDINATOR,
+            self._machine,
+            GroupSerde(),
+            settings=self._settings,
+            environment=self._environment,
         )
         await self._stack.enter_async_context(runner)
         self.failed = runner.failed
-        self._background = self._put_together(runner, claim_token)
+        self._background = self._put_together(runner, identity)
         self.ready = self._background.link.ready
         return self
 
@@ -81,7 +84,7 @@ class GroupApp:
     def drain(self) -> None:
         """Let parked calls answer now: there are none here."""
 
-    def _put_together(self, runner: Runner[Record], claim_token: str) -> _Background:
+    def _put_together(self, runner: Runner[Record], identity: Identity) -> _Background:
         settings, environment, machine = self._settings, self._environment, self._machine
         session_timeout_ms = settings.group_consumer_session_timeout_ms
         sessions = MemberSessions(session_timeout_ms)
@@ -105,23 +108,14 @@ class GroupApp:
         ).register(self.handlers)
         OffsetsService(runner, machine, inquiries, environment.clock).register(self.handlers)
         expiry = MemberExpiry(runner, machine, sessions, session_timeout_ms=session_timeout_ms)
-        return _Background(link=self._link(runner, claim_token), expiry=expiry, inquiries=inquiries)
+        return _Background(link=self._link(runner, identity), expiry=expiry, inquiries=inquiries)
 
-    def _link(self, runner: Runner[Record], claim_token: str) -> ClusterLink:
-        identity = Identity(
-            role=ServiceRole.GROUP_COORDINATOR,
-            instance_id=self._settings.instance_id,
-            claim_epoch=runner.claim_epoch,
-            claim_token=claim_token,
-            listeners=self._environment.listeners,
-        )
+    def _link(self, runner: Runner[Record], identity: Identity) -> ClusterLink:
         taker = MetadataTaker(runner, self._machine, self._environment.journal)
-        return ClusterLink(
+        return link_to_controller(
             identity,
-            controller=self._settings.controller,
-            connector=self._environment.connector,
-            random=self._environment.random,
-            options=self._settings.link_options(),
-            cluster_id=lambda: self._machine.cluster.cluster_id,
-            on_image=taker.take,
+            self._machine.cluster,
+            taker.take,
+            settings=self._settings,
+            environment=self._environment,
         )

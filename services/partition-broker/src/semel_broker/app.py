@@ -21,7 +21,7 @@ from semel_broker.service import bind
 from semel_broker.waiters import Waiters
 from semel_broker.writer import BrokerWriter
 from semel_common.ids import TopicPartition
-from semel_runtime.app import Environment
+from semel_runtime.app import Environment, link_to_controller, open_runner
 from semel_runtime.cluster.image import ClusterImage, ServiceRole
 from semel_runtime.cluster.link import ClusterLink, Identity
 from semel_runtime.participant.inquiry_loop import InquiryLoop
@@ -57,13 +57,16 @@ class BrokerApp:
 
     async def __aenter__(self) -> Self:
         """Claim and load the journal. Raises what ``Runner.open`` raises."""
-        claim_token = f"{self._environment.random.getrandbits(128):032x}"
-        runner = await Runner.open(
-            self._environment.journal, self._machine, BrokerSerde(), token=claim_token
+        runner, identity = await open_runner(
+            ServiceRole.BROKER,
+            self._machine,
+            BrokerSerde(),
+            settings=self._settings,
+            environment=self._environment,
         )
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(runner)
-            self._background = self._put_together(runner, claim_token)
+            self._background = self._put_together(runner, identity)
             self._stack = stack.pop_all()
         self.failed = runner.failed
         self.ready = self._background.link.ready
@@ -94,7 +97,7 @@ class BrokerApp:
         """Let waiting fetches answer now: the process is about to stop."""
         self._waiters.close()
 
-    def _put_together(self, runner: Runner[Record], claim_token: str) -> _Background:
+    def _put_together(self, runner: Runner[Record], identity: Identity) -> _Background:
         settings, environment, machine = self._settings, self._environment, self._machine
         store = environment.journal.batches
         writer = BrokerWriter(runner, machine, environment.clock, settings.produce_limits())
@@ -110,24 +113,15 @@ class BrokerApp:
         purger = Purger(runner, machine, store)
         for listener in (self._waiters.on_durable, inquiries.on_durable, purger.on_durable):
             runner.on_durable(listener)
-        return _Background(link=self._link(runner, claim_token), inquiries=inquiries, purger=purger)
+        return _Background(link=self._link(runner, identity), inquiries=inquiries, purger=purger)
 
-    def _link(self, runner: Runner[Record], claim_token: str) -> ClusterLink:
-        identity = Identity(
-            role=ServiceRole.BROKER,
-            instance_id=self._settings.instance_id,
-            claim_epoch=runner.claim_epoch,
-            claim_token=claim_token,
-            listeners=self._environment.listeners,
-        )
-        return ClusterLink(
+    def _link(self, runner: Runner[Record], identity: Identity) -> ClusterLink:
+        return link_to_controller(
             identity,
-            controller=self._settings.controller,
-            connector=self._environment.connector,
-            random=self._environment.random,
-            options=self._settings.link_options(),
-            cluster_id=lambda: self._machine.cluster.cluster_id,
-            on_image=partial(self._take_image, runner),
+            self._machine.cluster,
+            partial(self._take_image, runner),
+            settings=self._settings,
+            environment=self._environment,
         )
 
     async def _take_image(self, runner: Runner[Record], image: ClusterImage) -> None:

@@ -13,9 +13,9 @@ from semel_coordinator.controller.ids import new_id
 from semel_coordinator.controller.liveness import Liveness
 from semel_coordinator.controller.machine import Registration
 from semel_coordinator.machine import CoordinatorMachine, CoordinatorRecord
-from semel_runtime.app import Environment
+from semel_runtime.app import Environment, link_to_controller
 from semel_runtime.cluster.image import ClusterImage, Instance
-from semel_runtime.cluster.link import ClusterLink, Identity
+from semel_runtime.cluster.link import Identity
 from semel_runtime.runner import Runner
 
 log = structlog.get_logger(__name__)
@@ -127,14 +127,8 @@ class LinkedMembership:
         self._machine = machine
         self._identity = identity
         self._journal = environment.journal
-        self._link = ClusterLink(
-            identity,
-            controller=settings.controller,
-            connector=environment.connector,
-            random=environment.random,
-            options=settings.link_options(),
-            cluster_id=lambda: machine.cluster.cluster_id,
-            on_image=self._take,
+        self._link = link_to_controller(
+            identity, machine.cluster, self._take, settings=settings, environment=environment
         )
         self.changes: Changes = PassedOnChanges(
             machine.cluster,
