@@ -11,7 +11,6 @@ from typing import TypeAlias
 from group_harness import CLUSTER_ID, GROUP, PRODUCER_ID, image
 
 from semel.common.v1 import participants_pb2 as participants
-from semel.coordinator.v1 import cluster_pb2 as cluster
 from semel.coordinator.v1 import transactions_pb2 as transactions
 from semel.group.v1 import group_pb2 as wire
 from semel_common.wire import methods
@@ -19,9 +18,9 @@ from semel_common.wire.methods import Method, Req, Res
 from semel_group.app import GroupApp
 from semel_group.config import GroupSettings
 from semel_runtime.app import Environment
-from semel_runtime.cluster.image import ClusterImage, Listener
-from semel_runtime.cluster.serde import layout_to_wire, listeners_to_wire
+from semel_runtime.cluster.image import Listener
 from semel_runtime.server.calls import Call, Handlers
+from semel_runtime.testing.controller import ScriptedController
 from semel_runtime.testing.journal import MemoryJournal
 from semel_runtime.testing.network import MemoryNetwork
 from semel_runtime.testing.virtual_time import LoopClock
@@ -50,29 +49,25 @@ class Coordinators:
     """Both coordinators of the cluster; the first is the controller."""
 
     network: MemoryNetwork
-    image: ClusterImage = field(default_factory=lambda: image({"orders": 4}))
+    controller: ScriptedController = field(
+        default_factory=lambda: ScriptedController(image({"orders": 4}))
+    )
     answer: Callable[[transactions.Inquiry], transactions.InquiryAnswer] = lambda _: OPEN
     inquiries: list[tuple[int, int]] = field(default_factory=list)
     """What was asked: coordinator and producer epoch."""
-    registrations: list[cluster.RegisterInstanceRequest] = field(default_factory=list)
     silent: set[int] = field(default_factory=set)
     """Coordinators that never answer inquiries."""
-    changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     def serve(self) -> None:
         """Be there."""
         for each in range(2):
-            handlers = Handlers()
+            handlers = self.controller.handlers if each == 0 else Handlers()
             handlers.add(methods.INQUIRE_TRANSACTIONS, self._inquire(each))
-            if each == 0:
-                handlers.add(methods.METADATA, self._metadata)
-                handlers.add(methods.REGISTER_INSTANCE, self._register)
             self.network.serve(f"coordinator-{each}:1", handlers)
 
     def topics(self, topics: Mapping[str, int]) -> None:
         """Let the cluster have these topics."""
-        self.image = image(topics, version=self.image.version + 1)
-        self.changed.set()
+        self.controller.publish(image(topics, version=self.controller.image.version + 1))
 
     def _inquire(self, coordinator: int) -> Inquire:
         async def inquire(
@@ -87,47 +82,6 @@ class Coordinators:
             return transactions.InquireTransactionsResponse(answers=answers)
 
         return inquire
-
-    async def _metadata(
-        self, request: cluster.MetadataRequest, call: Call
-    ) -> cluster.MetadataResponse:
-        del call
-        while self.image.version <= request.known_version:
-            self.changed.clear()
-            await self.changed.wait()
-        return metadata(self.image)
-
-    async def _register(
-        self, request: cluster.RegisterInstanceRequest, call: Call
-    ) -> cluster.RegisterInstanceResponse:
-        del call
-        self.registrations.append(request)
-        return cluster.RegisterInstanceResponse(cluster_id=CLUSTER_ID)
-
-
-def metadata(image: ClusterImage) -> cluster.MetadataResponse:
-    """Write an image as the controller answers it."""
-    return cluster.MetadataResponse(
-        cluster_id=image.cluster_id,
-        version=image.version,
-        layout=layout_to_wire(image.layout),
-        instances=[
-            cluster.Instance(
-                role=each.role.value,  # type: ignore[arg-type]  # equal numbers
-                instance_id=each.instance_id,
-                listeners=listeners_to_wire(each.listeners),
-            )
-            for each in image.instances
-        ],
-        topics=[
-            cluster.Topic(
-                name=each.name,
-                topic_id=each.topic_id,
-                partitions=[cluster.Partition(index=p) for p in range(len(each.partitions))],
-            )
-            for each in image.topics
-        ],
-    )
 
 
 @dataclass(slots=True)

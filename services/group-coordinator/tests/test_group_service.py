@@ -266,9 +266,9 @@ async def test_a_restart_forgets_nothing() -> None:
         await second.marker(COMMIT, epoch=1)
         assert await second.fetch(1, require_stable=True) == [9]
         assert not (await second.heartbeat("b", 2, 2, 3)).HasField("assignment")
-    claims = [each.claim_epoch for each in coordinators.registrations]
+    claims = [each.claim_epoch for each in coordinators.controller.registrations]
     assert claims == [1, 2]
-    assert {each.role for each in coordinators.registrations} == {
+    assert {each.role for each in coordinators.controller.registrations} == {
         cluster.SERVICE_ROLE_GROUP_COORDINATOR
     }
     assert volume.content.cluster_id == "cluster"

@@ -33,20 +33,18 @@ from semel_common.wire.methods import (
     FETCH,
     INQUIRE_TRANSACTIONS,
     LIST_OFFSETS,
-    METADATA,
     PRODUCE,
-    REGISTER_INSTANCE,
     Method,
     Req,
     Res,
 )
 from semel_runtime.app import Environment
 from semel_runtime.cluster.image import ClusterImage, Listener
-from semel_runtime.cluster.serde import layout_to_wire, listeners_to_wire
 from semel_runtime.journal.base import Journal
 from semel_runtime.participant.inquiry_loop import InquiryLoop
 from semel_runtime.server.calls import Call, Handlers
 from semel_runtime.testing.clock import ManualClock
+from semel_runtime.testing.controller import ScriptedController
 from semel_runtime.testing.journal import MemoryJournal
 from semel_runtime.testing.network import MemoryNetwork
 from semel_runtime.testing.volume import MemoryVolume
@@ -74,38 +72,19 @@ class Coordinators:
     """Both coordinators of the cluster; the first is the controller."""
 
     network: MemoryNetwork
-    image: ClusterImage = field(default_factory=two_partitions)
+    controller: ScriptedController = field(
+        default_factory=lambda: ScriptedController(two_partitions())
+    )
     answer: Answer = ask_later
     inquiries: list[transactions.InquireTransactionsRequest] = field(default_factory=list)
-    changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     def serve(self) -> None:
         """Take their addresses in the network."""
         handlers = Handlers()
-        handlers.add(METADATA, self._metadata)
-        handlers.add(REGISTER_INSTANCE, self._register)
-        handlers.add(INQUIRE_TRANSACTIONS, self._inquire)
-        for port in (1, 2):
-            self.network.serve(f"coordinator:{port}", handlers)
-
-    def publish(self, image: ClusterImage) -> None:
-        """Let the broker see a new image."""
-        self.image = image
-        self.changed.set()
-
-    async def _register(
-        self, request: cluster.RegisterInstanceRequest, _: Call
-    ) -> cluster.RegisterInstanceResponse:
-        assert request.role == cluster.SERVICE_ROLE_BROKER
-        return cluster.RegisterInstanceResponse(cluster_id=CLUSTER_ID)
-
-    async def _metadata(
-        self, request: cluster.MetadataRequest, _: Call
-    ) -> cluster.MetadataResponse:
-        while self.image.version <= request.known_version:
-            self.changed.clear()
-            await self.changed.wait()
-        return _metadata_response(self.image)
+        for each in (handlers, self.controller.handlers):
+            each.add(INQUIRE_TRANSACTIONS, self._inquire)
+        self.network.serve("coordinator:1", self.controller.handlers)
+        self.network.serve("coordinator:2", handlers)
 
     async def _inquire(
         self, request: transactions.InquireTransactionsRequest, _: Call
@@ -330,6 +309,8 @@ async def serving(
     async with BrokerApp(settings(**changes), environment) as app:
         background = asyncio.create_task(app.run(), name="broker under test")
         await app.ready.wait()
+        roles = {each.role for each in coordinators.controller.registrations}
+        assert roles == {cluster.SERVICE_ROLE_BROKER}
         yield Broker(app, clock, coordinators)
         background.cancel()
         await asyncio.wait([background])
@@ -340,24 +321,3 @@ async def turns(count: int = 20) -> None:
     """Let everything that can go on do so."""
     for _ in range(count):
         await asyncio.sleep(0)
-
-
-def _metadata_response(image: ClusterImage) -> cluster.MetadataResponse:
-    response = cluster.MetadataResponse(
-        cluster_id=image.cluster_id, version=image.version, layout=layout_to_wire(image.layout)
-    )
-    for instance in image.instances:
-        response.instances.add(
-            role=instance.role.value,
-            instance_id=instance.instance_id,
-            listeners=listeners_to_wire(instance.listeners),
-        )
-    for each in image.topics:
-        partitions = [
-            cluster.Partition(
-                index=index, leader_id=leader.leader_id, leader_epoch=leader.leader_epoch
-            )
-            for index, leader in enumerate(each.partitions)
-        ]
-        response.topics.add(name=each.name, topic_id=each.topic_id, partitions=partitions)
-    return response

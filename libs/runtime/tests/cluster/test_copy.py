@@ -1,7 +1,7 @@
 """The copy of the metadata that every instance keeps."""
 
 import pytest
-from cluster_harness import LAYOUT, image, metadata
+from cluster_harness import LAYOUT, image
 
 from semel_common.errors import (
     BrokerNotAvailableError,
@@ -14,6 +14,7 @@ from semel_common.ids import TopicPartition, producer_id_of
 from semel_runtime.cluster.copy import ClusterCopy
 from semel_runtime.cluster.image import ClusterImage, PartitionLeader, ServiceRole
 from semel_runtime.cluster.serde import image_from_journal, image_from_wire, image_to_journal
+from semel_runtime.testing.controller import metadata
 
 
 def copy_of(*images: ClusterImage) -> ClusterCopy:

@@ -6,11 +6,12 @@ from contextlib import asynccontextmanager
 from random import Random
 
 import pytest
-from cluster_harness import ScriptedController, image, listener
+from cluster_harness import image, listener
 
 from semel_common.errors import SemelError, StaleClaimEpochError
 from semel_runtime.cluster.image import ClusterImage, ServiceRole
 from semel_runtime.cluster.link import ClusterLink, Identity, LinkOptions
+from semel_runtime.testing.controller import ScriptedController
 from semel_runtime.testing.network import Fault, MemoryNetwork
 
 CONTROLLER = "controller:1"
@@ -63,7 +64,7 @@ async def linked(network: MemoryNetwork) -> AsyncIterator[Follower]:
 
 
 async def test_an_instance_registers_and_then_follows_every_version() -> None:
-    network, controller = MemoryNetwork(), ScriptedController()
+    network, controller = MemoryNetwork(), ScriptedController(image(1))
     network.serve(CONTROLLER, controller.handlers)
     async with linked(network) as follower:
         await follower.link.ready.wait()
@@ -76,7 +77,7 @@ async def test_an_instance_registers_and_then_follows_every_version() -> None:
 
 
 async def test_a_controller_that_comes_late_is_waited_for() -> None:
-    network, controller = MemoryNetwork(), ScriptedController()
+    network, controller = MemoryNetwork(), ScriptedController(image(1))
     async with linked(network) as follower:
         await asyncio.sleep(0)
         assert not follower.link.ready.is_set()
@@ -86,7 +87,7 @@ async def test_a_controller_that_comes_late_is_waited_for() -> None:
 
 
 async def test_registration_goes_on_with_the_cluster_id_that_was_learnt() -> None:
-    network, controller = MemoryNetwork(), ScriptedController()
+    network, controller = MemoryNetwork(), ScriptedController(image(1))
     network.serve(CONTROLLER, controller.handlers)
     async with linked(network) as follower:
         await follower.link.ready.wait()
@@ -96,7 +97,7 @@ async def test_registration_goes_on_with_the_cluster_id_that_was_learnt() -> Non
 
 
 async def test_lost_calls_are_made_again() -> None:
-    network, controller = MemoryNetwork(), ScriptedController()
+    network, controller = MemoryNetwork(), ScriptedController(image(1))
     network.serve(CONTROLLER, controller.handlers)
     faults = iter([Fault.LOSE_REQUEST, Fault.LOSE_REPLY, Fault.NONE, Fault.LOSE_REPLY])
     network.decide = lambda *_: next(faults, Fault.NONE)
@@ -107,7 +108,7 @@ async def test_lost_calls_are_made_again() -> None:
 
 @pytest.mark.parametrize("cause", [StaleClaimEpochError("claim epoch 2 is not above 3")])
 async def test_a_refused_instance_stops(cause: SemelError) -> None:
-    network, controller = MemoryNetwork(), ScriptedController()
+    network, controller = MemoryNetwork(), ScriptedController(image(1))
     controller.refusal = cause
     network.serve(CONTROLLER, controller.handlers)
     follower = Follower(network)

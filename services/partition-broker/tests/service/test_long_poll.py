@@ -147,7 +147,7 @@ async def test_any_of_several_partitions_wakes_a_fetch(broker: Broker) -> None:
 async def test_a_deleted_topic_ends_the_waiting_with_an_error(broker: Broker) -> None:
     fetch = asyncio.create_task(broker.fetch(max_wait_ms=LONG_MS))
     await turns()
-    broker.coordinators.publish(image(2))
+    broker.coordinators.controller.publish(image(2))
     assert code(await fetch) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
@@ -155,21 +155,21 @@ async def test_what_was_found_is_answered_even_if_the_topic_goes(broker: Broker)
     await broker.produce(plain(b"one"))
     fetch = asyncio.create_task(broker.fetch(max_wait_ms=LONG_MS, min_bytes=1 << 20))
     await turns()
-    broker.coordinators.publish(image(2))
+    broker.coordinators.controller.publish(image(2))
     assert len((await fetch).batches) == 1
 
 
 async def test_a_partition_that_moves_away_ends_the_waiting(broker: Broker) -> None:
     fetch = asyncio.create_task(broker.fetch(max_wait_ms=LONG_MS))
     await turns()
-    broker.coordinators.publish(image(2, topic("orders", 2, 2, 2, epoch=1)))
+    broker.coordinators.controller.publish(image(2, topic("orders", 2, 2, 2, epoch=1)))
     assert code(await fetch) == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
 async def test_new_metadata_that_changes_nothing_here_wakes_nobody(broker: Broker) -> None:
     fetch = asyncio.create_task(broker.fetch(max_wait_ms=LONG_MS))
     await turns()
-    broker.coordinators.publish(two_partitions(2))
+    broker.coordinators.controller.publish(two_partitions(2))
     await turns()
     assert not fetch.done()
     broker.app.drain()

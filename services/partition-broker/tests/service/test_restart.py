@@ -91,7 +91,7 @@ async def test_the_batches_of_a_deleted_topic_are_deleted(volume: MemoryVolume) 
     async with serving(volume) as broker:
         for number in range(250):
             await broker.produce(plain(b"%d" % number))
-        broker.coordinators.publish(image(2))
+        broker.coordinators.controller.publish(image(2))
         while volume.content.batches[0]:
             await turns(1)
         await turns()
@@ -110,7 +110,7 @@ async def test_a_purge_that_was_cut_short_is_finished_after_a_restart(
         result = broker.app._machine.apply_metadata(image(2))
         assert result.response
     coordinators = Coordinators(MemoryNetwork())
-    coordinators.image = image(2, topic("orders", 1, topic_id="id-second"))
+    coordinators.controller.image = image(2, topic("orders", 1, topic_id="id-second"))
     async with serving(volume, coordinators=coordinators) as broker:
         while volume.content.batches[0]:
             await turns(1)
@@ -122,7 +122,7 @@ async def test_the_metadata_of_another_cluster_ends_the_broker(volume: MemoryVol
     async with serving(volume):
         pass
     coordinators = Coordinators(MemoryNetwork())
-    coordinators.image = image(2, cluster_id="cluster-b")
+    coordinators.controller.image = image(2, cluster_id="cluster-b")
     coordinators.serve()
     environment = Environment(
         journal=MemoryJournal(volume),
@@ -144,6 +144,6 @@ def test_a_broker_without_a_controller_is_refused() -> None:
 async def test_metadata_that_is_known_already_is_taken_once(volume: MemoryVolume) -> None:
     async with serving(volume) as broker:
         before = len(volume.content.records)
-        broker.coordinators.publish(two_partitions(1))
+        broker.coordinators.controller.publish(two_partitions(1))
         await turns()
         assert len(volume.content.records) == before

@@ -1,0 +1,81 @@
+"""A controller that a test scripts: for whoever registers, and follows the cluster's metadata."""
+
+import asyncio
+
+from semel.coordinator.v1 import cluster_pb2 as wire
+from semel_common.errors import SemelError
+from semel_common.wire.methods import METADATA, REGISTER_INSTANCE
+from semel_runtime.cluster.image import ClusterImage
+from semel_runtime.cluster.serde import layout_to_wire, listeners_to_wire
+from semel_runtime.server.calls import Call, Handlers
+
+
+class ScriptedController:
+    """Answers metadata that a test sets, and refuses registrations that it names."""
+
+    def __init__(self, image: ClusterImage) -> None:
+        """Start with an image."""
+        self.image = image
+        self._changed = asyncio.Event()
+        self.refusal: SemelError | None = None
+        """What registrations are answered; None: they are taken."""
+        self.registrations: list[wire.RegisterInstanceRequest] = []
+        """All that came."""
+        self.registered = asyncio.Event()
+        """Set with the first of them."""
+        self.handlers = Handlers()
+        """A test may add what else it wants the controller to answer."""
+        self.handlers.add(METADATA, self._metadata)
+        self.handlers.add(REGISTER_INSTANCE, self._register)
+
+    def publish(self, image: ClusterImage) -> None:
+        """Let followers see a new image."""
+        self.image = image
+        self._changed.set()
+
+    async def _register(
+        self, request: wire.RegisterInstanceRequest, _: Call
+    ) -> wire.RegisterInstanceResponse:
+        self.registrations.append(request)
+        self.registered.set()
+        if self.refusal is not None:
+            raise self.refusal
+        return wire.RegisterInstanceResponse(cluster_id=self.image.cluster_id)
+
+    async def _metadata(self, request: wire.MetadataRequest, _: Call) -> wire.MetadataResponse:
+        assert request.all_topics
+        assert request.all_listeners
+        while self.image.version <= request.known_version:
+            self._changed.clear()
+            await self._changed.wait()
+        return metadata(self.image)
+
+
+def metadata(image: ClusterImage) -> wire.MetadataResponse:
+    """Write an image as the controller answers it."""
+    return wire.MetadataResponse(
+        cluster_id=image.cluster_id,
+        version=image.version,
+        layout=layout_to_wire(image.layout),
+        instances=[
+            wire.Instance(
+                role=each.role.value,  # type: ignore[arg-type]  # equal numbers
+                instance_id=each.instance_id,
+                listeners=listeners_to_wire(each.listeners),
+            )
+            for each in image.instances
+        ],
+        topics=[
+            wire.Topic(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partitions=[
+                    wire.Partition(
+                        index=index, leader_id=each.leader_id, leader_epoch=each.leader_epoch
+                    )
+                    for index, each in enumerate(topic.partitions)
+                ],
+            )
+            for topic in image.topics
+        ],
+    )
