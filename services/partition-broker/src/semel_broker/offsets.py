@@ -4,6 +4,7 @@ A search by time finds the batch by its newest timestamp, then opens that one pa
 record: next to plain records, the only reason to open one.
 """
 
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 
@@ -132,7 +133,9 @@ def _answer_record(
     result: ListOffsetsPartitionResult, stored: StoredBatch, timestamp_ms: int
 ) -> None:
     """Answer the record of a batch that is late enough; of one that cannot be opened, the first."""
-    position, offsets, times_ms = 0, [stored.base_offset], [stored.max_timestamp_ms]
+    position = 0
+    offsets: Sequence[int] = [stored.base_offset]
+    times_ms: Sequence[int] = [stored.max_timestamp_ms]
     with suppress(SemelError):
         columns = decode_records(read_batch(stored), payload_max_bytes=OPENED_MAX_BYTES)
         offsets, times_ms = columns.offsets(stored.base_offset), columns.timestamps_ms

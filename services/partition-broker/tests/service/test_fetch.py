@@ -324,7 +324,7 @@ async def test_plain_records_of_a_compacted_batch_have_their_own_offsets(broker:
     )
     kept = plain(b"b", b"d")
     kept.record_count, kept.payload = 5, encode_records(left)
-    kept.crc32c = checksum(kept)
+    kept.crc32c = checksum(kept, kept.payload)
     await broker.produce(kept)
     result = await broker.fetch(2, plain=True)
     assert [(each.offset, each.value) for each in result.records] == [(3, b"d")]
