@@ -313,16 +313,6 @@ def test_one_request_cannot_lower_the_coordinator_epoch(group: GroupHarness) -> 
     assert group.committed(0) == -1
 
 
-def test_a_newer_coordinator_epoch_counts_within_the_same_request(group: GroupHarness) -> None:
-    group.txn_commit({0: 8})
-    fresh = txn_marker(ABORT, producer_id=PRODUCER_ID + 1, coordinator_epoch=4)
-    stale = txn_marker(COMMIT, coordinator_epoch=3)
-    taken, refused = group.run(group.machine.write_txn_markers(CLUSTER_ID, [fresh, stale]))
-    assert (codes(taken), codes(refused)) == ([], ["TRANSACTION_COORDINATOR_FENCED"])
-    assert group.committed(0) == -1
-    assert codes(group.marker(COMMIT, coordinator_epoch=3)) == ["TRANSACTION_COORDINATOR_FENCED"]
-
-
 def test_coordinator_epochs_belong_to_the_transaction_log_partition(group: GroupHarness) -> None:
     group.marker(ABORT, coordinator_epoch=4)
     assert group.marker(ABORT, producer_id=(8 << 48) | 1, coordinator_epoch=1) == ()

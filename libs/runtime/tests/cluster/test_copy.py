@@ -7,6 +7,7 @@ from semel_common.errors import (
     BrokerNotAvailableError,
     CoordinatorNotAvailableError,
     InconsistentClusterIdError,
+    InvalidProducerIdMappingError,
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
 )
@@ -51,6 +52,13 @@ def test_a_snapshot_gives_the_same_copy() -> None:
         restored.replay(offset, record)
     assert restored.image == copy.image
     assert list(restored.snapshot()) == list(copy.snapshot())
+
+
+def test_a_producer_id_that_no_coordinator_gives_out_is_refused() -> None:
+    copy = copy_of(image(1))
+    copy.check_producer_id(producer_id_of(49, 1))
+    with pytest.raises(InvalidProducerIdMappingError, match="transaction-log partition 50 of 50"):
+        copy.check_producer_id(producer_id_of(50, 1))
 
 
 def test_partitions_are_found_with_their_leaders() -> None:

@@ -11,6 +11,7 @@ from semel_common.errors import (
     BrokerNotAvailableError,
     CoordinatorNotAvailableError,
     InconsistentClusterIdError,
+    InvalidProducerIdMappingError,
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
 )
@@ -111,6 +112,18 @@ class ClusterCopy:
                 f" not {partition.partition}"
             )
         return topic.partitions[partition.partition]
+
+    def check_producer_id(self, producer_id: int) -> None:
+        """Refuse an id that no coordinator gives out: nobody could be asked about its transactions.
+
+        Raises InvalidProducerIdMappingError.
+        """
+        partition = transaction_log_partition_of(producer_id)
+        if partition >= self.layout.transaction_log_partitions:
+            raise InvalidProducerIdMappingError(
+                f"producer id {producer_id} names transaction-log partition {partition} of"
+                f" {self.layout.transaction_log_partitions}"
+            )
 
     def coordinator_of(self, producer_id: int) -> int:
         """Return the coordinator instance in charge of a producer id."""

@@ -12,13 +12,12 @@ from semel_common.errors import (
     CoordinatorNotAvailableError,
     GroupIdNotFoundError,
     InconsistentClusterIdError,
-    InvalidProducerIdMappingError,
     NotCoordinatorError,
     SemelError,
     StaleMemberEpochError,
     TransactionCoordinatorFencedError,
 )
-from semel_common.ids import GroupId, transaction_log_partition_of
+from semel_common.ids import GroupId
 from semel_group.machine.commits import Admission, distinct
 from semel_group.machine.describe import described, listed
 from semel_group.machine.fetch import fetch_all, fetch_named, holders
@@ -119,7 +118,7 @@ class GroupMachine:
         InvalidProducerEpochError and OutOfOrderSequenceNumberError.
         """
         self._check_in_charge(committer.group_id)
-        self._check_producer_id(transaction.producer_id)
+        self.cluster.check_producer_id(transaction.producer_id)
         if self.offsets.is_repeat(committer.group_id, transaction, base_sequence):
             return Result(None)
         admission = self._admission(committer, now_ms)
@@ -265,15 +264,6 @@ class GroupMachine:
             raise NotCoordinatorError(
                 f"group coordinator {owner} is in charge of group {group_id!r}, "
                 f"not {self._instance_id}"
-            )
-
-    def _check_producer_id(self, producer_id: int) -> None:
-        """Refuse an id whose transactions nobody could be asked about."""
-        partition = transaction_log_partition_of(producer_id)
-        if partition >= self.cluster.layout.transaction_log_partitions:
-            raise InvalidProducerIdMappingError(
-                f"producer id {producer_id} names transaction-log partition {partition} of"
-                f" {self.cluster.layout.transaction_log_partitions}"
             )
 
     def _check_cluster(self, cluster_id: str) -> None:

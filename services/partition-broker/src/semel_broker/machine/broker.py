@@ -37,12 +37,11 @@ from semel_broker.machine.values import (
     ReadPlan,
 )
 from semel_common.errors import (
-    InvalidProducerIdMappingError,
     InvalidRequestError,
     OffsetOutOfRangeError,
     SemelError,
 )
-from semel_common.ids import TopicPartition, transaction_log_partition_of
+from semel_common.ids import TopicPartition
 from semel_runtime.cluster.copy import ClusterCopy
 from semel_runtime.cluster.image import ClusterImage
 from semel_runtime.machine import Result
@@ -86,7 +85,7 @@ class BrokerMachine:
             )
         taken.add(log.log_id)
         for batch in request.batches:
-            self._check_producer_id(batch.producer_id)
+            self.cluster.check_producer_id(batch.producer_id)
         decision = decide_append(log, request.batches, now_ms=now_ms, limits=self._limits)
         records += decision.records
         return Appended(
@@ -96,15 +95,6 @@ class BrokerMachine:
             log_start_offset=log.log_start_offset,
             base_offsets=decision.base_offsets,
         )
-
-    def _check_producer_id(self, producer_id: int) -> None:
-        """Refuse an id whose transactions nobody could be asked about."""
-        partition = transaction_log_partition_of(producer_id)
-        if partition >= self.cluster.layout.transaction_log_partitions:
-            raise InvalidProducerIdMappingError(
-                f"producer id {producer_id} names transaction-log partition {partition} of"
-                f" {self.cluster.layout.transaction_log_partitions}"
-            )
 
     # -- outcomes ------------------------------------------------------------------------------
 
