@@ -85,8 +85,12 @@ class Fault(StrEnum):
 class FakeTransactions:
     """The transactions of a cluster, and what became visible of them."""
 
-    def __init__(self, fake: FakeCluster) -> None:
+    def __init__(
+        self, fake: FakeCluster, *, refusal: type[SemelError] = UnknownMemberIdError
+    ) -> None:
         self.fake = fake
+        self.refusal = refusal
+        """What the group says to offsets of a member that it does not have."""
         self.faults: defaultdict[str, deque[Fault]] = defaultdict(deque)
         """What to do to the next calls, by the method's name."""
         self.visible: list[tuple[str, bytes | None]] = []
@@ -163,7 +167,7 @@ class FakeProducer:
         member = self.service.fake.members.get(group.member_id)
         if member is None or member.epoch < group.member_epoch:
             self.state = "ABORTABLE"
-            raise UnknownMemberIdError(f"group has no member {group.member_id}")
+            raise self.service.refusal(f"group has no member {group.member_id}")
         self.offsets = dict(offsets)
         self.service.fake.unstable |= self._keys()
 

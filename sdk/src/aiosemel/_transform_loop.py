@@ -36,6 +36,7 @@ from aiosemel.consumer_records import ConsumerRecord
 from aiosemel.errors import (
     AbortableTransactionError,
     ApplicationRecoverableError,
+    GroupIdNotFoundError,
     IllegalStateError,
     InvalidRequestError,
     ProducerFencedError,
@@ -64,8 +65,14 @@ _log = logging.getLogger(__name__)
 SERVER_ERRORS_MAX = 20
 """How many transactions in a row may fail before an error that a server cannot explain stops it."""
 _JITTER = 0.2
-_TRANSIENT = (RetriableError, AbortableTransactionError, ApplicationRecoverableError)
-"""Trouble on the way. (An output topic that is not there has been waited for already.)"""
+_TRANSIENT = (
+    RetriableError,
+    AbortableTransactionError,
+    ApplicationRecoverableError,
+    GroupIdNotFoundError,
+)
+"""Trouble on the way. A group that is gone has lost its members: this one joins anew. (An output
+topic that is not there has been waited for already.)"""
 
 
 class _HandlerError(Exception):

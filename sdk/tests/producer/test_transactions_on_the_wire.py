@@ -23,6 +23,7 @@ from aiosemel import (
 from aiosemel.errors import (
     AbortableTransactionError,
     FencedMemberEpochError,
+    GroupIdNotFoundError,
     IllegalStateError,
     InvalidConfigError,
     InvalidProducerEpochError,
@@ -313,6 +314,7 @@ async def test_no_offsets_are_no_request(fake: FakeCluster) -> None:
         UnknownMemberIdError("x"),
         FencedMemberEpochError("x"),
         StaleMemberEpochError("x"),
+        GroupIdNotFoundError("x"),
         TransactionAbortableError("x"),
         InvalidProducerEpochError("x"),
     ],
@@ -332,8 +334,12 @@ async def test_refused_offsets_make_the_transaction_abortable_c202(
             await producer.commit()
         await producer.abort()
         await producer.begin_transaction()
-    (end,) = ends(fake)
-    assert (end.result, list(end.participants.group_ids)) == (TRANSACTION_RESULT_ABORT, ["g"])
+        await producer.send_offsets(OFFSETS, GROUP)
+        await producer.commit()
+    assert [(end.result, list(end.participants.group_ids)) for end in ends(fake)] == [
+        (TRANSACTION_RESULT_ABORT, ["g"]),
+        (TRANSACTION_RESULT_COMMIT, ["g"]),
+    ]
 
 
 async def test_offsets_without_an_answer_make_the_transaction_abortable_c011(

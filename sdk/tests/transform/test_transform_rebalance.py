@@ -11,6 +11,12 @@ from hypothesis import strategies as st
 from transform_harness import FakeTransactions, Fault, app_of
 
 from aiosemel.consumer_records import ConsumerRecord
+from aiosemel.errors import (
+    GroupIdNotFoundError,
+    SemelError,
+    StaleMemberEpochError,
+    UnknownMemberIdError,
+)
 from aiosemel.transform_types import Outputs, TransactionAborted
 from semel.common.v1.records_pb2 import Records as Columns
 from semel_runtime.testing.virtual_time import VirtualTimeLoop
@@ -42,9 +48,14 @@ def _values(payload: bytes) -> list[bytes]:
     return list(Columns.FromString(payload).values)
 
 
-async def test_a_member_that_is_fenced_in_the_middle_aborts_and_goes_on() -> None:
+@pytest.mark.parametrize(
+    "refusal", [UnknownMemberIdError, StaleMemberEpochError, GroupIdNotFoundError]
+)
+async def test_a_member_that_is_fenced_in_the_middle_aborts_and_goes_on(
+    refusal: type[SemelError],
+) -> None:
     fake = cluster()
-    service = FakeTransactions(fake)
+    service = FakeTransactions(fake, refusal=refusal)
     service.commits_after.append(lambda: fake.expel(next(iter(fake.members))))
     async with client_of(fake) as client, app_of(client, service) as app:
         await app.until(lambda: lag(fake) == 0)
