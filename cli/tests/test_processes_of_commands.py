@@ -105,6 +105,22 @@ async def test_ctrl_c_aborts_the_transaction_that_the_input_is(bootstrap: str) -
         await in_state(client, "cut", TransactionState.EMPTY)
 
 
+@pytest.mark.parametrize("options", [(), ("--transactional-id", "bad-line")], ids=["each", "one"])
+async def test_a_bad_line_in_a_long_input_is_one_sentence(
+    bootstrap: str, options: tuple[str, ...]
+) -> None:
+    async with SemelClient(bootstrap) as client:
+        await client.admin().create_topic("bad-line", exist_ok=True)
+    lines = b'{"value": "good"}\n', b"bad\n", b'{"value": "unread"}\n' * 300_000
+    arguments = ("produce", "bad-line", "--format", "json", "--bootstrap", bootstrap, *options)
+    async with command(*arguments) as produce, asyncio.timeout(DEADLINE_S):
+        _, said = await produce.process.communicate(b"".join(lines))
+    assert produce.process.returncode == 1
+    *stored, sentence = said.decode().splitlines()
+    assert stored == ([] if options else ["1 record stored in bad-line"])
+    assert sentence.startswith("semel: line 2 of the input is no record: it is not JSON")
+
+
 async def in_state(client: SemelClient, transactional_id: str, state: TransactionState) -> None:
     """Wait until a transactional id is in a state."""
     async with asyncio.timeout(DEADLINE_S):

@@ -7,6 +7,7 @@ import asyncio
 import sys
 import threading
 from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
 from typing import BinaryIO
 
 from semel_cli.session import CommandError
@@ -22,25 +23,39 @@ async def read_lines() -> AsyncIterator[list[bytes]]:
     Raises CommandError for a line over LINE_MAX_BYTES, or input that cannot be read.
     """
     loop = asyncio.get_running_loop()
-    chunks: asyncio.Queue[list[bytes] | CommandError | None] = asyncio.Queue(_CHUNKS_WAITING)
-
-    def put(item: list[bytes] | CommandError | None) -> None:
-        asyncio.run_coroutine_threadsafe(chunks.put(item), loop).result()
+    chunks: asyncio.Queue[list[bytes] | CommandError | None] = asyncio.Queue()
+    room = threading.Semaphore(_CHUNKS_WAITING)
+    unwanted = threading.Event()
 
     def read() -> None:
-        try:
-            # Raw: a thread that waits would keep the lock of a buffer, and Python from ending.
-            for lines in _lines(getattr(sys.stdin.buffer, "raw", sys.stdin.buffer)):
-                put(lines)
-            put(None)
-        except (OSError, CommandError) as error:
-            put(CommandError(f"the input cannot be read: {error}"))
+        for item in _items():
+            room.acquire()
+            if unwanted.is_set():
+                return
+            with suppress(RuntimeError):  # the loop is closed: nobody wants it any more
+                loop.call_soon_threadsafe(chunks.put_nowait, item)
 
     threading.Thread(target=read, name="standard input", daemon=True).start()
-    while (item := await chunks.get()) is not None:
-        if isinstance(item, CommandError):
-            raise item
-        yield item
+    try:
+        while (item := await chunks.get()) is not None:
+            room.release()
+            if isinstance(item, CommandError):
+                raise item
+            yield item
+    finally:
+        unwanted.set()
+        room.release()
+
+
+def _items() -> Iterator[list[bytes] | CommandError | None]:
+    """Yield lines, and at last None, or what went wrong."""
+    try:
+        # Raw: a thread that waits would keep the lock of a buffer, and Python from ending.
+        yield from _lines(getattr(sys.stdin.buffer, "raw", sys.stdin.buffer))
+    except (OSError, CommandError) as error:
+        yield CommandError(f"the input cannot be read: {error}")
+    else:
+        yield None
 
 
 def _lines(source: BinaryIO) -> Iterator[list[bytes]]:
