@@ -11,28 +11,19 @@ import asyncio
 import contextlib
 import logging
 from collections import defaultdict, deque
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Coroutine, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from aiosemel._cluster import Cluster
 from aiosemel._group_offsets import GroupOffsets, quick_pauses_ms
 from aiosemel._isolation import ISOLATION
-from aiosemel._positions import (
-    Chunk,
-    FetchPosition,
-    OffsetReset,
-    PositionQuestion,
-    Positions,
-    PositionState,
-    Ticket,
-)
+from aiosemel._partition import Chunk, OffsetReset, PositionState
+from aiosemel._positions import FetchPosition, PositionQuestion, Positions, Ticket
 from aiosemel._retry import Deadline
 from aiosemel._signal import Signal
 from aiosemel.consumer_options import ConsumerOptions
-from aiosemel.consumer_records import ColumnBatch
 from aiosemel.errors import (
     ApplicationRecoverableError,
-    CorruptMessageError,
     RefreshRetriableError,
     RetriableError,
     SemelError,
@@ -40,11 +31,9 @@ from aiosemel.errors import (
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
 )
-from aiosemel.offsets import TopicPartition
 from semel.broker.v1 import broker_pb2 as broker
 from semel.common.v1.records_pb2 import RecordBatch
 from semel_common import ids
-from semel_common.batches import check_crc, decode_records
 from semel_common.wire import status
 from semel_common.wire.methods import FETCH, LIST_OFFSETS, Method, Req, Res
 
@@ -371,30 +360,3 @@ def _chunk(batch: RecordBatch) -> Chunk[RecordBatch]:
         size_bytes=len(batch.payload),
         next_offset=batch.base_offset + batch.record_count,
     )
-
-
-def open_batch(*, check_crcs: bool) -> Callable[[TopicPartition, RecordBatch], ColumnBatch]:
-    """Return what makes columns of a batch; it raises CorruptMessageError."""
-
-    def opened(topic_partition: TopicPartition, batch: RecordBatch) -> ColumnBatch:
-        try:
-            if check_crcs:
-                check_crc(batch, batch.payload)
-            columns = decode_records(batch)
-        except CorruptMessageError as error:
-            raise CorruptMessageError(
-                f"{topic_partition}, offset {batch.base_offset}: {error.message}",
-                topic=topic_partition.topic,
-                partition=topic_partition.partition,
-                offset=batch.base_offset,
-            ) from error
-        return ColumnBatch(
-            topic_partition=topic_partition,
-            offsets=columns.offsets(batch.base_offset),
-            values=columns.values,
-            keys=columns.keys,
-            timestamps_ms=columns.timestamps_ms,
-            headers=columns.headers,
-        )
-
-    return opened

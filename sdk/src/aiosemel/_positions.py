@@ -19,34 +19,14 @@ function that is given.
 """
 
 from bisect import bisect_left
-from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
-from enum import StrEnum
 from itertools import count
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple
 
+from aiosemel._partition import B, Chunk, OffsetReset, Partition, PositionState
 from aiosemel.consumer_records import ColumnBatch, ConsumerRecord
 from aiosemel.errors import NoOffsetForPartitionError, OffsetOutOfRangeError, SemelError
 from aiosemel.offsets import TopicPartition
-
-B = TypeVar("B")
-
-
-class OffsetReset(StrEnum):
-    """Where to start when there is no offset to go on from; Kafka's names."""
-
-    EARLIEST = "earliest"
-    LATEST = "latest"
-    NONE = "none"
-
-
-class PositionState(StrEnum):
-    """What a partition waits for."""
-
-    AWAITING_COMMITTED = "AWAITING_COMMITTED"
-    AWAITING_RESET = "AWAITING_RESET"
-    FETCHING = "FETCHING"
 
 
 class Ticket(NamedTuple):
@@ -72,73 +52,6 @@ class FetchPosition(NamedTuple):
     offset: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Chunk(Generic[B]):
-    """One batch as it was fetched, or none: no records are there up to ``next_offset``."""
-
-    batch: B | None
-    size_bytes: int
-    next_offset: int
-
-
-@dataclass(slots=True, kw_only=True)
-class _Partition(Generic[B]):
-    topic_id: str
-    generation: int
-    state: PositionState = PositionState.AWAITING_COMMITTED
-    reset: OffsetReset
-    position: int | None = None
-    fetch_offset: int = 0
-    chunks: deque[Chunk[B]] = field(default_factory=deque)
-    buffered_bytes: int = 0
-    opened: ColumnBatch | None = None
-    """The records of the first chunk, once it was opened."""
-    used: int = 0
-    """How many of them the user has."""
-    fault: SemelError | None = None
-    asked: bool = False
-    """Whether a question of this generation is on its way."""
-
-    @property
-    def waits(self) -> bool:
-        """Whether there is something to ask for this partition."""
-        return not self.asked and self.fault is None
-
-    def restart(self, generation: int, state: PositionState) -> None:
-        """Throw away everything that is known, or on its way."""
-        self.generation = generation
-        self.state = state
-        self.position = self.opened = self.fault = None
-        self.chunks.clear()
-        self.buffered_bytes = self.used = 0
-        self.asked = False
-
-    def start_at(self, offset: int) -> None:
-        """Read from an offset on."""
-        self.state = PositionState.FETCHING
-        self.position = self.fetch_offset = offset
-
-    def append(self, chunk: Chunk[B]) -> None:
-        """Take what was fetched at the fetch offset."""
-        self.chunks.append(chunk)
-        self.buffered_bytes += chunk.size_bytes
-        self.fetch_offset = max(self.fetch_offset, chunk.next_offset)
-        self.cross_gaps()
-
-    def use_up(self) -> None:
-        """Be done with the first chunk."""
-        chunk = self.chunks.popleft()
-        self.buffered_bytes -= chunk.size_bytes
-        self.opened, self.used = None, 0
-        self.position = max(self.position or 0, chunk.next_offset)
-        self.cross_gaps()
-
-    def cross_gaps(self) -> None:
-        """Move the position past chunks that hold no records."""
-        while self.chunks and self.chunks[0].batch is None:
-            self.position = max(self.position or 0, self.chunks.popleft().next_offset)
-
-
 class Positions(Generic[B]):
     """All partitions that a consumer holds."""
 
@@ -159,7 +72,7 @@ class Positions(Generic[B]):
         self._policy = policy
         self._prefetch_max_bytes = prefetch_max_bytes
         self._partition_max_bytes = partition_max_bytes
-        self._partitions: dict[TopicPartition, _Partition[B]] = {}
+        self._partitions: dict[TopicPartition, Partition[B]] = {}
         self._taken_last: TopicPartition | None = None
         self._generations = count(1)
 
@@ -175,7 +88,7 @@ class Positions(Generic[B]):
     def assign(self, topic_partition: TopicPartition, topic_id: str) -> None:
         """Hold one more; its position is to be found."""
         assert topic_partition not in self._partitions, f"{topic_partition} is held already"
-        self._partitions[topic_partition] = _Partition(
+        self._partitions[topic_partition] = Partition(
             topic_id=topic_id, generation=next(self._generations), reset=self._policy
         )
 
@@ -375,7 +288,7 @@ class Positions(Generic[B]):
         return taken
 
     def _opened(
-        self, topic_partition: TopicPartition, partition: _Partition[B]
+        self, topic_partition: TopicPartition, partition: Partition[B]
     ) -> ColumnBatch | None:
         """Return the records of the first chunk that has any from the position on."""
         while partition.opened is None and partition.chunks:
@@ -411,6 +324,6 @@ class Positions(Generic[B]):
         out_of_range = isinstance(fault, OffsetOutOfRangeError)
         return out_of_range and self._policy is not OffsetReset.NONE
 
-    def _current(self, ticket: Ticket) -> _Partition[B] | None:
+    def _current(self, ticket: Ticket) -> Partition[B] | None:
         partition = self._partitions.get(ticket.topic_partition)
         return partition if partition and partition.generation == ticket.generation else None

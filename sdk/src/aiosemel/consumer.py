@@ -13,10 +13,12 @@ from typing import Self
 
 from aiosemel._background import Background
 from aiosemel._context import Context
-from aiosemel._fetcher import Fetcher, open_batch
+from aiosemel._fetcher import Fetcher
 from aiosemel._group import Group
 from aiosemel._log_offsets import NO_OFFSET, AtTime, LogOffsets
-from aiosemel._positions import OffsetReset, Positions
+from aiosemel._open_batch import open_batch
+from aiosemel._partition import OffsetReset
+from aiosemel._positions import Positions
 from aiosemel._rebalance import Callbacks, RebalanceCallback
 from aiosemel._retry import Deadline
 from aiosemel._signal import Signal

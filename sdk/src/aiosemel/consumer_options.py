@@ -6,7 +6,7 @@ Options are values, checked when they are made.
 from dataclasses import dataclass, fields
 
 from aiosemel._isolation import IsolationLevel
-from aiosemel._positions import OffsetReset
+from aiosemel._partition import OffsetReset
 from aiosemel.errors import InvalidConfigError
 
 

@@ -6,7 +6,8 @@ import pytest
 from consumer_harness import Member, client_of, pass_time, settle
 from fake_cluster import FakeCluster
 
-from aiosemel._positions import Chunk, OffsetReset, Positions, PositionState
+from aiosemel._partition import Chunk, OffsetReset, PositionState
+from aiosemel._positions import Positions
 from aiosemel.consumer import Consumer
 from aiosemel.consumer_records import ColumnBatch
 from aiosemel.errors import ClosedError, IllegalStateError

@@ -7,14 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aiosemel import NoOffsetForPartitionError
-from aiosemel._positions import (
-    Chunk,
-    FetchPosition,
-    OffsetReset,
-    Positions,
-    PositionState,
-    Ticket,
-)
+from aiosemel._partition import Chunk, OffsetReset, PositionState
+from aiosemel._positions import FetchPosition, Positions, Ticket
 from aiosemel.consumer_records import ColumnBatch
 from aiosemel.errors import CorruptMessageError, OffsetOutOfRangeError, UnknownServerError
 from aiosemel.offsets import TopicPartition

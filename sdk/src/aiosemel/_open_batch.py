@@ -1,0 +1,36 @@
+"""From a batch as it was fetched to its records as columns. It is done when the first is wanted."""
+
+from collections.abc import Callable
+
+from aiosemel.consumer_records import ColumnBatch
+from aiosemel.errors import CorruptMessageError, MessageTooLargeError
+from aiosemel.offsets import TopicPartition
+from semel.common.v1.records_pb2 import RecordBatch
+from semel_common.batches import check_crc, decode_records
+
+
+def open_batch(*, check_crcs: bool) -> Callable[[TopicPartition, RecordBatch], ColumnBatch]:
+    """Return what makes columns of a batch; it raises CorruptMessageError, MessageTooLargeError."""
+
+    def opened(topic_partition: TopicPartition, batch: RecordBatch) -> ColumnBatch:
+        try:
+            if check_crcs:
+                check_crc(batch, batch.payload)
+            columns = decode_records(batch)
+        except (CorruptMessageError, MessageTooLargeError) as error:
+            raise type(error)(
+                f"{topic_partition}, offset {batch.base_offset}: {error.message}",
+                topic=topic_partition.topic,
+                partition=topic_partition.partition,
+                offset=batch.base_offset,
+            ) from error
+        return ColumnBatch(
+            topic_partition=topic_partition,
+            offsets=columns.offsets(batch.base_offset),
+            values=columns.values,
+            keys=columns.keys,
+            timestamps_ms=columns.timestamps_ms,
+            headers=columns.headers,
+        )
+
+    return opened
