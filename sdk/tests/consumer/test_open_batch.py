@@ -17,7 +17,7 @@ def fetched(records: Records, record_count: int) -> RecordBatch:
     batch = RecordBatch(
         base_offset=100, record_count=record_count, payload=records.SerializeToString()
     )
-    batch.crc32c = checksum(batch)
+    batch.crc32c = checksum(batch, batch.payload)
     return batch
 
 
