@@ -20,6 +20,7 @@ from random import Random
 from aiosemel._metadata import COORDINATOR, ClusterMetadata, Role, TopicMetadata, merge
 from aiosemel._retry import Deadline, pause_ms, pauses_ms
 from aiosemel.errors import (
+    ClosedError,
     ConcurrentTransactionsError,
     CoordinatorNotAvailableError,
     InvalidConfigError,
@@ -68,6 +69,8 @@ class Cluster:
         self._refresh_begun_at: float | None = None
         self._refreshing: asyncio.Future[None] | None = None
         self._asked = 0
+        self.closed = False
+        """Whether nobody is to be asked any more, because the client is not open."""
 
     # -- what is known --------------------------------------------------------------------------
 
@@ -222,7 +225,12 @@ class Cluster:
         return await self.connection(address).call(method, request, timeout_ms=timeout_ms)
 
     def connection(self, address: str) -> Connection:
-        """Return the connection to an address, for who retries in a way of its own."""
+        """Return the connection to an address, for who retries in a way of its own.
+
+        Raises ClosedError when the client is not open.
+        """
+        if self.closed:
+            raise ClosedError("the client is not open")
         return self._connector.connect(address)
 
     def backoff(self) -> Iterator[float]:

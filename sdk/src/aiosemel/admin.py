@@ -24,6 +24,7 @@ from aiosemel.descriptions import (
     TransactionState,
 )
 from aiosemel.errors import (
+    InvalidPartitionsError,
     TopicAlreadyExistsError,
     UnknownTopicOrPartitionError,
 )
@@ -61,6 +62,8 @@ class Admin:
         InvalidPartitionsError. If an answer was lost on the way, the topic that exists already may
         be the one that this call has created.
         """
+        if partitions == 0:
+            raise InvalidPartitionsError(f"topic {name!r} cannot have 0 partitions")
         new = cluster.NewTopic(name=name, partitions=partitions or 0)
         request = cluster.CreateTopicsRequest(topics=[new])
         deadline = self._deadline()
@@ -130,7 +133,7 @@ class Admin:
         Raises UnknownTopicOrPartitionError.
         """
         wanted = {
-            TopicPartition(*each): at if isinstance(at, OffsetSpec) else AtTime(at)
+            TopicPartition.named(each): at if isinstance(at, OffsetSpec) else AtTime(at)
             for each, at in partitions.items()
         }
         offsets = LogOffsets(self._cluster, isolation_level)
@@ -193,7 +196,7 @@ class Admin:
         check_group_id(group_id)
         nobody = ConsumerGroupMetadata(group_id=group_id)
         offsets = GroupOffsets(self._cluster, lambda: nobody, require_stable=require_stable)
-        named = None if partitions is None else [(TopicPartition(*p), "") for p in partitions]
+        named = None if partitions is None else [(TopicPartition.named(p), "") for p in partitions]
         return await offsets.settled(named, self._deadline())
 
     # -- transactions ---------------------------------------------------------------------------

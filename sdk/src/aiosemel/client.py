@@ -8,6 +8,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Collection, Coroutine
+from contextlib import AsyncExitStack
 from random import Random
 from types import TracebackType
 from typing import Self
@@ -68,6 +69,7 @@ class SemelClient:
         self._cluster = Cluster(
             parse_bootstrap(bootstrap), used, options or ClientOptions(), chance
         )
+        self._cluster.closed = True
         self._group: asyncio.TaskGroup | None = None
         self._running: set[asyncio.Task[None]] = set()
         self._made: dict[Closable, None] = {}
@@ -86,17 +88,23 @@ class SemelClient:
         group = asyncio.TaskGroup()
         await group.__aenter__()
         self._group = group
+        self._cluster.closed = False
 
     async def close(self) -> None:
-        """Close everything that this client made, then the connections. May be called twice."""
+        """Close everything that this client made, then the connections. May be called twice.
+
+        Raises what a callback of a consumer raises, when everything is closed.
+        """
         group = self._group
         if group is None:
             return
         try:
-            for made in reversed(list(self._made)):
-                await made.close()
+            async with AsyncExitStack() as stack:  # one that fails leaves no other open
+                for made in self._made:
+                    stack.push_async_callback(made.close)
         finally:
             self._group = None
+            self._cluster.closed = True
             for task in self._running:
                 task.cancel()
             await group.__aexit__(None, None, None)

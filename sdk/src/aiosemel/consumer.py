@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Self
 
 from aiosemel._background import Background
+from aiosemel._cluster import check_topic_name
 from aiosemel._context import Context
 from aiosemel._fetcher import Fetcher
 from aiosemel._group import Group
@@ -104,8 +105,9 @@ class Consumer:
         ``on_revoked`` before partitions go, while they still belong to this consumer: whoever has a
         transaction open with records of them ends it there. ``on_lost`` when they are gone already,
         because the group had not heard of this member; by default, ``on_revoked`` is told.
-        Subscribing again replaces topics and callbacks. Raises InvalidGroupIdError without a group
-        id, IllegalStateError after ``assign``.
+        Subscribing again replaces topics and callbacks. A topic that is not there yet is
+        read from when it is. Raises InvalidTopicError for what is no name, InvalidGroupIdError
+        without a group id, IllegalStateError after ``assign``.
         """
         self._check_open()
         group = self._needs_group()
@@ -113,6 +115,8 @@ class Consumer:
             raise IllegalStateError("the consumer has assigned partitions: it cannot subscribe")
         if isinstance(topics, str) or not topics:
             raise InvalidTopicError(f"topics is {topics!r}, not a collection of names")
+        for topic in topics:
+            check_topic_name(topic)
         callbacks = Callbacks(
             on_assigned=on_assigned, on_revoked=on_revoked, on_lost=on_lost or on_revoked
         )
@@ -128,7 +132,7 @@ class Consumer:
         self._check_open()
         if self._group is not None and self._group.subscribed:
             raise IllegalStateError("the consumer has subscribed to topics: it cannot assign")
-        wanted = {TopicPartition(*each) for each in partitions}
+        wanted = {TopicPartition.named(each) for each in partitions}
         for gone in self._positions.held() - wanted:
             self._positions.unassign(gone)
         for new in sorted(wanted - self._positions.held()):
@@ -240,6 +244,8 @@ class Consumer:
 
     def seek(self, partition: tuple[str, int], offset: int) -> None:
         """Read on at an offset. Raises IllegalStateError for a partition that is not held."""
+        if type(offset) is not int:
+            raise TypeError(f"offset must be int, not {type(offset).__name__}")
         if offset < 0:
             raise InvalidRequestError(f"offset is {offset}, less than 0")
         self._positions.seek(self._held(partition), offset)
@@ -289,7 +295,7 @@ class Consumer:
         return self._positions.positions()
 
     def _held(self, partition: tuple[str, int]) -> TopicPartition:
-        held = TopicPartition(*partition)
+        held = TopicPartition.named(partition)
         if held not in self._positions:
             raise IllegalStateError(f"{held} is not assigned to this consumer")
         return held
@@ -320,7 +326,7 @@ class Consumer:
         committed are found. Raises as ``beginning_offsets``.
         """
         self._check_open()
-        wanted = {TopicPartition(*each): AtTime(at) for each, at in timestamps_ms.items()}
+        wanted = {TopicPartition.named(each): AtTime(at) for each, at in timestamps_ms.items()}
         found = await self._log_offsets.find(wanted, self._deadline(timeout_ms))
         return {each: None if at.offset == NO_OFFSET else at for each, at in found.items()}
 
@@ -331,7 +337,7 @@ class Consumer:
         timeout_ms: int | None,
     ) -> dict[TopicPartition, int]:
         self._check_open()
-        wanted = {TopicPartition(*each): spec for each in partitions}
+        wanted = {TopicPartition.named(each): spec for each in partitions}
         found = await self._log_offsets.find(wanted, self._deadline(timeout_ms))
         return {each: at.offset for each, at in found.items()}
 
@@ -352,7 +358,9 @@ class Consumer:
         group = self._needs_group()
         self._start()
         given = self._positions.positions() if offsets is None else offsets
-        wanted = {TopicPartition(*each): _with_metadata(offset) for each, offset in given.items()}
+        wanted = {
+            TopicPartition.named(each): _with_metadata(offset) for each, offset in given.items()
+        }
         await group.commit(wanted, self._deadline(timeout_ms))
 
     async def committed(
@@ -365,7 +373,7 @@ class Consumer:
         """
         group = self._needs_group()
         self._start()
-        wanted = [TopicPartition(*each) for each in partitions]
+        wanted = [TopicPartition.named(each) for each in partitions]
         return await group.committed(wanted, self._deadline(timeout_ms))
 
     # -- life ------------------------------------------------------------------------------------

@@ -11,6 +11,17 @@ class TopicPartition(NamedTuple):
     topic: str
     partition: int
 
+    @classmethod
+    def named(cls, partition: object) -> "TopicPartition":
+        """Return what a caller names by (topic, number); raises TypeError for anything else."""
+        match partition:
+            case TopicPartition(str(), int()):
+                return partition
+            case (str(topic), int(number)):
+                return cls(topic, number)
+            case _:
+                raise TypeError(f"a partition is named by (topic, number), not by {partition!r}")
+
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}"
 

@@ -83,6 +83,10 @@ class ProducerOptions:
             raise InvalidConfigError(
                 f"transaction_timeout_ms is {self.transaction_timeout_ms}, more than {_INT32_MAX}"
             )
+        if self.compression not in set(Compression):
+            raise InvalidConfigError(
+                f"compression is {self.compression!r}: {', '.join(Compression)}"
+            )
         _at_least(0, self, "registration_delay_ms", "cancelled_commit_grace_ms")
         if not 1 <= self.max_in_flight <= MAX_IN_FLIGHT_LIMIT:
             raise InvalidConfigError(

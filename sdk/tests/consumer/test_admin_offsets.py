@@ -15,6 +15,8 @@ from aiosemel import (
 )
 from aiosemel.errors import (
     InvalidGroupIdError,
+    InvalidPartitionsError,
+    InvalidTopicError,
     UnknownTopicOrPartitionError,
     UnstableOffsetCommitError,
 )
@@ -95,3 +97,31 @@ async def test_what_a_consumer_answers_it_takes_back(fake: FakeCluster) -> None:
         await consumer.commit({("orders", 0): OffsetAndMetadata(2, "again")})
         assert await consumer.committed([P0]) == {P0: OffsetAndMetadata(2, "again")}
         await consumer.offsets_for_times(dict.fromkeys(consumer.assignment(), 0))
+
+
+@pytest.mark.parametrize("wrong", ["orders", ["orders"], [("orders", "0")], [0]])
+async def test_what_names_no_partition_is_refused_with_what_would(
+    fake: FakeCluster, wrong: list[tuple[str, int]]
+) -> None:
+    async with open_client(fake) as client:
+        with pytest.raises(TypeError, match=r"named by \(topic, number\), not by"):
+            client.consumer().assign(wrong)
+        with pytest.raises(TypeError, match=r"named by \(topic, number\), not by"):
+            await client.admin().list_consumer_group_offsets("g", wrong)
+
+
+async def test_names_that_no_topic_can_have_are_not_subscribed_to(fake: FakeCluster) -> None:
+    async with open_client(fake) as client:
+        consumer = client.consumer("g")
+        for wrong in ("", "a/b", "x" * 250):
+            with pytest.raises(InvalidTopicError, match="not 1 to 249 characters"):
+                consumer.subscribe(["orders", wrong])
+        consumer.assign([P0])
+        with pytest.raises(TypeError, match="offset must be int, not float"):
+            consumer.seek(P0, 1.5)  # type: ignore[arg-type]  # that is the point
+
+
+async def test_no_topic_has_zero_partitions(fake: FakeCluster) -> None:
+    async with open_client(fake) as client:
+        with pytest.raises(InvalidPartitionsError, match="'new' cannot have 0 partitions"):
+            await client.admin().create_topic("new", partitions=0)

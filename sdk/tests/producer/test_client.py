@@ -12,6 +12,7 @@ from producer_harness import FakeCluster, elapse, open_client
 import aiosemel
 from aiosemel import SemelClient, SystemClock
 from aiosemel.errors import ClosedError, InvalidConfigError
+from semel.coordinator.v1.cluster_pb2 import MetadataRequest
 
 
 async def test_a_connector_that_was_given_is_not_closed() -> None:
@@ -66,6 +67,54 @@ async def test_deliveries_can_be_gathered() -> None:
         deliveries = [await producer.send("t", b"v") for _ in range(3)]
         stored = await asyncio.gather(*deliveries)
     assert [each.offset for each in stored] == [0, 1, 2]
+
+
+async def test_a_client_asks_nobody_unless_it_is_open() -> None:
+    fake = FakeCluster()
+    client = SemelClient("coordinator:1", connector=fake)
+    admin = client.admin()
+    with pytest.raises(ClosedError, match="client is not open"):
+        await admin.list_topics()
+    assert fake.asked(MetadataRequest) == []
+    async with client:
+        assert await admin.list_topics() == ()
+    asked = len(fake.asked(MetadataRequest))
+    with pytest.raises(ClosedError, match="client is not open"):
+        await admin.list_topics()
+    assert len(fake.asked(MetadataRequest)) == asked
+
+
+async def test_what_fails_to_close_leaves_nothing_else_open() -> None:
+    """What was taken is stored, whatever the callback of a consumer raises."""
+
+    class Failing:
+        async def close(self) -> None:
+            raise ZeroDivisionError
+
+    fake = FakeCluster()
+    fake.create_topic("t")
+    client = SemelClient("coordinator:1", connector=fake)
+    await client.open()
+    delivery = await client.producer().send("t", b"v")
+    client._adopt(Failing())
+    with pytest.raises(ZeroDivisionError):
+        await client.close()
+    assert delivery.result().offset == 0
+    with pytest.raises(ClosedError):
+        await client.admin().list_topics()
+
+
+async def test_a_closed_producer_begins_no_transaction() -> None:
+    fake = FakeCluster()
+    fake.create_topic("t")
+    async with open_client(fake) as client:
+        producer = client.transactional_producer("x")
+        await producer.init_transactions()
+        transaction = producer.transaction()
+        await producer.close()
+        with pytest.raises(ClosedError):
+            await transaction.__aenter__()
+    assert fake.stored("t") == []
 
 
 async def test_closing_cancels_what_still_runs() -> None:

@@ -172,6 +172,15 @@ async def test_a_cancelled_wait_loses_only_the_waiting(fake: FakeCluster) -> Non
         assert await waiting[1] == delivery.result()
 
 
+@pytest.mark.parametrize("headers", [{"a": b"1"}, ["ab"], [("a", b"1", b"2")]])
+async def test_headers_that_are_no_pairs_are_refused(headers: list[tuple[str, bytes]]) -> None:
+    fake = FakeCluster()
+    fake.create_topic("t")
+    async with open_client(fake) as client:
+        with pytest.raises(TypeError, match=r"headers must be \(name, value\) pairs, not"):
+            await client.producer().send("t", b"v", headers=headers)
+
+
 # -- options ---------------------------------------------------------------------------------------
 
 
@@ -187,6 +196,7 @@ async def test_a_cancelled_wait_loses_only_the_waiting(fake: FakeCluster) -> Non
         ({"transaction_timeout_ms": 0}, "transaction_timeout_ms is 0"),
         ({"transaction_timeout_ms": 1 << 31}, "transaction_timeout_ms is 2147483648, more"),
         ({"cancelled_commit_grace_ms": -1}, "cancelled_commit_grace_ms is -1"),
+        ({"compression": "gzip"}, "compression is 'gzip': none, zstd"),
     ],
     ids=lambda wrong: wrong if isinstance(wrong, str) else None,
 )

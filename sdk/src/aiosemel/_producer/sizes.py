@@ -92,9 +92,19 @@ def _column_sizes(name: str, column: Sequence[bytes | None]) -> list[int]:
 
 def _headers_size(headers: HeaderPairs) -> int:
     size = 0
-    for key, value in headers:
+    for pair in headers:
+        _check_pair(pair)
+        key, value = pair
         size += HEADER_OVERHEAD_BYTES + _key_size(key) + _size("header value", value)
     return size
+
+
+def _check_pair(pair: object) -> None:
+    match pair:
+        case (_, _):
+            pass
+        case _:
+            raise TypeError(f"headers must be (name, value) pairs, not {pair!r}")
 
 
 def _key_size(key: object) -> int:

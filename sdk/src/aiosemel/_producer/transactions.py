@@ -64,6 +64,7 @@ class Transactions:
         self._in_progress: Call | None = None
         self._offsets_in_flight = False
         self._offsets_answered = Signal()
+        self._closed: SemelError | None = None
 
     # -- the life of transactions ---------------------------------------------------------------
 
@@ -101,6 +102,8 @@ class Transactions:
 
     async def begin_transaction(self) -> None:
         """Open a transaction; waits for an abort that is still under way in the background."""
+        if self._closed is not None:
+            raise self._closed
         await self._ending.join_abort(self._deadline())
         self.manager.begin_transaction()
 
@@ -233,6 +236,7 @@ class Transactions:
 
     async def close(self, error: SemelError) -> None:
         """Abort what is open, for a while; then stop."""
+        self._closed = error
         self.abort_in_background()
         try:
             await self._ending.join_abort(Deadline.after_ms(CLOSE_TIMEOUT_MS))
