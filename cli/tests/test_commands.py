@@ -75,6 +75,24 @@ def test_lines_become_records_and_records_lines(semel: CommandLine, topic: str) 
     assert read(semel, topic) == ["one", "", "three"]
 
 
+def test_an_offset_that_the_log_does_not_hold_is_refused_with_the_range(
+    semel: CommandLine, topic: str
+) -> None:
+    semel("produce", topic, "-p", "0", stdin="one\ntwo\n")
+    from_second = ("consume", topic, "-p", "0", "--timeout", "0.3", "--offset")
+    assert semel(*from_second, "1").lines == ["two"]
+    assert semel(*from_second, "2").lines == []
+    refused = semel(*from_second, "7", status=1).err
+    assert "7" in refused
+    assert "0 to 2" in refused
+    both = semel(*from_second, "1", "--from-beginning", status=2).err
+    assert "--offset and --from-beginning" in both
+
+
+def test_an_empty_key_separator_is_refused(semel: CommandLine) -> None:
+    assert "--key-separator is empty" in semel("produce", "t", "-K", "", status=2).err
+
+
 def test_keys_stand_before_the_separator(semel: CommandLine, topic: str) -> None:
     semel("produce", topic, "--key-separator", ":", stdin=PAIRS)
     assert sorted(read(semel, topic, "--format", "key-value")) == ["a\t1", "b\t2", "c\t3"]

@@ -1,6 +1,7 @@
 """What the command line says of itself."""
 
 from collections.abc import Iterator
+from importlib.metadata import version
 
 import pytest
 import typer
@@ -52,3 +53,7 @@ def test_every_command_explains_itself_with_examples(path: Path) -> None:
 
 def test_the_first_help_shows_where_to_begin() -> None:
     assert "semel up" in CommandLine({})("--help").out
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    assert CommandLine({})("--version").out == f"semel {version('semel-cli')}\n"

@@ -12,7 +12,7 @@ from semel_cli.record_format import Formatter, formatter
 from semel_cli.session import EXIT_USAGE, BootstrapOption, UsageError, fail, with_client
 
 if TYPE_CHECKING:
-    from aiosemel import Consumer, ConsumerOptions, SemelClient
+    from aiosemel import Consumer, ConsumerOptions, OffsetReset, SemelClient
 
 _POLL_RECORDS = 1_000
 _POLL_MS = 500
@@ -115,6 +115,8 @@ def consume(  # noqa: PLR0913, PLR0917 - each option is an argument
         fail("--partition goes with one topic, and without --group", EXIT_USAGE)
     if offset is not None and not partition:
         fail("--offset needs a --partition", EXIT_USAGE)
+    if offset is not None and from_beginning:
+        fail("--offset and --from-beginning both say where to start: give one", EXIT_USAGE)
     try:
         write = formatter(record_format)
     except ValueError as error:
@@ -130,7 +132,7 @@ def consume(  # noqa: PLR0913, PLR0917 - each option is an argument
     )
 
     async def work(client: "SemelClient") -> int:
-        options = _options(isolation, from_beginning=from_beginning)
+        options = _options(isolation, _reset(offset, from_beginning=from_beginning))
         async with client.consumer(group, options) as consumer:
             await _choose_partitions(client, consumer, request)
             return await _write_all(consumer, request)
@@ -140,8 +142,17 @@ def consume(  # noqa: PLR0913, PLR0917 - each option is an argument
         note(f"{count} records")
 
 
-def _options(isolation: str, *, from_beginning: bool) -> "ConsumerOptions":
-    from aiosemel import ConsumerOptions, IsolationLevel, OffsetReset
+def _reset(offset: int | None, *, from_beginning: bool) -> "OffsetReset":
+    """Return where to start; who names an offset is told if the log does not hold it."""
+    from aiosemel import OffsetReset
+
+    if offset is not None:
+        return OffsetReset.NONE
+    return OffsetReset.EARLIEST if from_beginning else OffsetReset.LATEST
+
+
+def _options(isolation: str, reset: "OffsetReset") -> "ConsumerOptions":
+    from aiosemel import ConsumerOptions, IsolationLevel
 
     try:
         level = IsolationLevel(isolation)
@@ -149,7 +160,6 @@ def _options(isolation: str, *, from_beginning: bool) -> "ConsumerOptions":
         raise UsageError(
             f"isolation {isolation!r} is neither {' nor '.join(IsolationLevel)}"
         ) from None
-    reset = OffsetReset.EARLIEST if from_beginning else OffsetReset.LATEST
     return ConsumerOptions(isolation_level=level, auto_offset_reset=reset)
 
 

@@ -1,5 +1,7 @@
 """The command `semel` and its subcommands. Each is a module of its own, and imports late."""
 
+from typing import Annotated
+
 import typer
 
 from semel_cli import cluster, consume, groups, produce, topics, transactions, up
@@ -20,6 +22,29 @@ app = typer.Typer(
         "semel consume greetings --from-beginning",
     ),
 )
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        print(f"semel {version('semel-cli')}")
+        raise typer.Exit
+
+
+@app.callback()
+def semel(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", is_eager=True, callback=_show_version, help="Show the version and exit."
+        ),
+    ] = False,
+) -> None:
+    """Take what holds for every command."""
+    del version  # the callback has shown it
+
+
 app.command(epilog=up.EXAMPLES)(up.up)
 app.add_typer(topics.app, name="topics")
 app.command(epilog=produce.EXAMPLES)(produce.produce)

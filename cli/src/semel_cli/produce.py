@@ -81,6 +81,8 @@ def produce(
     """
     if input_format is Format.JSON and key_separator is not None:
         fail("--key-separator is for --format text: JSON says what is the key", EXIT_USAGE)
+    if not key_separator and key_separator is not None:
+        fail("--key-separator is empty: nothing can stand between key and value", EXIT_USAGE)
     parse: Parse = parse_json
     if input_format is Format.TEXT:
         separator = None if key_separator is None else key_separator.encode()
