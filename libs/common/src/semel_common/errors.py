@@ -267,7 +267,7 @@ class InconsistentClusterIdError(SemelError):
 
 
 class StaleClaimEpochError(SemelError):
-    """The instance's journal was restored from an old backup, or is a copy."""
+    """An instance's journal was restored from an old backup, or is a copy."""
 
     code = ErrorCode.STALE_CLAIM_EPOCH
 

@@ -8,6 +8,7 @@ from semel_common.errors import (
     CoordinatorNotAvailableError,
     InconsistentClusterIdError,
     InvalidProducerIdMappingError,
+    StaleClaimEpochError,
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
 )
@@ -27,10 +28,21 @@ def copy_of(*images: ClusterImage) -> ClusterCopy:
     return copy
 
 
-def test_a_newer_image_replaces_the_copy_and_an_older_one_does_not() -> None:
-    copy = copy_of(image(2, topics=1), image(5, topics=3), image(4, topics=2))
+def test_a_newer_image_replaces_the_copy_and_a_repeated_one_does_not() -> None:
+    copy = copy_of(image(2, topics=1), image(5, topics=3))
+    assert not copy.update(image(5, topics=3)).records
     assert copy.image == image(5, topics=3)
     assert copy.topic_by_name("topic-2").topic_id == "id-2"
+
+
+@pytest.mark.parametrize("version", [4, 5])
+def test_what_a_controller_says_that_has_forgotten_something_is_refused(version: int) -> None:
+    copy = copy_of(image(5, topics=3))
+    with pytest.raises(
+        StaleClaimEpochError,
+        match=rf"has version {version} and 2 topics, but version 5 with 3 topics .*coordinator-0",
+    ):
+        copy.update(image(version, topics=2))
 
 
 def test_the_image_of_another_cluster_is_refused() -> None:

@@ -9,6 +9,8 @@ import pytest
 from cluster_harness import image, listener
 
 from semel_common.errors import SemelError, StaleClaimEpochError
+from semel_common.wire.methods import METADATA
+from semel_runtime.cluster.copy import ClusterCopy
 from semel_runtime.cluster.image import ClusterImage, ServiceRole
 from semel_runtime.cluster.link import ClusterLink, Identity, LinkOptions
 from semel_runtime.testing.controller import ScriptedController
@@ -21,6 +23,7 @@ class Follower:
     """An instance with a link."""
 
     def __init__(self, network: MemoryNetwork) -> None:
+        self.copy = ClusterCopy()
         self.images: list[ClusterImage] = []
         self.arrived = asyncio.Event()
         self.link = ClusterLink(
@@ -40,6 +43,8 @@ class Follower:
         )
 
     async def _take(self, taken: ClusterImage) -> None:
+        for record in self.copy.update(taken).records:
+            self.copy.replay(0, record)
         self.images.append(taken)
         self.arrived.set()
 
@@ -114,4 +119,25 @@ async def test_a_refused_instance_stops(cause: SemelError) -> None:
     follower = Follower(network)
     with pytest.raises(type(cause), match="claim epoch 2"):
         await follower.link.run()
+    await network.close()
+
+
+async def test_a_controller_that_came_back_with_an_older_volume_is_refused_at_once() -> None:
+    network, controller = MemoryNetwork(), ScriptedController(image(5))
+    network.serve(CONTROLLER, controller.handlers)
+    polls = iter([Fault.NONE, Fault.LOSE_REPLY])
+    network.decide = lambda _, method, __: (
+        next(polls, Fault.NONE) if method.name == METADATA.name else Fault.NONE
+    )
+    follower = Follower(network)
+    running = asyncio.create_task(follower.link.run())
+    await controller.parked.wait()
+
+    network.serve(CONTROLLER, ScriptedController(image(1)).handlers)
+    controller.publish(image(6))
+
+    with pytest.raises(ExceptionGroup) as caught:
+        await running
+    assert caught.group_contains(StaleClaimEpochError, match="has version 1 .* but version 5")
+    assert follower.images == [image(5)]
     await network.close()

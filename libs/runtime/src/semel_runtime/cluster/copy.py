@@ -1,8 +1,10 @@
 """The machine that keeps an instance's copy of the cluster's metadata.
 
 Theory of operation: the controller's image replaces the copy whenever its version is newer;
-versions never go back. What is asked of the copy is answered from indexes that replay rebuilds.
-While the controller is away, everybody goes on with the last image.
+versions never go back, and one version has one content. A controller that offers less than is
+known here works on an older copy of its volume: following it would drop topics that exist, and
+their records with them, so its image is refused. What is asked of the copy is answered from
+indexes that replay rebuilds. While the controller is away, everybody goes on with the last image.
 """
 
 from collections.abc import Iterable
@@ -12,6 +14,7 @@ from semel_common.errors import (
     CoordinatorNotAvailableError,
     InconsistentClusterIdError,
     InvalidProducerIdMappingError,
+    StaleClaimEpochError,
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
 )
@@ -45,7 +48,8 @@ class ClusterCopy:
     def update(self, image: ClusterImage) -> Result[bool, ClusterImage]:
         """Take a newer image. Answers whether it was newer.
 
-        Raises InconsistentClusterIdError for the image of another cluster.
+        Raises InconsistentClusterIdError for the image of another cluster, and StaleClaimEpochError
+        for one of a controller that has forgotten what it has said.
         """
         if self._image is None:
             return Result(True, (image,))
@@ -54,7 +58,16 @@ class ClusterCopy:
             raise InconsistentClusterIdError(
                 f"this instance belongs to cluster {known.cluster_id}, not to {image.cluster_id}"
             )
-        return Result(True, (image,)) if image.version > known.version else Result(False)
+        if image.version > known.version:
+            return Result(True, (image,))
+        if image.version < known.version or image.topics != known.topics:
+            raise StaleClaimEpochError(
+                f"the controller's metadata has version {image.version} and {len(image.topics)}"
+                f" topics, but version {known.version} with {len(known.topics)} topics is known"
+                " here: the volume of coordinator-0 was restored from an old backup; stop it"
+                " and see `semel recover`"
+            )
+        return Result(False)
 
     def replay(self, offset: int, image: ClusterImage) -> None:
         """Put an image in place."""

@@ -80,7 +80,7 @@ class ClusterLink:
         """Register and follow, until cancelled.
 
         Raises InconsistentClusterIdError, StaleClaimEpochError or InvalidRequestError when the
-        controller refuses this instance: it must not serve.
+        controller refuses this instance, or is refused by it: it must not serve.
         """
         await self._retrying(self._register, "registration failed")
         async with asyncio.TaskGroup() as group:
@@ -110,19 +110,21 @@ class ClusterLink:
         await self._connection.call(REGISTER_INSTANCE, request, timeout_ms=timeout_ms)
 
     async def _take_image(self) -> None:
+        # After a failure, the whole image is asked for at once: it may be another process's.
+        known_version, self._version = self._version, 0
         max_wait_ms = self._options.metadata_max_wait_ms
         request = wire.MetadataRequest(
             all_topics=True,
             all_listeners=True,
-            known_version=self._version,
+            known_version=known_version,
             max_wait_ms=max_wait_ms,
         )
         timeout_ms = max_wait_ms + self._options.request_timeout_ms
         response = await self._connection.call(METADATA, request, timeout_ms=timeout_ms)
         image = image_from_wire(response)
-        if image.version > self._version:
+        if image.version != known_version:
             await self._on_image(image)
-            self._version = image.version
+        self._version = image.version
 
     async def _retrying(self, attempt: Callable[[], Awaitable[None]], complaint: str) -> None:
         """Try until it works; the first failure in a row is a warning, the others are not told."""

@@ -17,6 +17,8 @@ class ScriptedController:
         """Start with an image."""
         self.image = image
         self._changed = asyncio.Event()
+        self.parked = asyncio.Event()
+        """Set once somebody waits for a newer version."""
         self.refusal: SemelError | None = None
         """What registrations are answered; None: they are taken."""
         self.registrations: list[wire.RegisterInstanceRequest] = []
@@ -47,6 +49,7 @@ class ScriptedController:
         assert request.all_listeners
         while self.image.version <= request.known_version:
             self._changed.clear()
+            self.parked.set()
             await self._changed.wait()
         return metadata(self.image)
 
