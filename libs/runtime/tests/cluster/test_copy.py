@@ -35,14 +35,16 @@ def test_a_newer_image_replaces_the_copy_and_a_repeated_one_does_not() -> None:
     assert copy.topic_by_name("topic-2").topic_id == "id-2"
 
 
-@pytest.mark.parametrize("version", [4, 5])
-def test_what_a_controller_says_that_has_forgotten_something_is_refused(version: int) -> None:
+@pytest.mark.parametrize(("version", "topics"), [(4, 3), (4, 2), (5, 2)])
+def test_what_a_controller_says_that_has_forgotten_something_is_refused(
+    version: int, topics: int
+) -> None:
     copy = copy_of(image(5, topics=3))
     with pytest.raises(
         StaleClaimEpochError,
-        match=rf"has version {version} and 2 topics, but version 5 with 3 topics .*coordinator-0",
+        match=rf"version {version} and {topics} topics, but version 5 with 3 topics .*restored",
     ):
-        copy.update(image(version, topics=2))
+        copy.update(image(version, topics=topics))
 
 
 def test_the_image_of_another_cluster_is_refused() -> None:

@@ -124,6 +124,40 @@ async def test_elder_twin_cannot_replace_or_delete(engine: Engine) -> None:
     assert len(await younger.batches.read(1, 0, max_bytes=PLENTY, upto=PLENTY)) == 1
 
 
+async def test_owner_deposed_while_it_writes_a_snapshot_puts_nothing_in_place(
+    engine: Engine,
+) -> None:
+    elder = await claimed(engine, "a")
+    await elder.append(0, [b"zero"])
+
+    async def overtaken() -> AsyncIterator[Piece]:
+        yield [(0, b"snapshot")]
+        await claimed(engine, "b")
+
+    with pytest.raises(JournalFencedError):
+        await elder.replace(1, overtaken())
+
+    younger = await engine.open()
+    assert not (await younger.claim("b")).has_snapshot
+    assert await read_all(younger) == [b"zero"]
+
+
+async def test_elder_twin_leaves_the_pieces_of_the_younger_ones_snapshot(engine: Engine) -> None:
+    elder = await claimed(engine, "a")
+    await elder.append(0, [b"zero"])
+    younger = await claimed(engine, "b")
+
+    async def disturbed() -> AsyncIterator[Piece]:
+        yield [(0, b"first")]
+        with pytest.raises(JournalFencedError):
+            await elder.replace(1, pieces_of([(0, b"elder")]))
+        yield [(0, b"second")]
+
+    await younger.replace(1, disturbed())
+
+    assert await entries_of(younger.read_snapshot()) == [(0, b"first"), (0, b"second")]
+
+
 # -- appends ---------------------------------------------------------------------------------------
 
 

@@ -8,7 +8,7 @@ import aiosqlite
 import pytest
 from journal_harness import PLENTY, SqliteEngine, batch, claimed, pieces_of, read_all
 
-from semel_runtime.journal import Journal
+from semel_runtime.journal import Journal, JournalFencedError
 from semel_runtime.journal.sqlite import SqliteJournal, SqliteOptions
 from semel_runtime.journal.sqlite.connections import Writer
 from semel_runtime.journal.sqlite.space import DiskSpace, statvfs_free_bytes
@@ -136,6 +136,21 @@ async def test_rows_of_a_snapshot_that_broke_off_are_dropped_with_the_next(
 
     rows = await writer_of(journal).execute("SELECT count(*) FROM snapshot_pieces")
     assert rows[0][0] == 1
+
+
+async def test_deposed_owner_leaves_no_piece_of_its_snapshot(engine: SqliteEngine) -> None:
+    elder = await claimed(engine)
+    await elder.append(0, [b"zero"])
+
+    async def overtaken() -> AsyncIterator[list[tuple[int, bytes]]]:
+        await claimed(engine, "younger")
+        yield [(0, b"piece")]
+
+    with pytest.raises(JournalFencedError):
+        await elder.replace(1, overtaken())
+
+    rows = await writer_of(elder).execute("SELECT count(*) FROM snapshot_pieces")
+    assert rows[0][0] == 0
 
 
 async def test_search_by_time_goes_through_more_batches_than_one_step(

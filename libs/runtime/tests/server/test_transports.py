@@ -123,29 +123,64 @@ async def test_a_thousand_calls_at_once_share_one_stream() -> None:
         assert [answer.throttle_time_ms for answer in answers] == list(range(1_000))
 
 
-async def test_a_stream_over_its_limit_is_not_read_until_answers_go_out() -> None:
-    running, peak = 0, 0
+@pytest.mark.parametrize(
+    "limits",
+    [ServerLimits(stream_in_flight_requests_max=1), ServerLimits(stream_in_flight_max_bytes=1)],
+    ids=["requests", "bytes"],
+)
+async def test_a_stream_over_its_limit_is_not_read_until_answers_go_out(
+    limits: ServerLimits,
+) -> None:
+    entered: list[int] = []
+    release = asyncio.Event()
 
-    async def counted(request: Request, call: Call) -> Response:
-        nonlocal running, peak
-        running += 1
-        peak = max(peak, running)
-        await asyncio.sleep(0)
-        running -= 1
+    async def parked(request: Request, call: Call) -> Response:
+        entered.append(request.base_sequence)
+        await release.wait()
         return await echo(request, call)
 
-    limits = ServerLimits(stream_in_flight_requests_max=1)
-    async with serving(counted, limits) as served:
-        for start in range(0, 20, 4):
-            await asyncio.gather(
-                *(
-                    served.connection.call(
-                        TXN_OFFSET_COMMIT, Request(base_sequence=start + i), timeout_ms=5_000
-                    )
-                    for i in range(4)
-                )
-            )
-    assert peak <= 4  # what one message carries is taken whole
+    async with serving(parked, limits) as served:
+        channel = grpc.aio.insecure_channel(served.address)
+        stream = GroupServiceStub(channel).Stream()
+        for number in (1, 2):
+            await stream.write(group.StreamRequest(frames=[commit_frame(number)]))
+        for _ in range(20):  # Long enough for the second request, if it were read.
+            await GroupServiceStub(channel).ListGroups(group.ListGroupsRequest())
+        assert entered == [1]
+        release.set()
+        for number in (1, 2):
+            answer = await stream.read()
+            assert isinstance(answer, group.StreamResponse)
+            assert answer.frames[0].correlation_id == number
+        await channel.close()
+
+
+async def test_a_correlation_id_that_is_in_flight_is_refused() -> None:
+    release = asyncio.Event()
+
+    async def parked(request: Request, call: Call) -> Response:
+        await release.wait()
+        return await echo(request, call)
+
+    async with serving(parked) as served:
+        channel = grpc.aio.insecure_channel(served.address)
+        stream = GroupServiceStub(channel).Stream()
+        await stream.write(group.StreamRequest(frames=[commit_frame(1), commit_frame(1)]))
+        refused = await stream.read()
+        assert isinstance(refused, group.StreamResponse)
+        assert refused.frames[0].error.message == "frame with correlation_id 1 is in flight already"
+        release.set()
+        answer = await stream.read()
+        assert isinstance(answer, group.StreamResponse)
+        assert answer.frames[0].txn_offset_commit.throttle_time_ms == 1
+        await channel.close()
+
+
+def commit_frame(number: int) -> group.RequestFrame:
+    """Make a frame whose request has its correlation id as sequence."""
+    return group.RequestFrame(
+        correlation_id=number, txn_offset_commit=Request(base_sequence=number)
+    )
 
 
 async def test_one_stream_too_many_is_refused() -> None:
