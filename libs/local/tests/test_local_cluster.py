@@ -4,11 +4,17 @@ import asyncio
 from pathlib import Path
 
 import pytest
+import structlog
 
 from aiosemel import ConsumerOptions, OffsetReset, SemelClient
 from semel_local import LocalCluster
 from semel_local.errors import LocalClusterError, ServiceFailedError
 from semel_local.layout import Role
+
+
+@pytest.fixture(autouse=True)
+def _logs_that_nobody_has_configured() -> None:
+    structlog.reset_defaults()
 
 
 async def commit(client: SemelClient, *values: bytes) -> None:
