@@ -1,0 +1,72 @@
+"""Versions of joint transactions (C19): each is committed by one run, and never written again."""
+
+from bisect import bisect_left
+from collections.abc import Iterable
+from itertools import accumulate
+
+from semel_checker.facts import Facts
+from semel_checker.names import Joint, Outcome
+from semel_checker.operations import EndJoint, Joined, JointEnded, JoinTransaction
+from semel_checker.violations import Rule, Violation
+
+
+class _Highest:
+    """The highest version of each id before some point of the history."""
+
+    def __init__(self, seen: Iterable[tuple[int, Joint]]) -> None:
+        by_id: dict[str, list[tuple[int, int]]] = {}
+        for index, joint in sorted(seen):
+            by_id.setdefault(joint.transactional_id, []).append((index, joint.txn_version))
+        self._indexes = {name: [index for index, _ in each] for name, each in by_id.items()}
+        self._versions = {
+            name: list(accumulate((version for _, version in each), max))
+            for name, each in by_id.items()
+        }
+
+    def before(self, transactional_id: str, index: int) -> int:
+        """Return the highest version of an id before an index of the history, -1 for none."""
+        count = bisect_left(self._indexes.get(transactional_id, []), index)
+        return self._versions[transactional_id][count - 1] if count else -1
+
+
+def check_joint_commits(facts: Facts) -> list[Violation]:
+    """C19: two runs never commit the same version."""
+    committed: dict[tuple[str, int], Joint] = {}
+    found: list[Violation] = []
+    for end in facts.calls.of(EndJoint, JointEnded):
+        joint = end.operation.joint
+        was_committed = end.result is not None and end.result.already_committed
+        if not end.operation.commit or end.outcome is not Outcome.OK or was_committed:
+            continue
+        first = committed.setdefault((joint.transactional_id, joint.txn_version), joint)
+        if first != joint:
+            what = (
+                f"version {joint.txn_version} of {joint.transactional_id} is committed by the runs"
+                f" {first.run} and {joint.run}"
+            )
+            found.append(facts.violation(Rule.C19, what, end))
+    return found
+
+
+def check_joins(facts: Facts) -> list[Violation]:
+    """C19: whoever joins is told that the version is committed if, and only if, it is."""
+    ends = [end for end in facts.calls.of(EndJoint, JointEnded) if end.operation.commit]
+    asked = _Highest((end.invoked, end.operation.joint) for end in ends)
+    decided = _Highest(
+        (end.returned, end.operation.joint) for end in ends if end.outcome is Outcome.OK
+    )
+    found: list[Violation] = []
+    for join in facts.calls.of(JoinTransaction, Joined):
+        transactional_id, version, _ = join.operation.joint
+        if join.result is None or join.outcome is not Outcome.OK:
+            continue
+        what = ""
+        if join.result.already_committed:
+            if asked.before(transactional_id, join.returned) < version:
+                what = "is called committed, and nobody had asked for it"
+        elif decided.before(transactional_id, join.invoked) >= version:
+            what = "was joined after it had been committed"
+        if what:
+            name = f"version {version} of {transactional_id}"
+            found.append(facts.violation(Rule.C19, f"{name} {what}", join))
+    return found
