@@ -7,7 +7,7 @@ class Signal:
     """Wakes everybody who waits at this moment. It remembers nothing: look, then wait."""
 
     def __init__(self) -> None:
-        self._waiters: set[asyncio.Future[None]] = set()
+        self._waiters: dict[asyncio.Future[None], None] = {}  # in the order of their coming
 
     def notify(self) -> None:
         """Wake all who wait."""
@@ -18,12 +18,12 @@ class Signal:
     async def wait(self, timeout_ms: float | None = None) -> bool:
         """Wait for the next ``notify``; False if none came in time."""
         waiter = asyncio.get_running_loop().create_future()
-        self._waiters.add(waiter)
+        self._waiters[waiter] = None
         try:
             async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):
                 await waiter
         except TimeoutError:
             return False
         finally:
-            self._waiters.discard(waiter)
+            self._waiters.pop(waiter)
         return True

@@ -182,6 +182,7 @@ class SemelClient:
             options=options,
             consumer_options=consumer_options,
             producer_options=producer_options,
+            random=self._context.random,
         )
 
     def admin(self) -> Admin:

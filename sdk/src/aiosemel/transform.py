@@ -4,6 +4,7 @@ How it is done, and why it holds, stands in ``_transform_loop``.
 """
 
 from collections.abc import Collection
+from random import Random
 from typing import Protocol
 
 from aiosemel._transform_loop import Transform
@@ -43,6 +44,7 @@ def transform(  # noqa: PLR0913 - all but the client are named
     options: TransformOptions | None = None,
     consumer_options: ConsumerOptions | None = None,
     producer_options: ProducerOptions | None = None,
+    random: Random | None = None,
 ) -> Transform:
     """Consume topics as a member of a group, produce what a handler makes of them, exactly once.
 
@@ -70,7 +72,7 @@ def transform(  # noqa: PLR0913 - all but the client are named
     A record on which the handler raises is tried ``handler_retries`` more times, alone; then it
     goes to ``on_poison``, or without one stops the transformation with the handler's error. By
     default the group starts at the beginning of topics of which it has consumed nothing.
-    ``on_event`` is told what happened to each transaction.
+    ``on_event`` is told what happened to each transaction. ``random`` is for tests.
     """
     read = consumer_options or ConsumerOptions(auto_offset_reset=OffsetReset.EARLIEST)
     if read.enable_auto_commit or read.isolation_level != IsolationLevel.READ_COMMITTED:
@@ -87,6 +89,7 @@ def transform(  # noqa: PLR0913 - all but the client are named
         on_poison=on_poison,
         on_event=on_event,
         options=options or TransformOptions(),
+        random=random,
     )
 
 

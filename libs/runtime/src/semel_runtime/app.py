@@ -33,7 +33,7 @@ from semel_runtime.journal.opening import open_journal
 from semel_runtime.journal.sqlite import SqliteOptions
 from semel_runtime.logs import configure_logging
 from semel_runtime.machine import Machine, Serde
-from semel_runtime.runner import Runner
+from semel_runtime.runner import Runner, RunnerOptions
 from semel_runtime.server.calls import Handlers
 from semel_runtime.server.grpc_server import GrpcServer
 
@@ -53,6 +53,8 @@ class Environment:
     random: Random
     listeners: tuple[Listener, ...]
     """As they are advertised, with their real ports."""
+    runner: RunnerOptions = RunnerOptions()  # noqa: RUF009 - immutable
+    """When to take snapshots, and the other limits of the runner."""
 
 
 class App(Protocol):
@@ -104,7 +106,9 @@ async def open_runner(
     Raises what ``Runner.open`` raises.
     """
     claim_token = f"{environment.random.getrandbits(128):032x}"
-    runner = await Runner.open(environment.journal, machine, serde, token=claim_token)
+    runner = await Runner.open(
+        environment.journal, machine, serde, options=environment.runner, token=claim_token
+    )
     identity = Identity(
         role=role,
         instance_id=settings.instance_id,
