@@ -1,0 +1,262 @@
+"""What must hold after every step, of the state in memory and of what is on disk.
+
+Every record is looked at twice: when it is replayed, with the state it made, and when it is
+durable. What was durable before a crash must be there after it, and a machine that is made from a
+journal must equal the one that wrote it.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from semel_local.layout import Role, ServiceName
+from simulation.disk import SimulatedVolume
+from simulation.world import Life
+
+from semel_broker.machine import BrokerMachine
+from semel_broker.machine.records import BatchAppended, MarkerAppended
+from semel_broker.serde import BrokerSerde
+from semel_coordinator.machine import CoordinatorMachine
+from semel_coordinator.serde import CoordinatorSerde
+from semel_coordinator.transactions.machine import TransactionsRecord
+from semel_coordinator.transactions.machine.entities import DecidedTransaction, Producer
+from semel_coordinator.transactions.machine.records import CoordinatorEpoch
+from semel_coordinator.transactions.machine.states import TransactionState
+from semel_group.machine import GroupMachine
+from semel_group.machine.records import TransactionEnded, TxnOffsetsCommitted
+from semel_group.serde import GroupSerde
+
+Transaction = tuple[int, int]
+
+
+class InvariantError(AssertionError):
+    """Something is so that must never be."""
+
+
+@dataclass(slots=True)
+class Durable:
+    """What one service's journal has said so far, over all its lives."""
+
+    next_offset: int = 0
+    open: dict[tuple[Any, Transaction], int] = field(default_factory=dict)
+    """First offset by (log, transaction)."""
+    ended: dict[tuple[Any, Transaction], bool] = field(default_factory=dict)
+    log_ends: dict[int, int] = field(default_factory=dict)
+    stable: dict[int, int] = field(default_factory=dict)
+    epochs: dict[int, int] = field(default_factory=dict)
+    """Current epoch by producer."""
+    coordinator_epochs: dict[int, int] = field(default_factory=dict)
+
+
+class Invariants:
+    """The watch over all services."""
+
+    def __init__(self) -> None:
+        self.violations: list[str] = []
+        self.decided: dict[Transaction, bool] = {}
+        """Whether a transaction commits: what is durable with its coordinator."""
+        self._durable: dict[ServiceName, Durable] = {}
+        self._watches: dict[Life, Watch] = {}
+        self.checked = 0
+
+    def watch(self, name: ServiceName, life: Life, volume: SimulatedVolume) -> "Watch":
+        """Begin to watch a life."""
+        durable = self._durable.setdefault(name, Durable())
+        watch = self._watches[life] = Watch(self, name, durable, volume)
+        return watch
+
+    def died(self, life: Life) -> None:
+        """Forget a life."""
+        self._watches.pop(life, None)
+
+    def check(self, holds: bool, what: str) -> None:  # noqa: FBT001 - an assertion
+        """Note a violation."""
+        self.checked += 1
+        if not holds:
+            self.violations.append(what)
+            raise InvariantError(what)
+
+    def compare_all(self) -> None:
+        """Compare every living machine with its journal, where nothing waits for the disk."""
+        for watch in self._watches.values():
+            watch.compare()
+
+
+class Watch:
+    """The watch over one life of one service."""
+
+    def __init__(
+        self, owner: Invariants, name: ServiceName, durable: Durable, volume: SimulatedVolume
+    ) -> None:
+        self._owner = owner
+        self._name = name
+        self._durable = durable
+        self._volume = volume
+        self._waiting: dict[int, object] = {}
+        self._loading = True
+        self._machine: Any = None
+        self._make: Callable[[], Any] | None = None
+        self._serde: Any = None
+
+    def observe(self, app: Any) -> None:  # noqa: ANN401 - of three kinds
+        """See every record that its machine replays."""
+        machine = self._machine = app._machine
+        replay = machine.replay
+
+        def observed(offset: int, record: object) -> None:
+            replay(offset, record)
+            if not self._loading:
+                self._waiting[offset] = record
+                self._after(record)
+
+        machine.replay = observed
+        settings = app._settings
+        match self._name.role:
+            case Role.BROKER:
+                self._make = lambda: BrokerMachine(settings.instance_id, settings.log_limits())
+                self._serde = BrokerSerde()
+            case Role.COORDINATOR:
+                self._make = lambda: CoordinatorMachine(
+                    instance_id=settings.instance_id,
+                    controller_limits=settings.controller_limits(),
+                    transaction_limits=settings.transaction_limits(),
+                )
+                self._serde = CoordinatorSerde()
+            case Role.GROUP_COORDINATOR:
+                self._make = lambda: GroupMachine(settings.instance_id, settings.group_limits())
+                self._serde = GroupSerde()
+
+    def loaded(self) -> None:
+        """Be told that the journal is replayed: nothing durable may be missing."""
+        self._loading = False
+        end = self._volume.content.next_offset
+        self._check(end >= self._durable.next_offset, "the journal has become shorter")
+
+    def appended(self, at: int, records: int) -> None:
+        """Be told that records are durable."""
+        self._durable.next_offset = at + records
+        for offset in range(at, at + records):
+            record = self._waiting.pop(offset, None)
+            if record is not None:
+                self._on_durable(record)
+
+    def compare(self) -> None:
+        """Replay the journal into an empty machine, and compare it with the one that lives."""
+        if self._waiting or self._loading or self._make is None:
+            return
+        content = self._volume.content
+        fresh = self._make()
+        for piece in content.snapshot:
+            for offset, data in piece:
+                fresh.replay(offset, self._serde.decode(data))
+        for offset, data in enumerate(content.records, content.first_offset):
+            fresh.replay(offset, self._serde.decode(data))
+        live = sorted(repr(_normal(record)) for _, record in self._machine.snapshot())
+        replayed = sorted(repr(_normal(record)) for _, record in fresh.snapshot())
+        if live != replayed:
+            only_live = [each for each in live if each not in replayed][:3]
+            only_replayed = [each for each in replayed if each not in live][:3]
+            self._check(False, f"live state is not its journal: {only_live} {only_replayed}")  # noqa: FBT003
+        self._owner.checked += 1
+
+    # -- the state in memory ---------------------------------------------------------------------
+
+    def _after(self, record: object) -> None:
+        if isinstance(record, (BatchAppended, MarkerAppended)):
+            log = self._machine._logs.log(record.log_id)
+            stable, end = log.last_stable_offset, log.log_end_offset
+            self._check(stable <= end, f"LSO {stable} > end {end}")
+            state = log.producers.get(record.producer_id)
+            if state is not None:
+                once = len(set(state.open_epochs)) == len(state.open_epochs)
+                self._check(once, f"a transaction is open twice: {state}")
+            if isinstance(record, MarkerAppended):
+                key = (record.producer_id, record.producer_epoch)
+                self._check(key not in log.open_transactions, f"{key} is open after its marker")
+
+    # -- what is on disk -------------------------------------------------------------------------
+
+    def _on_durable(self, record: object) -> None:
+        match record:
+            case BatchAppended():
+                self._batch(record)
+            case MarkerAppended():
+                self._marker(record)
+            case TxnOffsetsCommitted():
+                key = (record.group_id, (record.producer_id, record.producer_epoch))
+                ended = self._durable.ended
+                self._check(key not in ended, f"offsets of {key}, which has ended")
+                self._durable.open.setdefault(key, 0)
+            case TransactionEnded():
+                self._outcome(
+                    record.group_id, record.producer_id, record.producer_epoch, record.committed
+                )
+            case DecidedTransaction():
+                self._decision(record)
+            case Producer():
+                before = self._durable.epochs.get(record.producer_id, 0)
+                self._check(
+                    record.producer_epoch >= before,
+                    f"epoch of {record.producer_id} went from {before} to {record.producer_epoch}",
+                )
+                self._durable.epochs[record.producer_id] = record.producer_epoch
+            case CoordinatorEpoch():
+                before = self._durable.coordinator_epochs.get(record.partition, -1)
+                self._check(record.coordinator_epoch > before, f"{record} after {before}")
+                self._durable.coordinator_epochs[record.partition] = record.coordinator_epoch
+            case _:
+                pass
+
+    def _batch(self, record: BatchAppended) -> None:
+        durable = self._durable
+        end = durable.log_ends.get(record.log_id, 0)
+        self._check(record.base_offset == end, f"log {record.log_id} ends at {end}: {record}")
+        durable.log_ends[record.log_id] = end + record.record_count
+        if record.transactional:
+            key = (record.log_id, (record.producer_id, record.producer_epoch))
+            self._check(key not in durable.ended, f"{record} after the marker of its transaction")
+            durable.open.setdefault(key, record.base_offset)
+        self._see_stable(record.log_id)
+
+    def _marker(self, record: MarkerAppended) -> None:
+        durable = self._durable
+        end = durable.log_ends.get(record.log_id, 0)
+        self._check(record.offset == end, f"log {record.log_id} ends at {end}: {record}")
+        durable.log_ends[record.log_id] = end + 1
+        self._outcome(
+            record.log_id, record.producer_id, record.producer_epoch, record.committed
+        )
+        self._see_stable(record.log_id)
+
+    def _outcome(
+        self, log: object, producer_id: int, producer_epoch: int, committed: bool  # noqa: FBT001
+    ) -> None:
+        transaction = (producer_id, producer_epoch)
+        durable = self._durable
+        durable.open.pop((log, transaction), None)
+        before = durable.ended.setdefault((log, transaction), committed)
+        self._check(before == committed, f"{transaction} ended twice in {log}, differently")
+        decided = self._owner.decided.get(transaction)
+        if committed:
+            self._check(decided is True, f"{transaction} is committed in {log}: {decided}")
+
+    def _decision(self, record: DecidedTransaction) -> None:
+        key = (record.producer_id, record.producer_epoch)
+        committed = record.state is TransactionState.PREPARE_COMMIT
+        before = self._owner.decided.setdefault(key, committed)
+        self._check(before == committed, f"{key} was decided twice, differently")
+
+    def _see_stable(self, log_id: int) -> None:
+        durable = self._durable
+        first = [offset for (log, _), offset in durable.open.items() if log == log_id]
+        stable = min(first, default=durable.log_ends[log_id])
+        before = durable.stable.get(log_id, 0)
+        self._check(stable >= before, f"LSO of log {log_id} went from {before} to {stable}")
+        durable.stable[log_id] = stable
+
+    def _check(self, holds: bool, what: str) -> None:  # noqa: FBT001
+        self._owner.check(holds, f"{self._name}: {what}")
+
+
+def _normal(record: object) -> object:
+    return record

@@ -1,0 +1,235 @@
+"""The services of a simulated cluster: real apps, each a process with a disk and a supervisor.
+
+A service that ends, for whatever reason, is started again by its supervisor, as Kubernetes does,
+on the same disk. Everything but the controller may come back at another address.
+"""
+
+import asyncio
+from dataclasses import dataclass, field
+from itertools import count
+from random import Random
+from typing import assert_never
+
+from semel_local.layout import CONTROLLER, Role, ServiceName, service_settings
+from simulation.disk import ObservedJournal, SimulatedVolume
+from simulation.invariants import Invariants
+from simulation.network import Network, Trace
+from simulation.world import Life, SimulatedLoop
+
+from semel_broker.app import BrokerApp
+from semel_broker.config import BrokerSettings
+from semel_common.errors import SemelError
+from semel_coordinator.app import CoordinatorApp
+from semel_coordinator.config import CoordinatorSettings
+from semel_group.app import GroupApp
+from semel_group.config import GroupSettings
+from semel_runtime.app import App, Environment
+from semel_runtime.cluster.image import Listener
+from semel_runtime.journal.errors import JournalError
+from semel_runtime.runner import RunnerOptions
+from semel_runtime.testing.virtual_time import LoopClock
+
+COUNTS = {Role.COORDINATOR: 2, Role.BROKER: 3, Role.GROUP_COORDINATOR: 2}
+BOOTSTRAP = "coordinator-0:1"
+NAMES = tuple(ServiceName(role, number) for role in Role for number in range(COUNTS[role]))
+START_MS = 1_700_000_000_000
+RESTART_MS = (100, 1_500)
+
+_COMMON: dict[str, str | int] = {
+    "request_timeout_ms": 1_000,
+    "registration_interval_ms": 2_000,
+    "metadata_max_wait_ms": 5_000,
+}
+_BY_ROLE: dict[Role, dict[str, str | int]] = {
+    Role.COORDINATOR: {
+        "transaction_state_log_num_partitions": 5,
+        "offsets_topic_num_partitions": 5,
+        "instance_live_ms": 5_000,
+    },
+    Role.BROKER: {"transaction_inquiry_interval_ms": 2_000},
+    Role.GROUP_COORDINATOR: {
+        "group_consumer_session_timeout_ms": 6_000,
+        "group_consumer_heartbeat_interval_ms": 1_000,
+        "group_consumer_reconciling_heartbeat_interval_ms": 200,
+        "transaction_inquiry_interval_ms": 2_000,
+    },
+}
+
+
+@dataclass(slots=True)
+class Machinery:
+    """What all services of a simulation share."""
+
+    loop: SimulatedLoop
+    network: Network
+    random: Random
+    invariants: Invariants
+    trace: Trace
+    failures: list[str]
+    numbers: "count[int]" = field(default_factory=lambda: count(1))
+
+
+class Service:
+    """One service over all its lives."""
+
+    def __init__(self, name: ServiceName, machinery: Machinery) -> None:
+        self.name = name
+        self._machinery = machinery
+        self._settings = _settings(name)
+        self.volume = SimulatedVolume(Random(machinery.random.getrandbits(64)))
+        self.life: Life | None = None
+        """The life that counts; an older one may linger."""
+        self.app: App | None = None
+        self.ready = False
+        self.skew_ms = 0
+        self._clock = LoopClock(START_MS)
+        self._port = 1
+        self._address = f"{name}:1"
+        self.wanted = True
+        """Whether the supervisor starts it again."""
+
+    # -- what happens to it ----------------------------------------------------------------------
+
+    def start(self, *, move: bool = False) -> None:
+        """Begin a life, in place of the one before: that must be dead, or lingers as a twin."""
+        machinery = self._machinery
+        if move and self.name != CONTROLLER:
+            self._port += 1
+            self._address = f"{self.name}:{self._port}"
+        self.ready = False
+        life = self.life = Life(str(self.name), next(machinery.numbers))
+        machinery.trace("start", str(self.name), self._address)
+        task = machinery.loop.start(life, self._live(life, self._address))
+        task.add_done_callback(lambda _: self._ended(life))
+
+    def kill(self) -> None:
+        """End its life at once; what it has not synced may be lost."""
+        life = self.life
+        if life is None or not life.alive:
+            return
+        self._machinery.loop.end_life(life)
+        self._machinery.network.leave(self._address, life)
+        self._machinery.invariants.died(life)
+        self.volume.lose_power()
+        self.ready = False
+
+    def pause(self) -> None:
+        """Let it stand still."""
+        if self.life is not None:
+            self._machinery.loop.stop_life(self.life)
+
+    def resume(self) -> None:
+        """Let it go on."""
+        if self.life is not None:
+            self._machinery.loop.resume_life(self.life)
+
+    def set_clock(self, skew_ms: int) -> None:
+        """Let its clock on the wall go before or after."""
+        self._clock.start_ms = START_MS + skew_ms
+
+    def restart_later(self, *, move: bool) -> None:
+        """Let the supervisor start it again in a while."""
+        delay_s = self._machinery.random.uniform(*RESTART_MS) / 1000
+        self._machinery.loop.call_later(delay_s, self._restart, self.life, move)
+
+    def _restart(self, before: Life | None, move: bool) -> None:  # noqa: FBT001 - of a timer
+        if self.wanted and self.life is before:
+            self.start(move=move)
+
+    # -- its life --------------------------------------------------------------------------------
+
+    async def _live(self, life: Life, address: str) -> None:
+        machinery = self._machinery
+        watch = machinery.invariants.watch(self.name, life, self.volume)
+        try:
+            journal = ObservedJournal(
+                self.volume, service=f"semel-{self.name}", on_append=watch.appended
+            )
+            environment = Environment(
+                journal=journal,
+                connector=machinery.network.connector(str(self.name)),
+                clock=self._clock,
+                random=Random(machinery.random.getrandbits(64)),
+                listeners=(_listener(address),),
+                runner=RunnerOptions(snapshot_records_min=machinery.random.choice((40, 150, 600))),
+            )
+            app = self._build(environment)
+            watch.observe(app)
+            async with app:
+                watch.loaded()
+                self.app = app
+                machinery.network.serve(address, str(self.name), life, app.handlers)
+                async with asyncio.TaskGroup() as group:
+                    group.create_task(app.run())
+                    group.create_task(_fail_with(app))
+                    await app.ready.wait()
+                    self.ready = self.life is life
+        except (JournalError, SemelError, _JournalFailedError) as error:
+            machinery.trace("ended", str(self.name), repr(error))
+        except BaseExceptionGroup as group_error:
+            _, other = group_error.split((JournalError, SemelError, _JournalFailedError))
+            machinery.trace("ended", str(self.name), repr(group_error))
+            if other is not None:
+                machinery.failures.append(f"{self.name} broke down: {other!r}")
+        except Exception as error:
+            machinery.failures.append(f"{self.name} broke down: {error!r}")
+            raise
+
+    def _ended(self, life: Life) -> None:
+        """Take a process that ended by itself from the world, and start it again."""
+        machinery = self._machinery
+        machinery.loop.end_life(life)
+        machinery.network.leave(self._address, life)
+        machinery.invariants.died(life)
+        if self.life is life:
+            self.ready = False
+            self.restart_later(move=False)
+
+    def _build(self, environment: Environment) -> App:
+        settings = self._settings
+        match settings:
+            case CoordinatorSettings():
+                return CoordinatorApp(settings, environment)
+            case BrokerSettings():
+                return BrokerApp(settings, environment)
+            case GroupSettings():
+                return GroupApp(settings, environment)
+            case _:
+                assert_never(settings)
+
+
+class _JournalFailedError(Exception):
+    """The process must end."""
+
+
+async def _fail_with(app: App) -> None:
+    await app.failed.wait()
+    raise _JournalFailedError
+
+
+def _listener(address: str) -> Listener:
+    host, _, port = address.rpartition(":")
+    return Listener(name="default", host=host, port=int(port))
+
+
+_made: dict[ServiceName, CoordinatorSettings | BrokerSettings | GroupSettings] = {}
+
+
+def _settings(name: ServiceName) -> CoordinatorSettings | BrokerSettings | GroupSettings:
+    """Make a service's settings, once for all simulations."""
+    if name not in _made:
+        values = {
+            "data_dir": str(name),
+            "controller": "" if name == CONTROLLER else BOOTSTRAP,
+            **service_settings(name, COUNTS),
+            **_COMMON,
+            **_BY_ROLE[name.role],
+        }
+        match name.role:
+            case Role.COORDINATOR:
+                _made[name] = CoordinatorSettings.model_validate(values)
+            case Role.BROKER:
+                _made[name] = BrokerSettings.model_validate(values)
+            case Role.GROUP_COORDINATOR:
+                _made[name] = GroupSettings.model_validate(values)
+    return _made[name]

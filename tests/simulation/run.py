@@ -1,0 +1,308 @@
+"""One seed: a cluster starts, clients work, faults happen and end, everything must come to its end."""
+
+import asyncio
+import gc
+import hashlib
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+
+import structlog
+
+from aiosemel import ConsumerOptions, IsolationLevel, RetriableError, SemelClient
+from simulation.faults import Faults, Targets
+from simulation.invariants import Invariants
+from simulation.ledger import Ledger
+from simulation.network import Network
+from simulation.processes import BOOTSTRAP, NAMES, START_MS, Machinery, Service
+from simulation.verdict import verdict
+from simulation.workloads import (
+    CLIENT,
+    GROUP,
+    TOPICS,
+    Client,
+    Plain,
+    Reader,
+    Surroundings,
+    Transactions,
+    Transformer,
+    read_all,
+)
+from simulation.world import SimulatedLoop, bury
+
+from semel_runtime.testing.virtual_time import LoopClock, after
+
+TRACE_KEPT = 60
+WINDOW_S = 12.0
+BOUND_S = 120.0
+"""How long, in virtual time, everything may take to come to its end once the faults are over."""
+TRANSACTIONS_MIN = 100
+
+
+class SimulationError(AssertionError):
+    """A seed has found something."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """What one seed came to."""
+
+    seed: int
+    steps: int
+    virtual_s: float
+    transactions: int
+    faults: int
+    messages: int
+    checks: int
+    digest: str
+    violations: tuple[str, ...]
+    trace: tuple[str, ...]
+
+
+def simulate(seed: int, tell: Callable[[str], None] | None = None) -> Report:
+    """Run one seed; ``tell`` is given every event as a line."""
+    _be_quiet()
+    loop = SimulatedLoop()
+    simulation = Simulation(seed, loop, tell)
+    gc.disable()
+    try:
+        return loop.run_until_complete(simulation.run())
+    finally:
+        del simulation
+        bury(loop)
+        gc.enable()
+
+
+class Simulation:
+    """One seed."""
+
+    def __init__(self, seed: int, loop: SimulatedLoop, tell: Callable[[str], None] | None) -> None:
+        self.seed = seed
+        self._loop = loop
+        self._tell = tell
+        random = Random(seed)
+        self._hash = hashlib.blake2b(digest_size=16)
+        self._events: list[tuple[object, ...]] = []
+        self._errors: list[str] = []
+        self._failures: list[str] = []
+        self._violated: asyncio.Event = asyncio.Event()
+        self._ledger = Ledger()
+        self._invariants = Invariants()
+        self._network = Network(loop, Random(random.getrandbits(64)), self.trace)
+        self._network.failures = self._failures
+        machinery = Machinery(
+            loop=loop,
+            network=self._network,
+            random=Random(random.getrandbits(64)),
+            invariants=self._invariants,
+            trace=self.trace,
+            failures=self._failures,
+        )
+        self._services = [Service(name, machinery) for name in NAMES]
+        self._around = Surroundings(
+            loop=loop,
+            network=self._network,
+            random=Random(random.getrandbits(64)),
+            ledger=self._ledger,
+            trace=self.trace,
+            failures=self._failures,
+        )
+        self._clients = self._make_clients()
+        targets = Targets(
+            loop=loop,
+            network=self._network,
+            services=self._services,
+            clients=self._clients,
+            trace=self.trace,
+        )
+        self._faults = Faults(Random(random.getrandbits(64)), targets)
+
+    def trace(self, *event: object) -> None:
+        """Note an event."""
+        entry = (round(self._loop.time() * 1e6), *event)
+        self._events.append(entry)
+        if self._tell is not None:
+            self._tell(_line(entry))
+
+    async def run(self) -> Report:
+        """Run it to its end, or to the first violation."""
+        watcher = _Watcher(self._failures)
+        logging.getLogger("aiosemel").addHandler(watcher)
+        main = asyncio.current_task()
+        assert main is not None
+        story = self._loop.create_task(self._story())
+        violations: list[str] = []
+        try:
+            while not story.done() and not self._broken():
+                await asyncio.wait([story], timeout=0.25)
+            if story.done():
+                violations += story.result()
+            violations += self._broken()
+        finally:
+            logging.getLogger("aiosemel").removeHandler(watcher)
+        for event in self._events:
+            self._hash.update(_line(event).encode() + b"\n")
+        report = Report(
+            seed=self.seed,
+            steps=self._loop.steps,
+            virtual_s=self._loop.time(),
+            transactions=len(self._ledger.txns) + self._ledger.attempts,
+            faults=self._faults.injected,
+            messages=sum(event[1] == "request" for event in self._events),
+            checks=self._invariants.checked,
+            digest=self._hash.hexdigest(),
+            violations=tuple(violations),
+            trace=tuple(_line(event) for event in self._events[-TRACE_KEPT:] if violations),
+        )
+        return report
+
+    def _broken(self) -> list[str]:
+        return [*self._invariants.violations, *self._failures]
+
+    # -- the story -------------------------------------------------------------------------------
+
+    async def _story(self) -> list[str]:
+        for service in self._services:
+            service.start()
+        await self._until(lambda: all(service.ready for service in self._services))
+        async with self._client("operator") as operator:
+            for topic, partitions in TOPICS.items():
+                await operator.admin().create_topic(topic, partitions=partitions)
+            for client in self._clients:
+                client.start()
+            self._faults.schedule(WINDOW_S)
+            await after(WINDOW_S * 1000)
+            self._faults.end()
+            self._around.calm = True
+            self.trace("calm")
+            if not await self._until(self._work_is_done, BOUND_S):
+                return [f"clients have not done their work: {self._undone()}"]
+            problems = await self._settle(operator)
+            if problems:
+                return problems
+            self._invariants.compare_all()
+            return await self._judge(operator)
+
+    async def _settle(self, operator: SemelClient) -> list[str]:
+        """Wait until every transaction is decided and every input is consumed."""
+        consumer = operator.consumer(GROUP, ConsumerOptions())
+        loose = operator.consumer(
+            options=ConsumerOptions(isolation_level=IsolationLevel.READ_UNCOMMITTED)
+        )
+        inputs = [("in", at) for at in range(TOPICS["in"])]
+        places = [(topic, at) for topic, count in TOPICS.items() for at in range(count)]
+        left: dict[object, object] = {}
+        until = self._loop.time() + BOUND_S
+        while self._loop.time() < until:
+            try:
+                stable = await consumer.end_offsets(places)
+                ends = await loose.end_offsets(places)
+                committed = await consumer.committed(inputs)
+            except RetriableError:
+                continue
+            left = {place: (stable[place], end) for place, end in ends.items() if stable[place] != end}
+            for place in inputs:
+                found = committed.get(place)
+                at = 0 if found is None else found.offset
+                if at < stable[place] and not await self._only_markers(operator, place, at):
+                    left[place] = (at, stable[place])
+            if not left:
+                return []
+            await after(200)
+        return [f"not settled after {BOUND_S} s: {left}"]
+
+    async def _only_markers(self, operator: SemelClient, place: tuple[str, int], at: int) -> bool:
+        """Whether no record is left to consume in a partition."""
+        consumer = operator.consumer(options=ConsumerOptions(fetch_max_wait_ms=20))
+        consumer.assign([place])
+        consumer.seek(place, at)
+        found = await consumer.poll(1, 50)
+        await consumer.close()
+        return not found
+
+    async def _judge(self, operator: SemelClient) -> list[str]:
+        problems = []
+        transactions = len(self._ledger.txns) + self._ledger.attempts
+        if transactions < TRANSACTIONS_MIN:
+            problems.append(f"only {transactions} transactions: not a real seed")
+        for client in self._clients:
+            if isinstance(client.work, (Transformer, Reader)):
+                client.work.done = True
+                client.kill()
+        committed = await read_all(operator, IsolationLevel.READ_COMMITTED)
+        everything = await read_all(operator, IsolationLevel.READ_UNCOMMITTED)
+        for place, reads in sorted(everything.items()):
+            self.trace("log", *place, tuple(reads))
+        return problems + verdict(self._ledger, committed, everything)
+
+    def _make_clients(self) -> list[Client]:
+        around = self._around
+        works = [
+            ("writer-0", Transactions("writer-0", 16, ("a", "b"), around)),
+            ("writer-1", Transactions("writer-1", 16, ("a", "in"), around)),
+            ("writer-2", Transactions("writer-2", 16, ("a", "b", "in"), around)),
+            ("writer-3", Transactions("writer-3", 16, ("b", "in"), around)),
+            ("duellist-0", Transactions("duel", 18, ("a", "b"), around)),
+            ("duellist-1", Transactions("duel", 18, ("a", "b"), around)),
+            ("plain", Plain(20, ("a", "in"), around)),
+            ("transformer-0", Transformer("transformer-0", around)),
+            ("transformer-1", Transformer("transformer-1", around)),
+            ("committed", Reader(("a", "b"), IsolationLevel.READ_COMMITTED, around)),
+            ("uncommitted", Reader(("a", "b"), IsolationLevel.READ_UNCOMMITTED, around)),
+        ]
+        return [Client(name, work, around) for name, work in works]
+
+    def _client(self, name: str) -> SemelClient:
+        return SemelClient(
+            BOOTSTRAP,
+            options=CLIENT,
+            connector=self._network.connector(name),
+            clock=LoopClock(START_MS),
+            random=Random(self._around.random.getrandbits(64)),
+        )
+
+    # -- waiting ---------------------------------------------------------------------------------
+
+    def _undone(self) -> list[str]:
+        endless = (Transformer, Reader)
+        return [
+            client.name
+            for client in self._clients
+            if not isinstance(client.work, endless)
+            and (not client.work.done or (client.life is not None and client.life.alive))
+        ]
+
+    def _work_is_done(self) -> bool:
+        return not self._undone()
+
+    async def _until(self, holds: Callable[[], bool], seconds: float = BOUND_S) -> bool:
+        until = self._loop.time() + seconds
+        while not holds():
+            if self._loop.time() >= until:
+                return False
+            await after(100)
+        return True
+
+
+
+class _Watcher(logging.Handler):
+    """Takes a task of the SDK that failed for what it is: a defect."""
+
+    def __init__(self, failures: list[str]) -> None:
+        super().__init__(logging.ERROR)
+        self._failures = failures
+
+    def emit(self, record: logging.LogRecord) -> None:
+        error = record.exc_info[1] if record.exc_info else None
+        self._failures.append(f"{record.getMessage()}: {error!r}")
+
+
+def _line(event: tuple[object, ...]) -> str:
+    return " ".join(str(each) for each in event)
+
+
+def _be_quiet() -> None:
+    """Log nothing: it costs more than the simulation."""
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+    logging.getLogger("aiosemel").setLevel(logging.ERROR)

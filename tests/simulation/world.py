@@ -1,0 +1,179 @@
+"""The event loop of a simulation: callbacks belong to processes, which stop, go on, and die.
+
+Every callback carries the context in which it was made, and every context names the process it
+belongs to, or none: then it is the world's, as the network is. The callbacks of a stopped process
+wait until it goes on; those of a dead one never run: nothing is cancelled and no ``finally`` is
+reached, as after SIGKILL.
+"""
+
+import asyncio
+import gc
+import heapq
+import sys
+from collections.abc import Coroutine
+from contextvars import Context, ContextVar
+from enum import Enum, auto
+from itertools import count
+from typing import TypeVar
+
+from semel_runtime.testing.virtual_time import DeadlockError, VirtualTimeLoop
+
+T = TypeVar("T")
+
+_RESOLUTION_S = 1e-6
+_CANCELLED_MIN = 500
+
+
+class State(Enum):
+    """Whether a process runs."""
+
+    RUNNING = auto()
+    STOPPED = auto()
+    DEAD = auto()
+
+
+class Life:
+    """One process, from its start to its end."""
+
+    def __init__(self, name: str, number: int) -> None:
+        self.name = name
+        self.number = number
+        self.state = State.RUNNING
+        self.deferred: list[asyncio.Handle] = []
+        self.context = Context()
+        self.context.run(_LIFE.set, self)
+
+    @property
+    def alive(self) -> bool:
+        """Whether it has not ended; it may be stopped."""
+        return self.state is not State.DEAD
+
+    def __repr__(self) -> str:
+        return f"{self.name}#{self.number}"
+
+
+_LIFE: ContextVar[Life] = ContextVar("life")
+WORLD = Context()
+"""The context of what belongs to no process."""
+
+_task_numbers = count(1)
+
+
+class _Task(asyncio.Task[T]):
+    """A task whose place in a set does not depend on its address."""
+
+    def __init__(self, *args: object, **options: object) -> None:
+        self._number = next(_task_numbers)  # first: the constructor puts it into a set
+        context = options.get("context")
+        self.life = _LIFE.get(None) if context is None else context.get(_LIFE)  # type: ignore[attr-defined]  # a context
+        super().__init__(*args, **options)  # type: ignore[arg-type]  # passed on as they come
+        self._log_destroy_pending = False  # tasks of dead processes are
+
+    def __hash__(self) -> int:
+        return self._number
+
+
+class SimulatedLoop(VirtualTimeLoop):
+    """Virtual time, with processes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.set_task_factory(_make_task)
+        self._dead: list[asyncio.Task[object]] = []
+        self.steps = 0
+        """How many callbacks have run."""
+
+    def stop_life(self, life: Life) -> None:
+        """Let a process stand still, as SIGSTOP does."""
+        if life.state is State.RUNNING:
+            life.state = State.STOPPED
+
+    def resume_life(self, life: Life) -> None:
+        """Let it go on: all that came meanwhile comes now."""
+        if life.state is State.STOPPED:
+            life.state = State.RUNNING
+            self._ready.extend(life.deferred)
+            life.deferred.clear()
+
+    def end_life(self, life: Life) -> None:
+        """End a process at once."""
+        life.state = State.DEAD
+        # Nothing of it may be freed before the end: that would run its ``finally`` blocks.
+        self._dead += [task for task in asyncio.all_tasks(self) if _life_of(task) is life]
+
+    def start(self, life: Life, main: Coroutine[None, None, T]) -> "asyncio.Task[T]":
+        """Start a task of a process."""
+        return self.create_task(main, context=life.context)
+
+    def drop_all(self) -> None:
+        """Forget everything that was to run, and everything dead."""
+        self._ready.clear()
+        self._scheduled.clear()
+        self._dead.clear()
+
+    def _run_once(self) -> None:
+        self._forget_cancelled_timers()
+        scheduled, ready = self._scheduled, self._ready
+        if not ready:
+            if not scheduled:
+                raise DeadlockError("everybody waits, and no timer is set")
+            self._now = max(self._now, scheduled[0]._when)
+        due = self._now + _RESOLUTION_S
+        while scheduled and scheduled[0]._when < due:
+            timer = heapq.heappop(scheduled)
+            timer._scheduled = False
+            ready.append(timer)
+        for _ in range(len(ready)):
+            handle = ready.popleft()
+            if handle._cancelled:
+                continue
+            life = handle._context.get(_LIFE)
+            if life is not None and life.state is not State.RUNNING:
+                if life.state is State.STOPPED:
+                    life.deferred.append(handle)
+                continue
+            self.steps += 1
+            handle._run()
+
+    def _forget_cancelled_timers(self) -> None:
+        scheduled = self._scheduled
+        cancelled = self._timer_cancelled_count
+        if cancelled > _CANCELLED_MIN and 2 * cancelled > len(scheduled):
+            left = []
+            for timer in scheduled:
+                if timer._cancelled:
+                    timer._scheduled = False
+                else:
+                    left.append(timer)
+            heapq.heapify(left)
+            self._scheduled = left
+            self._timer_cancelled_count = 0
+        while self._scheduled and self._scheduled[0]._cancelled:
+            self._timer_cancelled_count -= 1
+            heapq.heappop(self._scheduled)._scheduled = False
+
+
+def _make_task(
+    loop: asyncio.AbstractEventLoop,
+    run: Coroutine[None, None, T],
+    context: Context | None = None,
+) -> "asyncio.Task[T]":
+    return _Task(run, loop=loop, context=context)
+
+
+def _life_of(task: "asyncio.Task[object]") -> Life | None:
+    return task.life if isinstance(task, _Task) else None
+
+
+def bury(loop: SimulatedLoop) -> None:
+    """Free what is left of a simulation; what it complains about while it goes is of no interest."""
+    complain, sys.unraisablehook = sys.unraisablehook, lambda _: None
+    try:
+        loop.set_exception_handler(lambda *_: None)
+        loop.drop_all()
+        loop.close()
+        gc.collect()
+    finally:
+        sys.unraisablehook = complain
+
+
