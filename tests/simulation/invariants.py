@@ -5,9 +5,9 @@ durable. What was durable before a crash must be there after it, and a machine t
 journal must equal the one that wrote it.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, KeysView, Mapping, Set
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import Any
 
 from semel_local.layout import Role, ServiceName
 from simulation.disk import SimulatedVolume
@@ -94,6 +94,7 @@ class Watch:
         self._volume = volume
         self._waiting: dict[int, object] = {}
         self._loading = True
+        self._epoch = 0
         self._machine: Any = None
         self._make: Callable[[], Any] | None = None
         self._serde: Any = None
@@ -129,6 +130,7 @@ class Watch:
     def loaded(self) -> None:
         """Be told that the journal is replayed: nothing durable may be missing."""
         self._loading = False
+        self._epoch = self._volume.content.epoch
         end = self._volume.content.next_offset
         self._check(end >= self._durable.next_offset, "the journal has become shorter")
 
@@ -145,6 +147,8 @@ class Watch:
         if self._waiting or self._loading or self._make is None:
             return
         content = self._volume.content
+        if self._epoch != content.epoch:
+            return  # It lingers: another process has taken its place.
         fresh = self._make()
         for piece in content.snapshot:
             for offset, data in piece:
@@ -258,5 +262,12 @@ class Watch:
         self._owner.check(holds, f"{self._name}: {what}")
 
 
-def _normal(record: object) -> object:
-    return record
+def _normal(value: object) -> object:
+    """Return a value whose text does not depend on the order of sets and mappings."""
+    if is_dataclass(value):
+        return type(value).__name__, [_normal(getattr(value, each.name)) for each in fields(value)]
+    if isinstance(value, Mapping):
+        return sorted((repr(_normal(key)), repr(_normal(each))) for key, each in value.items())
+    if isinstance(value, (Set, KeysView)):
+        return sorted(repr(_normal(each)) for each in value)
+    return value

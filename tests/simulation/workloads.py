@@ -341,12 +341,12 @@ class Reader:
 
     async def run(self, client: SemelClient, random: Random, name: str) -> None:
         """Read from the beginning, until killed."""
-        del random
         consumer = client.consumer(
             options=ConsumerOptions(
                 isolation_level=self._isolation,
                 auto_offset_reset=OffsetReset.EARLIEST,
-                fetch_max_wait_ms=4_000,
+                fetch_min_bytes=random.choice((1, 200, 600)),
+                fetch_max_wait_ms=1_500,
             )
         )
         consumer.assign(self._places)

@@ -10,7 +10,8 @@ import asyncio
 import gc
 import heapq
 import sys
-from collections.abc import Coroutine
+import warnings
+from collections.abc import Callable, Coroutine
 from contextvars import Context, ContextVar
 from enum import Enum, auto
 from itertools import count
@@ -79,6 +80,9 @@ class SimulatedLoop(VirtualTimeLoop):
     def __init__(self) -> None:
         super().__init__()
         self.set_task_factory(_make_task)
+        # Tuples compare faster than handles do, and those of one time in the order of their making.
+        self._timers: list[tuple[float, int, asyncio.TimerHandle]] = []
+        self._timer_count = 0
         self._dead: list[asyncio.Task[object]] = []
         self.steps = 0
         """How many callbacks have run."""
@@ -105,22 +109,37 @@ class SimulatedLoop(VirtualTimeLoop):
         """Start a task of a process."""
         return self.create_task(main, context=life.context)
 
+    def call_at(
+        self,
+        when: float,
+        callback: Callable[..., object],
+        *args: object,
+        context: Context | None = None,
+    ) -> asyncio.TimerHandle:
+        """See ``asyncio.AbstractEventLoop``."""
+        self._check_closed()
+        timer = asyncio.TimerHandle(when, callback, args, self, context)
+        timer._scheduled = True
+        self._timer_count += 1
+        heapq.heappush(self._timers, (when, self._timer_count, timer))
+        return timer
+
     def drop_all(self) -> None:
         """Forget everything that was to run, and everything dead."""
         self._ready.clear()
-        self._scheduled.clear()
+        self._timers.clear()
         self._dead.clear()
 
     def _run_once(self) -> None:
         self._forget_cancelled_timers()
-        scheduled, ready = self._scheduled, self._ready
+        timers, ready = self._timers, self._ready
         if not ready:
-            if not scheduled:
+            if not timers:
                 raise DeadlockError("everybody waits, and no timer is set")
-            self._now = max(self._now, scheduled[0]._when)
+            self._now = max(self._now, timers[0][0])
         due = self._now + _RESOLUTION_S
-        while scheduled and scheduled[0]._when < due:
-            timer = heapq.heappop(scheduled)
+        while timers and timers[0][0] < due:
+            timer = heapq.heappop(timers)[2]
             timer._scheduled = False
             ready.append(timer)
         for _ in range(len(ready)):
@@ -136,21 +155,15 @@ class SimulatedLoop(VirtualTimeLoop):
             handle._run()
 
     def _forget_cancelled_timers(self) -> None:
-        scheduled = self._scheduled
+        timers = self._timers
         cancelled = self._timer_cancelled_count
-        if cancelled > _CANCELLED_MIN and 2 * cancelled > len(scheduled):
-            left = []
-            for timer in scheduled:
-                if timer._cancelled:
-                    timer._scheduled = False
-                else:
-                    left.append(timer)
-            heapq.heapify(left)
-            self._scheduled = left
+        if cancelled > _CANCELLED_MIN and 2 * cancelled > len(timers):
+            timers[:] = [each for each in timers if not each[2]._cancelled]
+            heapq.heapify(timers)
             self._timer_cancelled_count = 0
-        while self._scheduled and self._scheduled[0]._cancelled:
+        while timers and timers[0][2]._cancelled:
             self._timer_cancelled_count -= 1
-            heapq.heappop(self._scheduled)._scheduled = False
+            heapq.heappop(timers)
 
 
 def _make_task(
@@ -169,10 +182,12 @@ def bury(loop: SimulatedLoop) -> None:
     """Free what is left of a simulation; what it complains about while it goes is of no interest."""
     complain, sys.unraisablehook = sys.unraisablehook, lambda _: None
     try:
-        loop.set_exception_handler(lambda *_: None)
-        loop.drop_all()
-        loop.close()
-        gc.collect()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            loop.drop_all()
+            loop.close()
+            while gc.collect():
+                pass
     finally:
         sys.unraisablehook = complain
 
