@@ -21,7 +21,7 @@ export UV_PYTHON_DOWNLOADS := never
 unexport VIRTUAL_ENV
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test coverage check format protos docs release-protos bench dist clean
+.PHONY: help demo test simulate coverage check format protos docs release-protos bench dist clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | \
@@ -32,6 +32,10 @@ demo: $(SYNCED) ## all set-up, then the main job: 49,574 real order lines, proce
 
 test: $(SYNCED) ## all set-up, then all tests
 	$(BIN)/pytest
+
+simulate: $(SYNCED) ## the whole cluster under faults: SEEDS=n FROM=k, or one: SEED=x VERBOSE=1
+	PYTHONPATH=tests $(BIN)/python -m simulation $(if $(SEED),--seed $(SEED) $(if $(VERBOSE),--verbose), \
+		--seeds $(or $(SEEDS),100) --from $(or $(FROM),0))
 
 coverage: $(SYNCED) ## all tests with branch coverage: pure modules must reach 100 %
 	$(BIN)/pytest --cov --cov-report=

@@ -4,10 +4,9 @@ import asyncio
 from collections.abc import Callable
 from random import Random
 
-from simulation.world import WORLD
-
 from semel_runtime.testing.journal import MemoryJournal
 from semel_runtime.testing.volume import MemoryVolume
+from simulation.world import WORLD
 
 SYNC_MS = (0.05, 0.6)
 

@@ -9,22 +9,20 @@ from collections.abc import Callable, KeysView, Mapping, Set
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
-from semel_local.layout import Role, ServiceName
-from simulation.disk import SimulatedVolume
-from simulation.world import Life
-
 from semel_broker.machine import BrokerMachine
 from semel_broker.machine.records import BatchAppended, MarkerAppended
 from semel_broker.serde import BrokerSerde
 from semel_coordinator.machine import CoordinatorMachine
 from semel_coordinator.serde import CoordinatorSerde
-from semel_coordinator.transactions.machine import TransactionsRecord
 from semel_coordinator.transactions.machine.entities import DecidedTransaction, Producer
 from semel_coordinator.transactions.machine.records import CoordinatorEpoch
 from semel_coordinator.transactions.machine.states import TransactionState
 from semel_group.machine import GroupMachine
 from semel_group.machine.records import TransactionEnded, TxnOffsetsCommitted
 from semel_group.serde import GroupSerde
+from semel_local.layout import Role, ServiceName
+from simulation.disk import SimulatedVolume
+from simulation.world import Life
 
 Transaction = tuple[int, int]
 
@@ -69,7 +67,7 @@ class Invariants:
         """Forget a life."""
         self._watches.pop(life, None)
 
-    def check(self, holds: bool, what: str) -> None:  # noqa: FBT001 - an assertion
+    def check(self, holds: bool, what: str) -> None:
         """Note a violation."""
         self.checked += 1
         if not holds:
@@ -160,7 +158,7 @@ class Watch:
         if live != replayed:
             only_live = [each for each in live if each not in replayed][:3]
             only_replayed = [each for each in replayed if each not in live][:3]
-            self._check(False, f"live state is not its journal: {only_live} {only_replayed}")  # noqa: FBT003
+            self._check(False, f"live state is not its journal: {only_live} {only_replayed}")
         self._owner.checked += 1
 
     # -- the state in memory ---------------------------------------------------------------------
@@ -227,13 +225,15 @@ class Watch:
         end = durable.log_ends.get(record.log_id, 0)
         self._check(record.offset == end, f"log {record.log_id} ends at {end}: {record}")
         durable.log_ends[record.log_id] = end + 1
-        self._outcome(
-            record.log_id, record.producer_id, record.producer_epoch, record.committed
-        )
+        self._outcome(record.log_id, record.producer_id, record.producer_epoch, record.committed)
         self._see_stable(record.log_id)
 
     def _outcome(
-        self, log: object, producer_id: int, producer_epoch: int, committed: bool  # noqa: FBT001
+        self,
+        log: object,
+        producer_id: int,
+        producer_epoch: int,
+        committed: bool,
     ) -> None:
         transaction = (producer_id, producer_epoch)
         durable = self._durable
@@ -258,7 +258,7 @@ class Watch:
         self._check(stable >= before, f"LSO of log {log_id} went from {before} to {stable}")
         durable.stable[log_id] = stable
 
-    def _check(self, holds: bool, what: str) -> None:  # noqa: FBT001
+    def _check(self, holds: bool, what: str) -> None:
         self._owner.check(holds, f"{self._name}: {what}")
 
 

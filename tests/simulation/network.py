@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from random import Random
 
 from google.protobuf.message import Message
-from simulation.world import WORLD, Life, SimulatedLoop
 
 from semel.common.v1.errors_pb2 import Error
 from semel_common.errors import NetworkExceptionError, RequestTimedOutError, SemelError
@@ -21,6 +20,7 @@ from semel_common.wire import status
 from semel_common.wire.methods import Method, Req, Res
 from semel_runtime.server.answer import answer
 from semel_runtime.server.calls import Call, Endpoint, Handlers
+from simulation.world import WORLD, Life, SimulatedLoop
 
 Trace = Callable[..., None]
 """Notes an event: what, then its facts."""
@@ -261,9 +261,7 @@ def _time_out(exchange: Exchange) -> None:
     if not exchange.answer.done():
         exchange.cancelled = True
         text = f"{exchange.address} did not answer {exchange.method.name}"
-        exchange.answer.set_exception(
-            RequestTimedOutError(f"{text} in {exchange.timeout_ms} ms")
-        )
+        exchange.answer.set_exception(RequestTimedOutError(f"{text} in {exchange.timeout_ms} ms"))
 
 
 @dataclass(frozen=True, slots=True)

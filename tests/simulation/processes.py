@@ -10,12 +10,6 @@ from itertools import count
 from random import Random
 from typing import assert_never
 
-from semel_local.layout import CONTROLLER, Role, ServiceName, service_settings
-from simulation.disk import ObservedJournal, SimulatedVolume
-from simulation.invariants import Invariants
-from simulation.network import Network, Trace
-from simulation.world import Life, SimulatedLoop
-
 from semel_broker.app import BrokerApp
 from semel_broker.config import BrokerSettings
 from semel_common.errors import SemelError
@@ -23,11 +17,16 @@ from semel_coordinator.app import CoordinatorApp
 from semel_coordinator.config import CoordinatorSettings
 from semel_group.app import GroupApp
 from semel_group.config import GroupSettings
+from semel_local.layout import CONTROLLER, Role, ServiceName, service_settings
 from semel_runtime.app import App, Environment
 from semel_runtime.cluster.image import Listener
 from semel_runtime.journal.errors import JournalError
 from semel_runtime.runner import RunnerOptions
 from semel_runtime.testing.virtual_time import LoopClock
+from simulation.disk import ObservedJournal, SimulatedVolume
+from simulation.invariants import Invariants
+from simulation.network import Network, Trace
+from simulation.world import Life, SimulatedLoop
 
 COUNTS = {Role.COORDINATOR: 2, Role.BROKER: 3, Role.GROUP_COORDINATOR: 2}
 BOOTSTRAP = "coordinator-0:1"
@@ -132,7 +131,7 @@ class Service:
         delay_s = self._machinery.random.uniform(*RESTART_MS) / 1000
         self._machinery.loop.call_later(delay_s, self._restart, self.life, move)
 
-    def _restart(self, before: Life | None, move: bool) -> None:  # noqa: FBT001 - of a timer
+    def _restart(self, before: Life | None, move: bool) -> None:
         if self.wanted and self.life is before:
             self.start(move=move)
 

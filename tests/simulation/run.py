@@ -7,21 +7,44 @@ import logging
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import count
 from random import Random
 
 import structlog
+from semel_checker.check import check
+from semel_checker.history import Recorder
+from semel_checker.names import Partition, TransactionState, Writer
+from semel_checker.observations import (
+    FaultsOver,
+    FinalGroup,
+    FinalPartition,
+    FinalTransaction,
+    RunStarted,
+    StoredRecord,
+    TopicMade,
+)
+from semel_checker.operations import GroupOffset
+from semel_checker.storage import to_lines
 
-from aiosemel import ConsumerOptions, IsolationLevel, RetriableError, SemelClient
+from aiosemel import (
+    Consumer,
+    ConsumerOptions,
+    IsolationLevel,
+    RetriableError,
+    SemelClient,
+    TopicPartition,
+)
+from semel_runtime.testing.virtual_time import LoopClock, after
 from simulation.faults import Faults, Targets
 from simulation.invariants import InvariantError, Invariants
-from simulation.ledger import Ledger
 from simulation.network import Network
 from simulation.processes import BOOTSTRAP, NAMES, START_MS, Machinery, Service
-from simulation.verdict import verdict
+from simulation.recorded import Records
 from simulation.workloads import (
     CLIENT,
     GROUP,
     TOPICS,
+    TRANSACTION_TIMEOUT_MS,
     Client,
     Plain,
     Reader,
@@ -31,8 +54,6 @@ from simulation.workloads import (
     read_all,
 )
 from simulation.world import SimulatedLoop, bury
-
-from semel_runtime.testing.virtual_time import LoopClock, after
 
 TRACE_KEPT = 60
 WINDOW_S = 12.0
@@ -91,7 +112,7 @@ class Simulation:
         self._errors: list[str] = []
         self._failures: list[str] = []
         self._violated: asyncio.Event = asyncio.Event()
-        self._ledger = Ledger()
+        self._recorder = Recorder(lambda: int(loop.time() * 1000))
         self._invariants = Invariants()
         self._network = Network(loop, Random(random.getrandbits(64)), self.trace)
         self._network.failures = self._failures
@@ -108,7 +129,7 @@ class Simulation:
             loop=loop,
             network=self._network,
             random=Random(random.getrandbits(64)),
-            ledger=self._ledger,
+            records=Records(self._recorder, count(1)),
             trace=self.trace,
             failures=self._failures,
         )
@@ -145,13 +166,13 @@ class Simulation:
             violations += self._broken()
         finally:
             logging.getLogger("aiosemel").removeHandler(watcher)
-        for event in self._events:
-            self._hash.update(_line(event).encode() + b"\n")
+        for line in (*map(_line, self._events), *to_lines(self._recorder.events)):
+            self._hash.update(line.encode() + b"\n")
         report = Report(
             seed=self.seed,
             steps=self._loop.steps,
             virtual_s=self._loop.time(),
-            transactions=len(self._ledger.txns) + self._ledger.attempts,
+            transactions=self._around.transactions,
             faults=self._faults.injected,
             messages=sum(event[1] == "request" for event in self._events),
             checks=self._invariants.checked,
@@ -171,6 +192,7 @@ class Simulation:
             service.start()
         await self._until(lambda: all(service.ready for service in self._services))
         async with self._client("operator") as operator:
+            self._record_start()
             for topic, partitions in TOPICS.items():
                 await operator.admin().create_topic(topic, partitions=partitions)
             for client in self._clients:
@@ -180,6 +202,7 @@ class Simulation:
             self._faults.end()
             self._around.calm = True
             self.trace("calm")
+            self._recorder.observed("operator", FaultsOver())
             if not await self._until(self._work_is_done, BOUND_S):
                 return [f"clients have not done their work: {self._undone()}"]
             problems = await self._settle(operator)
@@ -187,6 +210,16 @@ class Simulation:
                 return problems
             self._invariants.compare_all()
             return await self._judge(operator)
+
+    def _record_start(self) -> None:
+        started = RunStarted(
+            name=f"seed {self.seed}",
+            transaction_timeout_ms=TRANSACTION_TIMEOUT_MS,
+            slack_ms=10_000,
+        )
+        self._recorder.observed("operator", started)
+        for topic, partitions in TOPICS.items():
+            self._recorder.observed("operator", TopicMade(topic=topic, partitions=partitions))
 
     async def _settle(self, operator: SemelClient) -> list[str]:
         """Wait until every transaction is decided and every input is consumed."""
@@ -205,7 +238,9 @@ class Simulation:
                 committed = await consumer.committed(inputs)
             except RetriableError:
                 continue
-            left = {place: (stable[place], end) for place, end in ends.items() if stable[place] != end}
+            left = {
+                place: (stable[place], end) for place, end in ends.items() if stable[place] != end
+            }
             for place in inputs:
                 found = committed.get(place)
                 at = 0 if found is None else found.offset
@@ -227,18 +262,48 @@ class Simulation:
 
     async def _judge(self, operator: SemelClient) -> list[str]:
         problems = []
-        transactions = len(self._ledger.txns) + self._ledger.attempts
+        transactions = self._around.transactions
         if transactions < TRANSACTIONS_MIN:
             problems.append(f"only {transactions} transactions: not a real seed")
         for client in self._clients:
             if isinstance(client.work, (Transformer, Reader)):
                 client.work.done = True
                 client.kill()
-        committed = await read_all(operator, IsolationLevel.READ_COMMITTED)
-        everything = await read_all(operator, IsolationLevel.READ_UNCOMMITTED)
-        for place, reads in sorted(everything.items()):
-            self.trace("log", *place, tuple(reads))
-        return problems + verdict(self._ledger, committed, everything)
+        places = [TopicPartition(name, at) for name, n in TOPICS.items() for at in range(n)]
+        consumer = operator.consumer(GROUP)
+        ends = await consumer.end_offsets(places)
+        committed = await read_all(operator, IsolationLevel.READ_COMMITTED, ends)
+        everything = await read_all(operator, IsolationLevel.READ_UNCOMMITTED, ends)
+        for place in places:
+            self._recorder.observed(
+                "operator",
+                FinalPartition(
+                    partition=Partition(*place),
+                    log_start_offset=0,
+                    last_stable_offset=ends[place],
+                    high_watermark=ends[place],
+                    committed=committed[place],
+                    uncommitted=tuple(StoredRecord(*each) for each in everything[place]),
+                ),
+            )
+        self._recorder.observed("operator", await self._final_group(consumer))
+        for writer, commit in sorted(self._invariants.decided.items()):
+            state = TransactionState.COMMITTED if commit else TransactionState.ABORTED
+            final = FinalTransaction(writer=Writer(*writer), state=state)
+            self._recorder.observed("operator", final)
+        return problems + [str(each) for each in check(self._recorder.events)]
+
+    async def _final_group(self, consumer: Consumer) -> FinalGroup:
+        inputs = [("in", at) for at in range(TOPICS["in"])]
+        found = await consumer.committed(inputs)
+        offsets = ((each, found.get(TopicPartition(*each))) for each in inputs)
+        return FinalGroup(
+            group=GROUP,
+            offsets=tuple(
+                GroupOffset(Partition(*each), None if at is None else at.offset)
+                for each, at in offsets
+            ),
+        )
 
     def _make_clients(self) -> list[Client]:
         around = self._around
@@ -252,8 +317,8 @@ class Simulation:
             ("plain", Plain(20, ("a", "in"), around)),
             ("transformer-0", Transformer("transformer-0", around)),
             ("transformer-1", Transformer("transformer-1", around)),
-            ("committed", Reader(("a", "b"), IsolationLevel.READ_COMMITTED, around)),
-            ("uncommitted", Reader(("a", "b"), IsolationLevel.READ_UNCOMMITTED, around)),
+            ("committed", Reader(("a", "b"), IsolationLevel.READ_COMMITTED)),
+            ("uncommitted", Reader(("a", "b"), IsolationLevel.READ_UNCOMMITTED)),
         ]
         return [Client(name, work, around) for name, work in works]
 
@@ -287,7 +352,6 @@ class Simulation:
                 return False
             await after(100)
         return True
-
 
 
 def _result(story: "asyncio.Task[list[str]]") -> list[str]:

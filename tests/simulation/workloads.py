@@ -4,11 +4,14 @@ A client is a process. It may be killed at any step, and is started again by its
 it has done so far is in the ledger, and nowhere else.
 """
 
-import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from random import Random
 from typing import Protocol
+
+from semel_checker.names import Partition, Writer
+from semel_checker.operations import PolledRecord, Send, SentRecord
 
 from aiosemel import (
     AbortableTransactionError,
@@ -22,18 +25,25 @@ from aiosemel import (
     RetriableError,
     SemelClient,
     SemelError,
+    TopicPartition,
     TransactionAbortedError,
-    TransactionalProducer,
     TransactionOutcomeUnknownError,
     TransformOptions,
 )
+from aiosemel.transform import transform
 from aiosemel.transform_types import Outputs
-from simulation.ledger import Ledger, Outcome, Read, TopicPartition, Txn
+from semel_runtime.testing.virtual_time import LoopClock, after
 from simulation.network import Network, Trace
 from simulation.processes import BOOTSTRAP, START_MS
+from simulation.recorded import (
+    RecordedClient,
+    RecordedProducer,
+    Records,
+    read_records,
+    settle_send,
+    source_header,
+)
 from simulation.world import Life, SimulatedLoop
-
-from semel_runtime.testing.virtual_time import LoopClock, after
 
 TOPICS = {"a": 3, "b": 2, "in": 3, "out": 2}
 GROUP = "transformers"
@@ -46,7 +56,9 @@ CLIENT = ClientOptions(
 )
 _ABORT_SHARE = 0.12
 _DAWDLE_SHARE = 0.06
-_QUICK_ABORT_MS = 50
+_AWAIT_SHARE = 0.3
+_WAIT_SHARE = 0.5
+TRANSACTION_TIMEOUT_MS = 8_000
 
 
 @dataclass(slots=True)
@@ -56,9 +68,11 @@ class Surroundings:
     loop: SimulatedLoop
     network: Network
     random: Random
-    ledger: Ledger
+    records: Records
     trace: Trace
     failures: list[str]
+    transactions: int = 0
+    """How many were begun."""
     calm: bool = False
     """Whether the faults are over: nobody dawdles any more."""
 
@@ -71,7 +85,7 @@ class Work(Protocol):
         """Whether it has done its share; then it is not started again."""
         ...
 
-    async def run(self, client: SemelClient, random: Random, name: str) -> None:
+    async def run(self, client: RecordedClient, random: Random) -> None:
         """Do it, in one life."""
         ...
 
@@ -113,7 +127,7 @@ class Client:
         )
         try:
             async with client:
-                await self.work.run(client, random, process)
+                await self.work.run(RecordedClient(client, around.records, process), random)
         except SemelError as error:
             around.trace("client ended", process, repr(error))
         except Exception as error:
@@ -159,83 +173,73 @@ class Transactions:
         """See ``Work``."""
         return self._left <= 0
 
-    async def run(self, client: SemelClient, random: Random, name: str) -> None:
+    async def run(self, client: RecordedClient, random: Random) -> None:
         """Make producers, one after the other has come to its end."""
         while not self.done:
             options = ProducerOptions(
                 request_timeout_ms=1_000,
                 delivery_timeout_ms=random.choice((1_500, 6_000)),
                 max_block_ms=4_000,
-                transaction_timeout_ms=random.choice((2_000, 8_000)),
+                transaction_timeout_ms=random.choice((2_000, TRANSACTION_TIMEOUT_MS)),
                 registration_delay_ms=random.choice((0, 50)),
             )
             producer = client.transactional_producer(self._transactional_id, options)
             try:
-                wait = random.random() < 0.5
-                await insist(lambda: producer.init_transactions(wait_until_visible=wait))
-                await self._use(producer, random, name)
+                wait = random.random() < _WAIT_SHARE
+                await insist(partial(producer.init_transactions, wait_until_visible=wait))
+                await self._use(producer, random, client.process)
             except (ApplicationRecoverableError, TransactionOutcomeUnknownError) as error:
-                self._around.trace("producer ended", name, type(error).__name__)
+                self._around.trace("producer ended", client.process, type(error).__name__)
                 await producer.close()
                 await after(random.uniform(0, 1_500))
             else:
                 await producer.close()
 
-    async def _use(self, producer: TransactionalProducer, random: Random, name: str) -> None:
+    async def _use(self, producer: RecordedProducer, random: Random, name: str) -> None:
+        around = self._around
         while not self.done:
             self._left -= 1
-            txn = self._around.ledger.begin(name)
+            around.transactions += 1
+            outcome = "aborted"
             try:
-                await self._fill(producer, txn, random)
+                await self._fill(producer, random, name)
                 if random.random() < _ABORT_SHARE:
-                    await self._abort(producer, txn)
+                    await insist(producer.abort)
                 else:
-                    await self._commit(producer, txn)
+                    await _commit(producer)
+                    outcome = "committed"
             except TransactionAbortedError as error:
-                txn.outcome = Outcome.ABORTED
                 if isinstance(error.__cause__, ApplicationRecoverableError):
                     raise error.__cause__ from None
-                await self._abort(producer, txn)
+                await insist(producer.abort)
             except (AbortableTransactionError, RetriableError):
-                await self._abort(producer, txn)
-            self._around.trace("txn", name, txn.number, txn.outcome.value)
-            if not self._around.calm:
+                await insist(producer.abort)
+            around.trace("transaction", name, outcome)
+            if not around.calm:
                 await after(random.expovariate(1 / 600))
 
-    async def _fill(self, producer: TransactionalProducer, txn: Txn, random: Random) -> None:
+    async def _fill(self, producer: RecordedProducer, random: Random, name: str) -> None:
         await producer.begin_transaction()
         around = self._around
         for _ in range(random.randint(1, 4)):
-            topic, partition = to = random.choice(self._places)
-            value = around.ledger.value_of(txn, to)
+            topic, partition = random.choice(self._places)
+            value = f"{name}-{next(around.records.numbers)}"
             delivery = await producer.send(topic, value.encode(), partition=partition)
-            if random.random() < 0.3:
-                stored = await delivery
-                around.ledger.stored[value] = (topic, partition, stored.offset)
+            if random.random() < _AWAIT_SHARE:
+                await delivery
             if random.random() < _DAWDLE_SHARE and not around.calm:
                 await after(random.uniform(0, 4_000))
 
-    async def _commit(self, producer: TransactionalProducer, txn: Txn) -> None:
-        while True:
-            txn.outcome = Outcome.UNKNOWN
-            try:
-                await producer.commit()
-            except TransactionOutcomeUnknownError as error:
-                if not error.can_ask_again:
-                    raise
-                await after(100)
-            except TransactionAbortedError:
-                raise
-            except RetriableError:
-                txn.outcome = Outcome.OPEN  # no commit was sent
-                raise
-            else:
-                txn.outcome = Outcome.COMMITTED
-                return
 
-    async def _abort(self, producer: TransactionalProducer, txn: Txn) -> None:
-        txn.outcome = Outcome.ABORTED
-        await insist(producer.abort)
+async def _commit(producer: RecordedProducer) -> None:
+    """Commit; ask again until the outcome is definite, or cannot be asked for."""
+    while True:
+        try:
+            return await producer.commit()
+        except TransactionOutcomeUnknownError as error:
+            if not error.can_ask_again:
+                raise
+            await after(100)
 
 
 class Plain:
@@ -245,38 +249,39 @@ class Plain:
         self._left = quota
         self._around = around
         self._places = [(topic, at) for topic in topics for at in range(TOPICS[topic])]
-        self._count = 0
 
     @property
     def done(self) -> bool:
         """See ``Work``."""
         return self._left <= 0
 
-    async def run(self, client: SemelClient, random: Random, name: str) -> None:
+    async def run(self, client: RecordedClient, random: Random) -> None:
         """Send, one by one or several at a time."""
-        around = self._around
-        producer = client.producer(
-            ProducerOptions(
-                request_timeout_ms=1_000, delivery_timeout_ms=20_000, batch_size_bytes=64
-            )
+        around, process = self._around, client.process
+        options = ProducerOptions(
+            request_timeout_ms=1_000, delivery_timeout_ms=20_000, batch_size_bytes=64
         )
+        producer = client.client.producer(options)
+        # It is not told its producer id: any name does that nobody else has.
+        writer = Writer(-next(around.records.numbers), 0)
         while not self.done:
             self._left -= 1
             sent = []
             for _ in range(random.randint(1, 3)):
-                to = random.choice(self._places)
-                self._count += 1
-                value = f"{name}.p{self._count}"
-                around.ledger.plain[value] = False
-                sent.append((to, value, await producer.send(to[0], value.encode(), partition=to[1])))
-            for to, value, delivery in sent:
-                try:
-                    stored = await delivery
-                except RetriableError:
-                    continue  # Nobody knows; later ones may be stored before it.
-                around.ledger.plain[value] = True
-                around.ledger.stored[value] = (*to, stored.offset)
-                around.ledger.order.setdefault((name, to), []).append(value)
+                topic, partition = random.choice(self._places)
+                value = f"{process}-{next(around.records.numbers)}"
+                operation = Send(
+                    writer=writer,
+                    partition=Partition(topic, partition),
+                    records=(SentRecord(value),),
+                    transactional=False,
+                )
+                op = around.records.recorder.invoked(process, operation)
+                delivery = await producer.send(topic, value.encode(), partition=partition)
+                sent.append((op, delivery))
+            await producer.flush()
+            for op, delivery in sent:
+                settle_send(around.records.recorder, process, op, delivery)
             if not around.calm:
                 await after(random.expovariate(1 / 500))
         await producer.close()
@@ -290,23 +295,14 @@ class Transformer:
         self._around = around
         self.done = False
 
-    async def run(self, client: SemelClient, random: Random, name: str) -> None:
+    async def run(self, client: RecordedClient, random: Random) -> None:
         """Transform until killed."""
-        del name
-
-        async def handle(records: Sequence[ConsumerRecord], outputs: Outputs) -> None:
-            self._around.ledger.attempts += 1
-            for record in records:
-                assert record.value is not None
-                source = f"{record.partition}@{record.offset}".encode()
-                partition = random.randrange(TOPICS["out"])
-                await outputs.send("out", source + b"|" + record.value, partition=partition)
-
-        await client.transform(
+        await transform(
+            client,
             source=["in"],
             group=GROUP,
             transactional_id=self._transactional_id,
-            handler=handle,
+            handler=partial(self._handle, random, client.process),
             options=TransformOptions(
                 max_records=random.choice((1, 3, 20)),
                 poll_timeout_ms=2_000,
@@ -325,66 +321,59 @@ class Transformer:
                 max_block_ms=4_000,
                 transaction_timeout_ms=6_000,
             ),
+            random=random,
         )
+
+    async def _handle(
+        self, random: Random, process: str, records: Sequence[ConsumerRecord], outputs: Outputs
+    ) -> None:
+        around, producer = self._around, outputs._producer
+        assert isinstance(producer, RecordedProducer)
+        around.transactions += 1
+        producer.consumed.clear()
+        for record in records:
+            place = TopicPartition(record.topic, record.partition)
+            producer.consumed.setdefault(place, record.offset)
+            value = f"{process}-{next(around.records.numbers)}"
+            partition = random.randrange(TOPICS["out"])
+            headers = source_header(GROUP, record)
+            await outputs.send("out", value.encode(), partition=partition, headers=headers)
 
 
 class Reader:
     """A reader of all partitions of some topics, at one level of isolation."""
 
-    def __init__(
-        self, topics: Sequence[str], isolation: IsolationLevel, around: Surroundings
-    ) -> None:
+    def __init__(self, topics: Sequence[str], isolation: IsolationLevel) -> None:
         self._places = [(topic, at) for topic in topics for at in range(TOPICS[topic])]
         self._isolation = isolation
-        self._around = around
         self.done = False
 
-    async def run(self, client: SemelClient, random: Random, name: str) -> None:
+    async def run(self, client: RecordedClient, random: Random) -> None:
         """Read from the beginning, until killed."""
-        consumer = client.consumer(
-            options=ConsumerOptions(
-                isolation_level=self._isolation,
-                auto_offset_reset=OffsetReset.EARLIEST,
-                fetch_min_bytes=random.choice((1, 200, 600)),
-                fetch_max_wait_ms=1_500,
-            )
+        options = ConsumerOptions(
+            isolation_level=self._isolation,
+            auto_offset_reset=OffsetReset.EARLIEST,
+            fetch_min_bytes=random.choice((1, 200, 600)),
+            fetch_max_wait_ms=1_500,
         )
+        consumer = client.consumer(options=options)
         consumer.assign(self._places)
         while True:
-            await self.poll(consumer.poll, name)
-
-    async def poll(
-        self,
-        poll: Callable[[int, int], Awaitable[dict[object, list[ConsumerRecord]]]],
-        name: str,
-    ) -> None:
-        """Take what there is."""
-        for records in (await poll(500, 4_000)).values():
-            for record in records:
-                assert record.value is not None
-                key = (f"{self._isolation}/{name}", (record.topic, record.partition))
-                read = Read(record.offset, record.value.decode())
-                self._around.ledger.reads.setdefault(key, []).append(read)
+            await consumer.poll(500, 4_000)
 
 
 async def read_all(
-    client: SemelClient, isolation: IsolationLevel
-) -> dict[TopicPartition, list[Read]]:
-    """Read every partition from its beginning to its end."""
-    consumer = client.consumer(
-        options=ConsumerOptions(
-            isolation_level=isolation, auto_offset_reset=OffsetReset.EARLIEST, fetch_max_wait_ms=50
-        )
+    client: SemelClient, isolation: IsolationLevel, ends: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, tuple[PolledRecord, ...]]:
+    """Read partitions from their beginnings to their ends."""
+    options = ConsumerOptions(
+        isolation_level=isolation, auto_offset_reset=OffsetReset.EARLIEST, fetch_max_wait_ms=50
     )
-    places = [(topic, at) for topic, count in TOPICS.items() for at in range(count)]
-    consumer.assign(places)
-    ends = await consumer.end_offsets(places)
-    found: dict[TopicPartition, list[Read]] = {place: [] for place in places}
+    consumer = client.consumer(options=options)
+    consumer.assign(ends)
+    found: dict[TopicPartition, list[ConsumerRecord]] = {place: [] for place in ends}
     while any(consumer.positions().get(place, -1) < end for place, end in ends.items()):
-        for records in (await consumer.poll(1_000, 50)).values():
-            for record in records:
-                assert record.value is not None
-                read = Read(record.offset, record.value.decode())
-                found[record.topic, record.partition].append(read)
+        for place, records in (await consumer.poll(1_000, 50)).items():
+            found[place] += records
     await consumer.close()
-    return found
+    return {place: read_records(records) for place, records in found.items()}

@@ -190,5 +190,3 @@ def bury(loop: SimulatedLoop) -> None:
                 pass
     finally:
         sys.unraisablehook = complain
-
-

@@ -1,0 +1,345 @@
+"""Producers and consumers of the SDK that write down what is asked of them and what they answer.
+
+They are the real ones, and go where the real ones go, into ``transform`` too. A send counts as
+answered when its transaction ends, for only then does anybody look.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import count
+
+from semel_checker.history import Recorder
+from semel_checker.names import Isolation, Outcome, Partition, Source, Writer
+from semel_checker.observations import Assigned, Positioned
+from semel_checker.operations import (
+    CommitOffsets,
+    EndTransaction,
+    GroupOffset,
+    Initialized,
+    InitProducer,
+    OffsetCommit,
+    PartitionRead,
+    Poll,
+    Polled,
+    PolledRecord,
+    Send,
+    Sent,
+    SentRecord,
+)
+
+from aiosemel import (
+    Consumer,
+    ConsumerGroupMetadata,
+    ConsumerOptions,
+    ConsumerRecord,
+    Delivery,
+    Headers,
+    OffsetAndMetadata,
+    ProducerOptions,
+    SemelClient,
+    SemelError,
+    TopicPartition,
+    TransactionAbortedError,
+    TransactionalProducer,
+)
+from aiosemel._rebalance import RebalanceCallback
+
+_ISOLATION = {
+    "read_committed": Isolation.READ_COMMITTED,
+    "read_uncommitted": Isolation.READ_UNCOMMITTED,
+}
+SOURCE = "source"
+"""The header that names the record a derived one was made of: ``topic/partition/offset``."""
+
+
+@dataclass(slots=True)
+class Records:
+    """The recorder of a run, and numbers that are used once in it."""
+
+    recorder: Recorder
+    numbers: "count[int]"
+
+    @contextmanager
+    def settled(self, process: str, op: int) -> Iterator[None]:
+        """Record that an operation came back, well or not; an error says nothing for sure."""
+        try:
+            yield
+        except SemelError as error:
+            outcome = Outcome.UNKNOWN
+            if isinstance(error, TransactionAbortedError):
+                outcome = Outcome.FAILED
+            self.recorder.returned(process, op, outcome, error=type(error).__name__)
+            raise
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedClient:
+    """Makes recorded producers and consumers of a client's process."""
+
+    client: SemelClient
+    records: Records
+    process: str
+
+    def transactional_producer(
+        self, transactional_id: str, options: ProducerOptions | None = None
+    ) -> "RecordedProducer":
+        """Make a producer."""
+        return RecordedProducer(self, transactional_id, options or ProducerOptions())
+
+    def consumer(
+        self, group_id: str | None = None, options: ConsumerOptions | None = None
+    ) -> "RecordedConsumer":
+        """Make a consumer."""
+        return RecordedConsumer(self, group_id, options or ConsumerOptions())
+
+
+class RecordedProducer(TransactionalProducer):
+    """A transactional producer."""
+
+    def __init__(
+        self, owner: RecordedClient, transactional_id: str, options: ProducerOptions
+    ) -> None:
+        super().__init__(owner.client._context, options, transactional_id)
+        owner.client._adopt(self)
+        self._process = owner.process
+        self._records = owner.records
+        self._recorder = owner.records.recorder
+        self._sends: list[tuple[int, Delivery]] = []
+        self.consumed: dict[TopicPartition, int] = {}
+        """The first offset that the open transaction consumes of each partition."""
+
+    @property
+    def writer(self) -> Writer:
+        """Name the current transaction."""
+        manager = self._transactions.manager
+        return Writer(manager.producer_id, manager.producer_epoch)
+
+    async def init_transactions(self, *, wait_until_visible: bool = True) -> None:
+        """See ``TransactionalProducer``."""
+        operation = InitProducer(
+            transactional_id=self.transactional_id, wait_complete=wait_until_visible
+        )
+        op = self._recorder.invoked(self._process, operation)
+        with self._records.settled(self._process, op):
+            await super().init_transactions(wait_until_visible=wait_until_visible)
+        answer = Initialized(writer=self.writer)
+        self._recorder.returned(self._process, op, Outcome.OK, answer)
+
+    async def send(
+        self,
+        topic: str,
+        value: bytes | None,
+        *,
+        key: bytes | None = None,
+        partition: int | None = None,
+        headers: Headers = (),
+        timestamp_ms: int | None = None,
+    ) -> Delivery:
+        """See ``TransactionalProducer``."""
+        assert value is not None
+        assert partition is not None
+        named = Partition(topic, partition)
+        record = SentRecord(value.decode(), source=_source_of(headers))
+        operation = Send(writer=self.writer, partition=named, records=(record,))
+        op = self._recorder.invoked(self._process, operation)
+        delivery = await super().send(
+            topic,
+            value,
+            key=key,
+            partition=partition,
+            headers=headers,
+            timestamp_ms=timestamp_ms,
+        )
+        self._sends.append((op, delivery))
+        return delivery
+
+    async def send_offsets(
+        self,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata | int],
+        group: ConsumerGroupMetadata,
+    ) -> None:
+        """See ``TransactionalProducer``."""
+        operation = CommitOffsets(
+            group=group.group_id,
+            offsets=tuple(
+                OffsetCommit(
+                    Partition(*each),
+                    at if isinstance(at, int) else at.offset,
+                    self.consumed.get(each),
+                )
+                for each, at in offsets.items()
+            ),
+            writer=self.writer,
+            member=group.member_id,
+            member_epoch=group.member_epoch,
+        )
+        op = self._recorder.invoked(self._process, operation)
+        with self._records.settled(self._process, op):
+            await super().send_offsets(offsets, group)
+        self._recorder.returned(self._process, op, Outcome.OK)
+
+    async def commit(self, *, wait_until_visible: bool = False) -> None:
+        """See ``TransactionalProducer``."""
+        op = self._end_begins(commit=True)
+        try:
+            with self._records.settled(self._process, op):
+                await super().commit(wait_until_visible=wait_until_visible)
+        finally:
+            self._settle_sends()
+        self._recorder.returned(self._process, op, Outcome.OK)
+
+    async def abort(self) -> None:
+        """See ``TransactionalProducer``."""
+        if not self._transactions.manager._sent:
+            await self._abort_unsent()
+            return
+        self._settle_sends()
+        op = self._end_begins(commit=False)
+        with self._records.settled(self._process, op):
+            await super().abort()
+        self._recorder.returned(self._process, op, Outcome.OK)
+
+    async def _abort_unsent(self) -> None:
+        """Abort a transaction of which nothing has left: none of it ever will, the epoch stays."""
+        for op, _ in self._sends:
+            self._recorder.returned(self._process, op, Outcome.FAILED, error="never sent")
+        self._sends.clear()
+        await super().abort()
+
+    def _end_begins(self, *, commit: bool) -> int:
+        operation = EndTransaction(writer=self.writer, commit=commit)
+        return self._recorder.invoked(self._process, operation)
+
+    def _settle_sends(self) -> None:
+        for op, delivery in self._sends:
+            settle_send(self._recorder, self._process, op, delivery)
+        self._sends.clear()
+
+
+class RecordedConsumer(Consumer):
+    """A consumer."""
+
+    def __init__(
+        self, owner: RecordedClient, group_id: str | None, options: ConsumerOptions
+    ) -> None:
+        super().__init__(owner.client._context, group_id, options)
+        owner.client._adopt(self)
+        self._process = owner.process
+        self._recorder = owner.records.recorder
+        self._name = f"{owner.process}/{next(owner.records.numbers)}"
+        self._isolation = _ISOLATION[options.isolation_level]
+
+    def subscribe(
+        self,
+        topics: Collection[str],
+        *,
+        on_assigned: RebalanceCallback | None = None,
+        on_revoked: RebalanceCallback | None = None,
+        on_lost: RebalanceCallback | None = None,
+    ) -> None:
+        """See ``Consumer``."""
+
+        async def assigned(partitions: frozenset[TopicPartition]) -> None:
+            self._note_assigned(self.assignment())
+            if on_assigned is not None:
+                await on_assigned(partitions)
+
+        async def revoked(partitions: frozenset[TopicPartition]) -> None:
+            if on_revoked is not None:
+                await on_revoked(partitions)
+            self._note_assigned(self.assignment() - partitions)
+
+        async def lost(partitions: frozenset[TopicPartition]) -> None:
+            self._note_assigned(frozenset())
+            tell = on_lost or on_revoked
+            if tell is not None:
+                await tell(partitions)
+
+        super().subscribe(topics, on_assigned=assigned, on_revoked=revoked, on_lost=lost)
+
+    async def poll(
+        self, max_records: int = 500, timeout_ms: int = 500
+    ) -> dict[TopicPartition, list[ConsumerRecord]]:
+        """See ``Consumer``."""
+        operation = Poll(consumer=self._name, isolation=self._isolation)
+        op = self._recorder.invoked(self._process, operation)
+        before = {} if self._group is not None else self.positions()
+        polled = await super().poll(max_records, timeout_ms)
+        after = self.positions()
+        answer = Polled(
+            reads=tuple(
+                PartitionRead(
+                    partition=Partition(*each),
+                    position=before.get(each),
+                    next_position=after.get(each),
+                    records=read_records(records),
+                )
+                for each, records in polled.items()
+            )
+        )
+        self._recorder.returned(self._process, op, Outcome.OK, answer)
+        return polled
+
+    def seek(self, partition: tuple[str, int], offset: int) -> None:
+        """See ``Consumer``."""
+        super().seek(partition, offset)
+        self._note_positions(partition, offset=offset)
+
+    def seek_to_committed(self, *partitions: tuple[str, int]) -> None:
+        """See ``Consumer``."""
+        super().seek_to_committed(*partitions)
+        self._note_positions(*(partitions or sorted(self.assignment())), offset=None)
+
+    def _note_positions(self, *partitions: tuple[str, int], offset: int | None) -> None:
+        positions = tuple(GroupOffset(Partition(*each), offset) for each in partitions)
+        self._recorder.observed(self._process, Positioned(consumer=self._name, positions=positions))
+
+    def _note_assigned(self, partitions: Collection[TopicPartition]) -> None:
+        group = self.group_metadata()
+        self._recorder.observed(
+            self._process,
+            Assigned(
+                consumer=self._name,
+                group=group.group_id,
+                member=group.member_id,
+                member_epoch=group.member_epoch,
+                partitions=tuple(Partition(*each) for each in sorted(partitions)),
+            ),
+        )
+
+
+def settle_send(recorder: Recorder, process: str, op: int, delivery: Delivery) -> None:
+    """Record how a send came back, if it did."""
+    if not delivery.done():
+        return
+    try:
+        stored = delivery.result()
+    except SemelError as error:
+        recorder.returned(process, op, Outcome.UNKNOWN, error=type(error).__name__)
+    else:
+        recorder.returned(process, op, Outcome.OK, Sent(base_offset=stored.offset))
+
+
+def source_header(group: str, record: ConsumerRecord) -> Headers:
+    """Return the header that names a record's source."""
+    text = f"{group}/{record.topic}/{record.partition}/{record.offset}"
+    return ((SOURCE, text.encode()),)
+
+
+def read_records(records: Sequence[ConsumerRecord]) -> tuple[PolledRecord, ...]:
+    """Return records as they stand in a history."""
+    return tuple(_read(record) for record in records)
+
+
+def _read(record: ConsumerRecord) -> PolledRecord:
+    assert record.value is not None
+    return PolledRecord(record.offset, record.value.decode())
+
+
+def _source_of(headers: Headers) -> Source | None:
+    for name, value in headers:
+        if name == SOURCE and value is not None:
+            group, topic, partition, offset = value.decode().split("/")
+            return Source(group, Partition(topic, int(partition)), int(offset))
+    return None
