@@ -41,8 +41,8 @@ def _many(first: int, count: int, processes: int) -> int:
                 _tell(report)
     seconds = time.perf_counter() - began
     print(
-        f"{count} seeds from {first}: {failed} failed, {transactions} transactions, {faults} faults,"
-        f" {messages} messages, {steps} steps in {seconds:.1f} s ({count / seconds:.2f} seeds/s)"
+        f"{count} seeds from {first}: {failed} failed, {transactions} transactions,"
+        f" {faults} faults, {messages} messages, {steps} steps in {seconds:.1f} s ({count / seconds:.2f} seeds/s)"
     )
     return bool(failed)
 

@@ -1,4 +1,4 @@
-"""What happens to a cluster and its clients: faults of every kind, drawn beforehand from the seed."""
+"""What happens to a cluster and its clients: faults of every kind, drawn from the seed."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

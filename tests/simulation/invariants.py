@@ -5,7 +5,8 @@ durable. What was durable before a crash must be there after it, and a machine t
 journal must equal the one that wrote it.
 """
 
-from collections.abc import Callable, KeysView, Mapping, Set
+from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
@@ -268,6 +269,6 @@ def _normal(value: object) -> object:
         return type(value).__name__, [_normal(getattr(value, each.name)) for each in fields(value)]
     if isinstance(value, Mapping):
         return sorted((repr(_normal(key)), repr(_normal(each))) for key, each in value.items())
-    if isinstance(value, (Set, KeysView)):
+    if isinstance(value, AbstractSet):
         return sorted(repr(_normal(each)) for each in value)
     return value

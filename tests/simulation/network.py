@@ -123,7 +123,7 @@ class Network:
             source=source,
             server_name=self._names.get(address, address),
             address=address,
-            method=method,  # type: ignore[arg-type]  # tied to the request by the caller
+            method=method,
             request=request.SerializeToString(),
             timeout_ms=timeout_ms,
             answer=loop.create_future(),

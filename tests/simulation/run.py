@@ -1,4 +1,4 @@
-"""One seed: a cluster starts, clients work, faults happen and end, everything must come to its end."""
+"""One seed: a cluster starts, clients work, faults come and go, all must come to its end."""
 
 import asyncio
 import gc
@@ -51,10 +51,12 @@ from simulation.workloads import (
     Surroundings,
     Transactions,
     Transformer,
+    Work,
     read_all,
 )
 from simulation.world import SimulatedLoop, bury
 
+PLACES = [TopicPartition(topic, at) for topic, n in TOPICS.items() for at in range(n)]
 TRACE_KEPT = 60
 WINDOW_S = 12.0
 BOUND_S = 120.0
@@ -168,7 +170,7 @@ class Simulation:
             logging.getLogger("aiosemel").removeHandler(watcher)
         for line in (*map(_line, self._events), *to_lines(self._recorder.events)):
             self._hash.update(line.encode() + b"\n")
-        report = Report(
+        return Report(
             seed=self.seed,
             steps=self._loop.steps,
             virtual_s=self._loop.time(),
@@ -180,7 +182,6 @@ class Simulation:
             violations=tuple(violations),
             trace=tuple(_line(event) for event in self._events[-TRACE_KEPT:] if violations),
         )
-        return report
 
     def _broken(self) -> list[str]:
         return [*self._invariants.violations, *self._failures]
@@ -227,14 +228,13 @@ class Simulation:
         loose = operator.consumer(
             options=ConsumerOptions(isolation_level=IsolationLevel.READ_UNCOMMITTED)
         )
-        inputs = [("in", at) for at in range(TOPICS["in"])]
-        places = [(topic, at) for topic, count in TOPICS.items() for at in range(count)]
+        inputs = [TopicPartition("in", at) for at in range(TOPICS["in"])]
         left: dict[object, object] = {}
         until = self._loop.time() + BOUND_S
         while self._loop.time() < until:
             try:
-                stable = await consumer.end_offsets(places)
-                ends = await loose.end_offsets(places)
+                stable = await consumer.end_offsets(PLACES)
+                ends = await loose.end_offsets(PLACES)
                 committed = await consumer.committed(inputs)
             except RetriableError:
                 continue
@@ -269,12 +269,11 @@ class Simulation:
             if isinstance(client.work, (Transformer, Reader)):
                 client.work.done = True
                 client.kill()
-        places = [TopicPartition(name, at) for name, n in TOPICS.items() for at in range(n)]
         consumer = operator.consumer(GROUP)
-        ends = await consumer.end_offsets(places)
+        ends = await consumer.end_offsets(PLACES)
         committed = await read_all(operator, IsolationLevel.READ_COMMITTED, ends)
         everything = await read_all(operator, IsolationLevel.READ_UNCOMMITTED, ends)
-        for place in places:
+        for place in PLACES:
             self._recorder.observed(
                 "operator",
                 FinalPartition(
@@ -307,7 +306,7 @@ class Simulation:
 
     def _make_clients(self) -> list[Client]:
         around = self._around
-        works = [
+        works: list[tuple[str, Work]] = [
             ("writer-0", Transactions("writer-0", 16, ("a", "b"), around)),
             ("writer-1", Transactions("writer-1", 16, ("a", "in"), around)),
             ("writer-2", Transactions("writer-2", 16, ("a", "b", "in"), around)),

@@ -11,10 +11,10 @@ import gc
 import heapq
 import sys
 import warnings
+from collections import deque
 from collections.abc import Callable, Coroutine
 from contextvars import Context, ContextVar
 from enum import Enum, auto
-from itertools import count
 from typing import TypeVar
 
 from semel_runtime.testing.virtual_time import DeadlockError, VirtualTimeLoop
@@ -57,17 +57,19 @@ _LIFE: ContextVar[Life] = ContextVar("life")
 WORLD = Context()
 """The context of what belongs to no process."""
 
-_task_numbers = count(1)
-
 
 class _Task(asyncio.Task[T]):
     """A task whose place in a set does not depend on its address."""
 
-    def __init__(self, *args: object, **options: object) -> None:
-        self._number = next(_task_numbers)  # first: the constructor puts it into a set
-        context = options.get("context")
-        self.life = _LIFE.get(None) if context is None else context.get(_LIFE)  # type: ignore[attr-defined]  # a context
-        super().__init__(*args, **options)  # type: ignore[arg-type]  # passed on as they come
+    def __init__(
+        self,
+        run: Coroutine[None, None, T],
+        loop: "SimulatedLoop",
+        context: Context | None,
+    ) -> None:
+        self._number = loop.next_task_number()  # first: the constructor puts it into a set
+        self.life = _LIFE.get(None) if context is None else context.get(_LIFE)
+        super().__init__(run, loop=loop, context=context)
         self._log_destroy_pending = False  # tasks of dead processes are
 
     def __hash__(self) -> int:
@@ -79,7 +81,10 @@ class SimulatedLoop(VirtualTimeLoop):
 
     def __init__(self) -> None:
         super().__init__()
-        self.set_task_factory(_make_task)
+        self.set_task_factory(_make_task)  # type: ignore[arg-type]  # knows of no contexts
+        self._tasks_made = 0
+        self._timer_cancelled_count: int
+        self._ready: deque[asyncio.Handle]
         # Tuples compare faster than handles do, and those of one time in the order of their making.
         self._timers: list[tuple[float, int, asyncio.TimerHandle]] = []
         self._timer_count = 0
@@ -109,6 +114,11 @@ class SimulatedLoop(VirtualTimeLoop):
         """Start a task of a process."""
         return self.create_task(main, context=life.context)
 
+    def next_task_number(self) -> int:
+        """Return what tasks are told apart by in sets, the same in every run of a seed."""
+        self._tasks_made += 1
+        return self._tasks_made
+
     def call_at(
         self,
         when: float,
@@ -117,9 +127,8 @@ class SimulatedLoop(VirtualTimeLoop):
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
         """See ``asyncio.AbstractEventLoop``."""
-        self._check_closed()
         timer = asyncio.TimerHandle(when, callback, args, self, context)
-        timer._scheduled = True
+        timer._scheduled = True  # type: ignore[attr-defined]  # so that cancelling counts it
         self._timer_count += 1
         heapq.heappush(self._timers, (when, self._timer_count, timer))
         return timer
@@ -140,7 +149,7 @@ class SimulatedLoop(VirtualTimeLoop):
         due = self._now + _RESOLUTION_S
         while timers and timers[0][0] < due:
             timer = heapq.heappop(timers)[2]
-            timer._scheduled = False
+            timer._scheduled = False  # type: ignore[attr-defined]  # as above
             ready.append(timer)
         for _ in range(len(ready)):
             handle = ready.popleft()
@@ -171,7 +180,8 @@ def _make_task(
     run: Coroutine[None, None, T],
     context: Context | None = None,
 ) -> "asyncio.Task[T]":
-    return _Task(run, loop=loop, context=context)
+    assert isinstance(loop, SimulatedLoop)
+    return _Task(run, loop, context)
 
 
 def _life_of(task: "asyncio.Task[object]") -> Life | None:
@@ -179,7 +189,7 @@ def _life_of(task: "asyncio.Task[object]") -> Life | None:
 
 
 def bury(loop: SimulatedLoop) -> None:
-    """Free what is left of a simulation; what it complains about while it goes is of no interest."""
+    """Free what is left of a simulation, without listening to its complaints."""
     complain, sys.unraisablehook = sys.unraisablehook, lambda _: None
     try:
         with warnings.catch_warnings():

@@ -168,7 +168,9 @@ class Fetcher:
 
     async def _find_leaders(self, asked: Sequence[PositionQuestion | FetchPosition]) -> None:
         try:
-            await self._find_topics({each.ticket.topic_partition.topic for each in asked})
+            await self._find_topics(
+                dict.fromkeys(each.ticket.topic_partition.topic for each in asked)
+            )
         except _AGAIN as error:
             if self.reports_missing and isinstance(error, UnknownTopicOrPartitionError):
                 self._fail(asked, error)
