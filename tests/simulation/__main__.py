@@ -42,7 +42,8 @@ def _many(first: int, count: int, processes: int) -> int:
     seconds = time.perf_counter() - began
     print(
         f"{count} seeds from {first}: {failed} failed, {transactions} transactions,"
-        f" {faults} faults, {messages} messages, {steps} steps in {seconds:.1f} s ({count / seconds:.2f} seeds/s)"
+        f" {faults} faults, {messages} messages, {steps} steps"
+        f" in {seconds:.1f} s ({count / seconds:.2f} seeds/s)"
     )
     return bool(failed)
 

@@ -265,8 +265,11 @@ class Watch:
 
 def _normal(value: object) -> object:
     """Return a value whose text does not depend on the order of sets and mappings."""
-    if is_dataclass(value):
-        return type(value).__name__, [_normal(getattr(value, each.name)) for each in fields(value)]
+    names = getattr(value, "__struct_fields__", None)
+    if names is None and is_dataclass(value):
+        names = [each.name for each in fields(value)]
+    if names is not None:
+        return type(value).__name__, [_normal(getattr(value, name)) for name in names]
     if isinstance(value, Mapping):
         return sorted((repr(_normal(key)), repr(_normal(each))) for key, each in value.items())
     if isinstance(value, AbstractSet):

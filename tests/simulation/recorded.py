@@ -44,6 +44,7 @@ from aiosemel import (
     TransactionalProducer,
 )
 from aiosemel._rebalance import RebalanceCallback
+from aiosemel.offsets import PartitionKey
 
 _ISOLATION = {
     "read_committed": Isolation.READ_COMMITTED,
@@ -156,7 +157,7 @@ class RecordedProducer(TransactionalProducer):
 
     async def send_offsets(
         self,
-        offsets: Mapping[TopicPartition, OffsetAndMetadata | int],
+        offsets: Mapping[PartitionKey, OffsetAndMetadata | int],
         group: ConsumerGroupMetadata,
     ) -> None:
         """See ``TransactionalProducer``."""
@@ -166,7 +167,7 @@ class RecordedProducer(TransactionalProducer):
                 OffsetCommit(
                     Partition(*each),
                     at if isinstance(at, int) else at.offset,
-                    self.consumed.get(each),
+                    self.consumed.get(TopicPartition(*each)),
                 )
                 for each, at in offsets.items()
             ),

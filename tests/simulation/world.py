@@ -155,7 +155,7 @@ class SimulatedLoop(VirtualTimeLoop):
             handle = ready.popleft()
             if handle._cancelled:
                 continue
-            life = handle._context.get(_LIFE)
+            life = handle._context.get(_LIFE)  # type: ignore[attr-defined]  # undeclared
             if life is not None and life.state is not State.RUNNING:
                 if life.state is State.STOPPED:
                     life.deferred.append(handle)
