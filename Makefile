@@ -11,8 +11,6 @@ SOURCES     := protos/src $(wildcard libs/*/src services/*/src) sdk/src cli/src
 DESCRIPTORS := protos/src/semel/descriptors.binpb
 RELEASED    := protos/released.binpb
 JOURNALS    := $(patsubst protos/%,--path %,$(wildcard protos/semel/*/journal))
-PURE        := */machine.py,*/machine/*,*/records.py,*/accumulator.py,*/transaction_manager.py
-PURE        := $(PURE),*/participant/coordinator_epochs.py,*/participant/inquiry.py,*/participant/producer.py
 SYNCED      := .venv/.synced
 
 # uv must take the .venv that is here, whatever environment the caller has active, and bring no Python.
@@ -39,7 +37,7 @@ simulate: $(SYNCED) ## the whole cluster under faults: SEEDS=n FROM=k, or one: S
 
 coverage: $(SYNCED) ## all tests with branch coverage: pure modules must reach 100 %
 	$(BIN)/pytest --cov --cov-report=
-	$(BIN)/coverage report --include=$(PURE) --fail-under=100
+	$(BIN)/coverage report --include=$$(PYTHONPATH=tests $(BIN)/python tools/pure_modules.py) --fail-under=100
 
 check: $(SYNCED) ## format, lint, types, dependency contracts, protos (lint, compatibility, fresh)
 	$(BIN)/uv lock --quiet --check --offline
