@@ -17,6 +17,7 @@ from semel_common.wire.status import status_code_of
 from semel_coordinator.config import CoordinatorSettings
 from semel_coordinator.transactions.machine.states import LEGAL_PREDECESSORS
 from semel_group.config import GroupSettings
+from semel_runtime.cluster.topic_config import OPTIONS
 from semel_runtime.config import ServiceSettings
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -119,6 +120,23 @@ def _configuration() -> Iterator[str]:
         yield ""
         yield f"## {title}"
         yield from _table(settings, tuple(ServiceSettings.model_fields))
+    yield from _topic_options()
+
+
+def _topic_options() -> Iterator[str]:
+    yield ""
+    yield "## Topics"
+    yield ""
+    yield from (
+        "Options of a topic are set when it is created (`semel topics create --config NAME=VALUE`)",
+        "or later (`semel topics alter`); `semel topics configs TOPIC` shows them.",
+    )
+    yield ""
+    yield "| option | default | meaning |"
+    yield "|---|---|---|"
+    for option in OPTIONS:
+        default = f"`{option.default}`" if option.default else "(the broker's)"
+        yield f"| `{option.name}` | {default} | {option.documentation} |"
 
 
 def _table(settings: type[ServiceSettings], without: tuple[str, ...]) -> Iterator[str]:

@@ -28,6 +28,31 @@ def test_a_topic_is_created_listed_described_and_deleted(semel: CommandLine) -> 
     assert "born" not in semel("topics", "list").out
 
 
+def test_options_of_a_topic_are_set_shown_and_reset(semel: CommandLine) -> None:
+    semel("topics", "create", "kept", "--config", "retention.ms=5000", "--config", "segment.ms=9")
+    described = semel("topics", "describe", "kept", "--format", "json").json
+    assert described["configs"] == {"retention.ms": "5000", "segment.ms": "9"}
+    change = ("topics", "alter", "kept", "--config", "retention.bytes=7", "--reset", "segment.ms")
+    dry = semel(*change, "--dry-run", "--format", "json").json
+    assert dry["configs"] == {"retention.bytes": "7", "retention.ms": "5000"}
+    assert "segment.ms\t9" in semel("topics", "describe", "kept").out
+    assert "kept is changed" in semel(*change).err
+    options = semel("topics", "configs", "kept", "--format", "json").json
+    assert options["retention.bytes"]["value"] == "7"
+    assert options["segment.ms"]["is_default"]
+
+
+def test_an_option_that_cannot_be_is_refused_by_name_and_value(
+    semel: CommandLine, topic: str
+) -> None:
+    refused = semel("topics", "alter", topic, "--config", "retention.ms=soon", status=2).err
+    assert "retention.ms is 'soon': must be a whole number" in refused
+    assert "NAME=VALUE" in semel("topics", "alter", topic, "--config", "x", status=2).err
+    twice = ("--config", "segment.ms=1", "--config", "segment.ms=2")
+    assert "twice" in semel("topics", "alter", topic, *twice, status=2).err
+    assert "nothing to change" in semel("topics", "alter", topic, status=2).err
+
+
 def test_each_partition_is_described_with_its_own_offsets(semel: CommandLine) -> None:
     semel("topics", "create", "uneven", "-p", "4")
     for partition, lines in enumerate(("", "1\n", "1\n2\n", "1\n2\n3\n")):

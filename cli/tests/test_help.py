@@ -33,6 +33,8 @@ def test_the_commands_are_those_that_are_promised() -> None:
         "groups describe",
         "groups list",
         "produce",
+        "topics alter",
+        "topics configs",
         "topics create",
         "topics delete",
         "topics describe",

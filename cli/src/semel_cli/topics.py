@@ -1,10 +1,18 @@
-"""`semel topics`: create, list, describe, delete."""
+"""`semel topics`: create, list, describe, alter, delete."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from semel_cli.configs import (
+    ALTER_EXAMPLES,
+    CONFIGS_EXAMPLES,
+    ConfigOption,
+    alter,
+    configs,
+    read_configs,
+)
 from semel_cli.output import Facts, Format, FormatOption, Json, Table, examples, note, show
 from semel_cli.session import BootstrapOption, with_client
 
@@ -13,15 +21,17 @@ if TYPE_CHECKING:
     from aiosemel.descriptions import TopicDescription
     from semel_cli.offsets import Watermarks
 
-app = typer.Typer(help="Create, list, describe and delete topics.", no_args_is_help=True)
+app = typer.Typer(help="Create, list, describe, alter and delete topics.", no_args_is_help=True)
 
 TopicArguments = Annotated[list[str], typer.Argument(metavar="TOPIC…", show_default=False)]
+TopicArgument = Annotated[str, typer.Argument(show_default=False)]
 
 
 @app.command(
     epilog=examples(
         "semel topics create orders --partitions 4",
         "semel topics create orders income --if-not-exists",
+        "semel topics create prices --config cleanup.policy=compact",
     )
 )
 def create(
@@ -30,6 +40,7 @@ def create(
         int | None,
         typer.Option("--partitions", "-p", min=1, show_default="as the cluster is set up"),
     ] = None,
+    config: ConfigOption = None,
     if_not_exists: Annotated[
         bool, typer.Option("--if-not-exists", help="Take a topic that is there as it is.")
     ] = False,
@@ -37,11 +48,14 @@ def create(
     bootstrap: BootstrapOption = None,
 ) -> None:
     """Create topics, and spread their partitions over the brokers."""
+    options = read_configs(config)
 
     async def work(client: "SemelClient") -> "list[TopicDescription]":
         admin = client.admin()
         return [
-            await admin.create_topic(name, partitions=partitions, exist_ok=if_not_exists)
+            await admin.create_topic(
+                name, partitions=partitions, configs=options, exist_ok=if_not_exists
+            )
             for name in topics
         ]
 
@@ -58,7 +72,7 @@ def list_topics(
 
 @app.command(epilog=examples("semel topics describe orders"))
 def describe(
-    topic: Annotated[str, typer.Argument(show_default=False)],
+    topic: TopicArgument,
     output_format: FormatOption = Format.TEXT,
     bootstrap: BootstrapOption = None,
 ) -> None:
@@ -90,8 +104,13 @@ def describe(
     ]
     show(
         output_format,
-        {"name": described.name, "topic_id": described.topic_id, "partitions": partitions},
-        Facts({"Topic": described.name, "Id": described.topic_id}),
+        {
+            "name": described.name,
+            "topic_id": described.topic_id,
+            "configs": dict(described.configs),
+            "partitions": partitions,
+        },
+        Facts({"Topic": described.name, "Id": described.topic_id, **described.configs}),
         Table(
             headings=("Partition", "Leader", "Start", "Stable end", "End"),
             rows=[
@@ -127,6 +146,10 @@ def delete(
             note(f"{name} is deleted")
 
     with_client(bootstrap, work)
+
+
+app.command(epilog=ALTER_EXAMPLES)(alter)
+app.command(epilog=CONFIGS_EXAMPLES)(configs)
 
 
 def show_topics(topics: "Sequence[TopicDescription]", output_format: Format) -> None:

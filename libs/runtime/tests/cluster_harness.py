@@ -35,6 +35,7 @@ def image(version: int, *, cluster_id: str = "cluster-a", topics: int = 1) -> Cl
                 topic_id=f"id-{number}",
                 name=f"topic-{number}",
                 partitions=(PartitionLeader(0, 1), PartitionLeader(0, 3)),
+                configs=(("retention.ms", "5"),) if number % 2 else (),
             )
             for number in range(topics)
         ),

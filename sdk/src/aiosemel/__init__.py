@@ -23,6 +23,7 @@ from aiosemel.consumer_options import ConsumerOptions, IsolationLevel, OffsetRes
 from aiosemel.consumer_records import ColumnBatch, ConsumerRecord
 from aiosemel.descriptions import (
     ClusterDescription,
+    ConfigDescription,
     GroupDescription,
     GroupListing,
     GroupState,
@@ -92,6 +93,7 @@ __all__ = [
     "ColumnsDelivery",
     "ColumnsMetadata",
     "Compression",
+    "ConfigDescription",
     "Consumer",
     "ConsumerGroupMetadata",
     "ConsumerOptions",

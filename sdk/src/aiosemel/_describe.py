@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from aiosemel._metadata import TopicMetadata
 from aiosemel.descriptions import (
     ClusterDescription,
+    ConfigDescription,
     GroupDescription,
     GroupListing,
     GroupState,
@@ -60,6 +61,18 @@ def topic(known: TopicMetadata) -> TopicDescription:
             )
             for p in known.partitions
         ),
+        configs=known.configs,
+    )
+
+
+def config(entry: cluster.ConfigEntry) -> ConfigDescription:
+    """Describe one option of a topic."""
+    return ConfigDescription(
+        name=entry.name,
+        value=entry.value,
+        default_value=entry.default_value,
+        is_default=entry.is_default,
+        documentation=entry.documentation,
     )
 
 

@@ -45,6 +45,8 @@ class TopicMetadata:
     name: str
     topic_id: str
     partitions: tuple[PartitionMetadata, ...]
+    configs: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """Options that were set."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,4 +190,5 @@ def _topic(topic: cluster.Topic) -> TopicMetadata:
             PartitionMetadata(partition=p.index, leader_id=p.leader_id, leader_epoch=p.leader_epoch)
             for p in partitions
         ),
+        configs=dict(topic.configs),
     )

@@ -5,6 +5,7 @@ RequestTimedOutError is raised.
 """
 
 from collections.abc import Iterable, Mapping
+from typing import TypeAlias
 
 from aiosemel import _describe
 from aiosemel._cluster import Cluster
@@ -15,6 +16,7 @@ from aiosemel._metadata import COORDINATOR, GROUP_COORDINATOR, topics_in
 from aiosemel._retry import Deadline
 from aiosemel.descriptions import (
     ClusterDescription,
+    ConfigDescription,
     GroupDescription,
     GroupListing,
     GroupState,
@@ -44,6 +46,9 @@ from semel_common.wire import methods, status
 _GROUP_STATES = {state: number for number, state in _describe.GROUP_STATES.items()}
 _TRANSACTION_STATES = {state: number for number, state in _describe.TRANSACTION_STATES.items()}
 
+ConfigValue: TypeAlias = str | int | float
+"""What an option may be set to."""
+
 
 class Admin:
     """Looks after a cluster. Made by ``SemelClient.admin``; needs no closing."""
@@ -54,17 +59,25 @@ class Admin:
     # -- topics ---------------------------------------------------------------------------------
 
     async def create_topic(
-        self, name: str, *, partitions: int | None = None, exist_ok: bool = False
+        self,
+        name: str,
+        *,
+        partitions: int | None = None,
+        configs: Mapping[str, ConfigValue] | None = None,
+        exist_ok: bool = False,
     ) -> TopicDescription:
         """Create a topic and spread it over the brokers; ``partitions`` None: as many as usual.
 
-        Raises TopicAlreadyExistsError unless ``exist_ok``, InvalidTopicError,
-        InvalidPartitionsError. If an answer was lost on the way, the topic that exists already may
-        be the one that this call has created.
+        ``configs`` are options by Kafka's names, such as ``{"retention.ms": 3_600_000}``; see
+        ``describe_configs``. Raises TopicAlreadyExistsError unless ``exist_ok``, InvalidTopicError,
+        InvalidPartitionsError, InvalidConfigError. If an answer was lost on the way, the topic that
+        exists already may be the one that this call has created.
         """
         if partitions == 0:
             raise InvalidPartitionsError(f"topic {name!r} cannot have 0 partitions")
-        new = cluster.NewTopic(name=name, partitions=partitions or 0)
+        new = cluster.NewTopic(
+            name=name, partitions=partitions or 0, configs=_config_texts(configs or {})
+        )
         request = cluster.CreateTopicsRequest(topics=[new])
         deadline = self._deadline()
         try:
@@ -99,6 +112,47 @@ class Admin:
                 error = status.from_value(topic.error)
                 if not missing_ok or not isinstance(error, UnknownTopicOrPartitionError):
                     raise error
+
+    async def describe_configs(self, topic: str) -> dict[str, ConfigDescription]:
+        """Return all options of a topic, by name; raises UnknownTopicOrPartitionError."""
+        response = await self._cluster.call(
+            self._cluster.any_coordinator(),
+            methods.DESCRIBE_CONFIGS,
+            cluster.DescribeConfigsRequest(topics=[topic]),
+            deadline=self._deadline(),
+        )
+        described = response.topics[0]
+        if described.HasField("error"):
+            raise status.from_value(described.error)
+        return {entry.name: _describe.config(entry) for entry in described.entries}
+
+    async def incremental_alter_configs(
+        self,
+        topic: str,
+        *,
+        set_configs: Mapping[str, ConfigValue] | None = None,
+        reset: Iterable[str] = (),
+        validate_only: bool = False,
+    ) -> dict[str, str]:
+        """Set some options of a topic, give others their defaults again, and leave the rest.
+
+        Returns the options that are set then; ``validate_only`` changes nothing. May be repeated.
+        Raises UnknownTopicOrPartitionError, and InvalidConfigError naming option and value.
+        """
+        change = cluster.TopicConfigChange(
+            name=topic, set=_config_texts(set_configs or {}), reset=list(reset)
+        )
+        response = await self._cluster.call(
+            self._cluster.any_coordinator(),
+            methods.INCREMENTAL_ALTER_CONFIGS,
+            cluster.IncrementalAlterConfigsRequest(topics=[change], validate_only=validate_only),
+            deadline=self._deadline(),
+        )
+        altered = response.topics[0]
+        if altered.HasField("error"):
+            raise status.from_value(altered.error)
+        self._cluster.forget_topic(topic)
+        return dict(altered.configs)
 
     async def list_topics(self) -> tuple[TopicDescription, ...]:
         """Return all topics, by name."""
@@ -262,3 +316,7 @@ class Admin:
 
     def _deadline(self) -> Deadline:
         return Deadline.after_ms(self._cluster.options.default_api_timeout_ms)
+
+
+def _config_texts(configs: Mapping[str, ConfigValue]) -> dict[str, str]:
+    return {name: str(value) for name, value in configs.items()}

@@ -1,6 +1,7 @@
 """What the admin client answers: topics, groups, transactions and the cluster, as values."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from aiosemel.offsets import TopicPartition
@@ -23,6 +24,22 @@ class TopicDescription:
     name: str
     topic_id: str
     partitions: tuple[PartitionDescription, ...]
+    configs: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """Options that were set, by their names; all others have their defaults."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigDescription:
+    """One option of a topic."""
+
+    name: str
+    value: str
+    """What holds; empty: as each broker is set up."""
+    default_value: str
+    is_default: bool
+    """Whether nobody has set it."""
+    documentation: str
+    """One sentence on what it does, with its unit."""
 
 
 class ServiceRole(StrEnum):

@@ -19,6 +19,7 @@ from semel_runtime.cluster.image import (
     ServiceRole,
     Topic,
 )
+from semel_runtime.cluster.topic_config import Overrides
 from semel_runtime.machine import Result
 
 T = TypeVar("T")
@@ -87,11 +88,36 @@ class ControllerHarness:
         for instance_id in range(count):
             self.register(BROKER, instance_id)
 
-    def create(self, name: str, partition_count: int = 0, *, validate_only: bool = False) -> Topic:
+    def create(
+        self,
+        name: str,
+        partition_count: int = 0,
+        *,
+        validate_only: bool = False,
+        configs: Overrides = (),
+    ) -> Topic:
         """Create a topic under the next id."""
         self._topics += 1
-        new = NewTopic(name=name, topic_id=f"topic-{self._topics}", partition_count=partition_count)
+        new = NewTopic(
+            name=name,
+            topic_id=f"topic-{self._topics}",
+            partition_count=partition_count,
+            configs=configs,
+        )
         return self.run(self.machine.create_topic(new, validate_only=validate_only))
+
+    def alter(
+        self, name: str, *reset: str, validate_only: bool = False, **set_: str | int
+    ) -> Topic:
+        """Set options, whose names are given with underscores, and reset others."""
+        return self.run(
+            self.machine.incremental_alter_configs(
+                name,
+                set_={option.replace("_", "."): str(value) for option, value in set_.items()},
+                reset=reset,
+                validate_only=validate_only,
+            )
+        )
 
     def delete(self, name: str) -> Topic:
         """Delete a topic."""

@@ -33,6 +33,10 @@ def create(name: str, partition_count: int) -> Step:
     return lambda controller: controller.create(name, partition_count)
 
 
+def alter(name: str, retention_ms: int, reset: list[str]) -> Step:
+    return lambda controller: controller.alter(name, *reset, retention_ms=retention_ms)
+
+
 def delete(name: str) -> Step:
     return lambda controller: controller.delete(name)
 
@@ -46,6 +50,12 @@ STEPS = st.one_of(
     st.builds(register, KEYS, PORTS, st.integers(1, 3), st.sampled_from(["a", "b"])),
     st.builds(create, NAMES, st.integers(0, 7)),
     st.builds(delete, NAMES),
+    st.builds(
+        alter,
+        NAMES,
+        st.integers(-2, 3),
+        st.lists(st.sampled_from(["retention.bytes", "retention.ms"]), max_size=1),
+    ),
     st.builds(live, st.sets(KEYS, max_size=2)),
 )
 

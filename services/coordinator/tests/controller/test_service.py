@@ -20,7 +20,9 @@ from semel_common.wire.methods import (
     CREATE_TOPICS,
     DELETE_TOPICS,
     DESCRIBE_CLUSTER,
+    DESCRIBE_CONFIGS,
     FIND_COORDINATOR,
+    INCREMENTAL_ALTER_CONFIGS,
     METADATA,
     REGISTER_INSTANCE,
 )
@@ -252,6 +254,63 @@ async def test_topics_can_be_deleted_when_the_disk_is_nearly_full(cluster: Coord
     assert not (await cluster.metadata()).topics
 
 
+# -- DescribeConfigs and IncrementalAlterConfigs -----------------------------------------------
+
+
+async def alter(
+    cluster: Coordinators, *names: str, validate_only: bool = False, **options: str
+) -> list[wire.AlterConfigsResult]:
+    given = {name.replace("_", "."): text for name, text in options.items()}
+    changes = [wire.TopicConfigChange(name=name, set=given) for name in names]
+    request = wire.IncrementalAlterConfigsRequest(topics=changes, validate_only=validate_only)
+    return list((await cluster.ask(INCREMENTAL_ALTER_CONFIGS, request)).topics)
+
+
+async def test_options_are_set_shown_and_followed(cluster: Coordinators) -> None:
+    new = wire.NewTopic(name="orders", configs={"segment.ms": "7"})
+    await cluster.ask(CREATE_TOPICS, wire.CreateTopicsRequest(topics=[new]))
+    (dry,) = await alter(cluster, "orders", retention_ms="6", validate_only=True)
+    assert dict(dry.configs) == {"retention.ms": "6", "segment.ms": "7"}
+    done, missing = await alter(cluster, "orders", "none", retention_ms="5")
+    assert dict(done.configs) == {"retention.ms": "5", "segment.ms": "7"}
+    assert code_of(missing) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    (topic,) = (await cluster.metadata()).topics
+    assert dict(topic.configs) == dict(done.configs)
+    request = wire.DescribeConfigsRequest(topics=["orders", "none"], keys=["retention.ms"])
+    described, unknown = (await cluster.ask(DESCRIBE_CONFIGS, request)).topics
+    (entry,) = described.entries
+    assert (entry.name, entry.value, entry.is_default) == ("retention.ms", "5", False)
+    assert entry.default_value == "604800000"
+    assert code_of(unknown) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+async def test_all_options_are_described_with_their_meaning(cluster: Coordinators) -> None:
+    await create(cluster, "orders")
+    request = wire.DescribeConfigsRequest(topics=["orders"])
+    (described,) = (await cluster.ask(DESCRIBE_CONFIGS, request)).topics
+    names = [entry.name for entry in described.entries]
+    assert names == sorted(names)
+    assert {"cleanup.policy", "retention.bytes", "max.message.bytes"} <= set(names)
+    assert all(entry.documentation and entry.is_default for entry in described.entries)
+
+
+async def test_a_wrong_option_is_a_value_for_its_topic(cluster: Coordinators) -> None:
+    await create(cluster, "orders")
+    (refused,) = await alter(cluster, "orders", retention_ms="soon")
+    assert code_of(refused) == ErrorCode.INVALID_CONFIG
+    assert dict(refused.error.metadata) == {"key": "retention.ms", "value": "soon"}
+    new = wire.NewTopic(name="income", configs={"retention": "5"})
+    answer = await cluster.ask(CREATE_TOPICS, wire.CreateTopicsRequest(topics=[new]))
+    assert code_of(answer.topics[0]) == ErrorCode.INVALID_CONFIG
+
+
+async def test_less_can_be_kept_when_the_disk_is_nearly_full(cluster: Coordinators) -> None:
+    await create(cluster, "orders")
+    cluster.volumes[0].free_bytes = 0
+    (done,) = await alter(cluster, "orders", retention_bytes="5")
+    assert dict(done.configs) == {"retention.bytes": "5"}
+
+
 # -- RegisterInstance --------------------------------------------------------------------------
 
 
@@ -305,4 +364,8 @@ async def test_nothing_is_stored_of_a_request_in_bad_form(cluster: Coordinators)
         await create(cluster)
     with pytest.raises(InvalidRequestError, match="topics and topic_ids are both empty"):
         await cluster.ask(DELETE_TOPICS, wire.DeleteTopicsRequest())
+    with pytest.raises(InvalidRequestError, match="topics has 0 entries"):
+        await cluster.ask(DESCRIBE_CONFIGS, wire.DescribeConfigsRequest())
+    with pytest.raises(InvalidRequestError, match="topics names 'orders' 2 times"):
+        await alter(cluster, "orders", "orders", retention_ms="5")
     assert await cluster.metadata() == before

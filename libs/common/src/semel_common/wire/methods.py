@@ -101,6 +101,15 @@ CREATE_TOPICS = Method(
 DELETE_TOPICS = Method(
     CLUSTER, "DeleteTopics", cluster.DeleteTopicsRequest, cluster.DeleteTopicsResponse
 )
+DESCRIBE_CONFIGS = Method(
+    CLUSTER, "DescribeConfigs", cluster.DescribeConfigsRequest, cluster.DescribeConfigsResponse
+)
+INCREMENTAL_ALTER_CONFIGS = Method(
+    CLUSTER,
+    "IncrementalAlterConfigs",
+    cluster.IncrementalAlterConfigsRequest,
+    cluster.IncrementalAlterConfigsResponse,
+)
 REGISTER_INSTANCE = Method(
     CLUSTER, "RegisterInstance", cluster.RegisterInstanceRequest, cluster.RegisterInstanceResponse
 )

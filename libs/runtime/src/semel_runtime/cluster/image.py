@@ -4,6 +4,8 @@ from enum import IntEnum
 
 from msgspec import Struct
 
+from semel_runtime.cluster.topic_config import Overrides, TopicConfig, topic_config
+
 
 class ServiceRole(IntEnum):
     """What an instance does; the numbers of ``semel.coordinator.v1.ServiceRole``."""
@@ -60,6 +62,13 @@ class Topic(Struct, frozen=True, kw_only=True):
     topic_id: str
     name: str
     partitions: tuple[PartitionLeader, ...]
+    configs: Overrides = ()
+    """The options that were set."""
+
+    @property
+    def config(self) -> TopicConfig:
+        """All its options."""
+        return topic_config(self.configs)
 
 
 class ClusterImage(Struct, frozen=True, kw_only=True):

@@ -117,6 +117,7 @@ def topic_to_journal(topic: Topic) -> journal.TopicImage:
         name=topic.name,
         leader_ids=[each.leader_id for each in topic.partitions],
         leader_epochs=[each.leader_epoch for each in topic.partitions],
+        configs=dict(topic.configs),
     )
 
 
@@ -127,6 +128,7 @@ def topic_from_journal(topic: journal.TopicImage) -> Topic:
         topic_id=topic.topic_id,
         name=topic.name,
         partitions=tuple(PartitionLeader(leader_id, epoch) for leader_id, epoch in leaders),
+        configs=tuple(sorted(topic.configs.items())),
     )
 
 
@@ -144,4 +146,5 @@ def _topic_from_wire(topic: wire.Topic) -> Topic:
         topic_id=topic.topic_id,
         name=topic.name,
         partitions=tuple(PartitionLeader(each.leader_id, each.leader_epoch) for each in ordered),
+        configs=tuple(sorted(topic.configs.items())),
     )

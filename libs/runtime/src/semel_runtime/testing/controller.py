@@ -78,6 +78,7 @@ def metadata(image: ClusterImage) -> wire.MetadataResponse:
                     )
                     for index, each in enumerate(topic.partitions)
                 ],
+                configs=dict(topic.configs),
             )
             for topic in image.topics
         ],

@@ -62,6 +62,16 @@ class ClusterServiceStub(object):
                 request_serializer=semel_dot_coordinator_dot_v1_dot_cluster__pb2.DeleteTopicsRequest.SerializeToString,
                 response_deserializer=semel_dot_coordinator_dot_v1_dot_cluster__pb2.DeleteTopicsResponse.FromString,
                 _registered_method=True)
+        self.DescribeConfigs = channel.unary_unary(
+                '/semel.coordinator.v1.ClusterService/DescribeConfigs',
+                request_serializer=semel_dot_coordinator_dot_v1_dot_cluster__pb2.DescribeConfigsRequest.SerializeToString,
+                response_deserializer=semel_dot_coordinator_dot_v1_dot_cluster__pb2.DescribeConfigsResponse.FromString,
+                _registered_method=True)
+        self.IncrementalAlterConfigs = channel.unary_unary(
+                '/semel.coordinator.v1.ClusterService/IncrementalAlterConfigs',
+                request_serializer=semel_dot_coordinator_dot_v1_dot_cluster__pb2.IncrementalAlterConfigsRequest.SerializeToString,
+                response_deserializer=semel_dot_coordinator_dot_v1_dot_cluster__pb2.IncrementalAlterConfigsResponse.FromString,
+                _registered_method=True)
         self.RegisterInstance = channel.unary_unary(
                 '/semel.coordinator.v1.ClusterService/RegisterInstance',
                 request_serializer=semel_dot_coordinator_dot_v1_dot_cluster__pb2.RegisterInstanceRequest.SerializeToString,
@@ -110,6 +120,20 @@ class ClusterServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def DescribeConfigs(self, request, context):
+        """Describes the options of topics, with their values, defaults and meaning.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def IncrementalAlterConfigs(self, request, context):
+        """Sets or resets single options of topics; what is not named stays as it is. May be repeated.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def RegisterInstance(self, request, context):
         """Tells the controller where an instance is. Services call it at every start, and again from time
         to time.
@@ -145,6 +169,16 @@ def add_ClusterServiceServicer_to_server(servicer, server):
                     servicer.DeleteTopics,
                     request_deserializer=semel_dot_coordinator_dot_v1_dot_cluster__pb2.DeleteTopicsRequest.FromString,
                     response_serializer=semel_dot_coordinator_dot_v1_dot_cluster__pb2.DeleteTopicsResponse.SerializeToString,
+            ),
+            'DescribeConfigs': grpc.unary_unary_rpc_method_handler(
+                    servicer.DescribeConfigs,
+                    request_deserializer=semel_dot_coordinator_dot_v1_dot_cluster__pb2.DescribeConfigsRequest.FromString,
+                    response_serializer=semel_dot_coordinator_dot_v1_dot_cluster__pb2.DescribeConfigsResponse.SerializeToString,
+            ),
+            'IncrementalAlterConfigs': grpc.unary_unary_rpc_method_handler(
+                    servicer.IncrementalAlterConfigs,
+                    request_deserializer=semel_dot_coordinator_dot_v1_dot_cluster__pb2.IncrementalAlterConfigsRequest.FromString,
+                    response_serializer=semel_dot_coordinator_dot_v1_dot_cluster__pb2.IncrementalAlterConfigsResponse.SerializeToString,
             ),
             'RegisterInstance': grpc.unary_unary_rpc_method_handler(
                     servicer.RegisterInstance,
@@ -290,6 +324,60 @@ class ClusterService(object):
             '/semel.coordinator.v1.ClusterService/DeleteTopics',
             semel_dot_coordinator_dot_v1_dot_cluster__pb2.DeleteTopicsRequest.SerializeToString,
             semel_dot_coordinator_dot_v1_dot_cluster__pb2.DeleteTopicsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DescribeConfigs(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/semel.coordinator.v1.ClusterService/DescribeConfigs',
+            semel_dot_coordinator_dot_v1_dot_cluster__pb2.DescribeConfigsRequest.SerializeToString,
+            semel_dot_coordinator_dot_v1_dot_cluster__pb2.DescribeConfigsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def IncrementalAlterConfigs(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/semel.coordinator.v1.ClusterService/IncrementalAlterConfigs',
+            semel_dot_coordinator_dot_v1_dot_cluster__pb2.IncrementalAlterConfigsRequest.SerializeToString,
+            semel_dot_coordinator_dot_v1_dot_cluster__pb2.IncrementalAlterConfigsResponse.FromString,
             options,
             channel_credentials,
             insecure,

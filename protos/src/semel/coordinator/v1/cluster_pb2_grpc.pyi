@@ -46,6 +46,10 @@ class ClusterServiceStub:
     """Creates topics and spreads their partitions over the brokers."""
     DeleteTopics: _grpc.UnaryUnaryMultiCallable[_cluster_pb2.DeleteTopicsRequest, _cluster_pb2.DeleteTopicsResponse]
     """Deletes topics with all that is in them."""
+    DescribeConfigs: _grpc.UnaryUnaryMultiCallable[_cluster_pb2.DescribeConfigsRequest, _cluster_pb2.DescribeConfigsResponse]
+    """Describes the options of topics, with their values, defaults and meaning."""
+    IncrementalAlterConfigs: _grpc.UnaryUnaryMultiCallable[_cluster_pb2.IncrementalAlterConfigsRequest, _cluster_pb2.IncrementalAlterConfigsResponse]
+    """Sets or resets single options of topics; what is not named stays as it is. May be repeated."""
     RegisterInstance: _grpc.UnaryUnaryMultiCallable[_cluster_pb2.RegisterInstanceRequest, _cluster_pb2.RegisterInstanceResponse]
     """Tells the controller where an instance is. Services call it at every start, and again from time
     to time.
@@ -69,6 +73,10 @@ class ClusterServiceAsyncStub(ClusterServiceStub):
     """Creates topics and spreads their partitions over the brokers."""
     DeleteTopics: _aio.UnaryUnaryMultiCallable[_cluster_pb2.DeleteTopicsRequest, _cluster_pb2.DeleteTopicsResponse]  # type: ignore[assignment]
     """Deletes topics with all that is in them."""
+    DescribeConfigs: _aio.UnaryUnaryMultiCallable[_cluster_pb2.DescribeConfigsRequest, _cluster_pb2.DescribeConfigsResponse]  # type: ignore[assignment]
+    """Describes the options of topics, with their values, defaults and meaning."""
+    IncrementalAlterConfigs: _aio.UnaryUnaryMultiCallable[_cluster_pb2.IncrementalAlterConfigsRequest, _cluster_pb2.IncrementalAlterConfigsResponse]  # type: ignore[assignment]
+    """Sets or resets single options of topics; what is not named stays as it is. May be repeated."""
     RegisterInstance: _aio.UnaryUnaryMultiCallable[_cluster_pb2.RegisterInstanceRequest, _cluster_pb2.RegisterInstanceResponse]  # type: ignore[assignment]
     """Tells the controller where an instance is. Services call it at every start, and again from time
     to time.
@@ -119,6 +127,22 @@ class ClusterServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_cluster_pb2.DeleteTopicsResponse, _abc.Awaitable[_cluster_pb2.DeleteTopicsResponse]]:
         """Deletes topics with all that is in them."""
+
+    @_abc_1.abstractmethod
+    def DescribeConfigs(
+        self,
+        request: _cluster_pb2.DescribeConfigsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_cluster_pb2.DescribeConfigsResponse, _abc.Awaitable[_cluster_pb2.DescribeConfigsResponse]]:
+        """Describes the options of topics, with their values, defaults and meaning."""
+
+    @_abc_1.abstractmethod
+    def IncrementalAlterConfigs(
+        self,
+        request: _cluster_pb2.IncrementalAlterConfigsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_cluster_pb2.IncrementalAlterConfigsResponse, _abc.Awaitable[_cluster_pb2.IncrementalAlterConfigsResponse]]:
+        """Sets or resets single options of topics; what is not named stays as it is. May be repeated."""
 
     @_abc_1.abstractmethod
     def RegisterInstance(

@@ -12,6 +12,7 @@ from semel_common.wire.connection import Connector
 from semel_common.wire.methods import (
     CREATE_TOPICS,
     DELETE_TOPICS,
+    INCREMENTAL_ALTER_CONFIGS,
     REGISTER_INSTANCE,
     Method,
     Req,
@@ -54,6 +55,12 @@ class Changes(Protocol):
         self, request: wire.DeleteTopicsRequest, call: Call
     ) -> wire.DeleteTopicsResponse:
         """Delete topics, each by itself."""
+        ...
+
+    async def incremental_alter_configs(
+        self, request: wire.IncrementalAlterConfigsRequest, call: Call
+    ) -> wire.IncrementalAlterConfigsResponse:
+        """Change options of topics, of each by itself."""
         ...
 
     async def register_instance(
@@ -109,6 +116,17 @@ class ControllerChanges:
             ]
         return wire.DeleteTopicsResponse(topics=[task.result() for task in tasks])
 
+    async def incremental_alter_configs(
+        self, request: wire.IncrementalAlterConfigsRequest, _call: Call
+    ) -> wire.IncrementalAlterConfigsResponse:
+        """Change options of topics; of one topic all that was asked, or nothing."""
+        async with asyncio.TaskGroup() as group:
+            tasks = [
+                group.create_task(self._alter_configs(change, request.validate_only))
+                for change in request.topics
+            ]
+        return wire.IncrementalAlterConfigsResponse(topics=[task.result() for task in tasks])
+
     async def register_instance(
         self, request: wire.RegisterInstanceRequest, _call: Call
     ) -> wire.RegisterInstanceResponse:
@@ -139,7 +157,10 @@ class ControllerChanges:
         self, topic: wire.NewTopic, *, repeated: bool, validate_only: bool
     ) -> wire.CreateTopicResult:
         new = NewTopic(
-            name=topic.name, topic_id=new_id(self._random), partition_count=topic.partitions
+            name=topic.name,
+            topic_id=new_id(self._random),
+            partition_count=topic.partitions,
+            configs=tuple(topic.configs.items()),
         )
         try:
             if repeated:
@@ -154,6 +175,24 @@ class ControllerChanges:
             topic_id="" if validate_only else created.topic_id,
             partitions=len(created.partitions),
         )
+
+    async def _alter_configs(
+        self, change: wire.TopicConfigChange, validate_only: bool
+    ) -> wire.AlterConfigsResult:
+        try:
+            # A full disk must not keep anybody from keeping less.
+            altered = await self._runner.run(
+                lambda: self._machine.incremental_alter_configs(
+                    change.name,
+                    set_=dict(change.set),
+                    reset=tuple(change.reset),
+                    validate_only=validate_only,
+                ),
+                privileged=True,
+            )
+        except SemelError as error:
+            return wire.AlterConfigsResult(name=change.name, error=to_value(error))
+        return wire.AlterConfigsResult(name=altered.name, configs=dict(altered.configs))
 
     async def _delete_by_name(self, name: str) -> wire.DeleteTopicResult:
         try:
@@ -201,6 +240,12 @@ class PassedOnChanges:
     ) -> wire.DeleteTopicsResponse:
         """Pass it on."""
         return await self._pass_on(DELETE_TOPICS, request, call)
+
+    async def incremental_alter_configs(
+        self, request: wire.IncrementalAlterConfigsRequest, call: Call
+    ) -> wire.IncrementalAlterConfigsResponse:
+        """Pass it on."""
+        return await self._pass_on(INCREMENTAL_ALTER_CONFIGS, request, call)
 
     async def register_instance(
         self, request: wire.RegisterInstanceRequest, call: Call

@@ -13,6 +13,7 @@ from semel_runtime.server.checks import (
     require_int,
     require_known,
     require_name,
+    shown,
 )
 
 NAMES_MAX = 1_000
@@ -52,6 +53,20 @@ def check_delete_topics(request: wire.DeleteTopicsRequest) -> None:
     _require_ids("topic_ids", list(request.topic_ids))
     if not request.topics and not request.topic_ids:
         raise InvalidRequestError("topics and topic_ids are both empty", field="topics")
+
+
+def check_describe_configs(request: wire.DescribeConfigsRequest) -> None:
+    """Check a DescribeConfigs request, but for its topics: those are answered one by one."""
+    require_count("topics", request.topics, minimum=1, maximum=NAMES_MAX)
+    require_count("keys", request.keys, maximum=NAMES_MAX)
+
+
+def check_alter_configs(request: wire.IncrementalAlterConfigsRequest) -> None:
+    """Check an IncrementalAlterConfigs request, but for what is answered for each topic."""
+    require_count("topics", request.topics, minimum=1, maximum=NAMES_MAX)
+    name, count = Counter(each.name for each in request.topics).most_common(1)[0]
+    if count > 1:
+        raise InvalidRequestError(f"topics names {shown(name)!r} {count} times", field="topics")
 
 
 def read_registration(request: wire.RegisterInstanceRequest) -> Registration:

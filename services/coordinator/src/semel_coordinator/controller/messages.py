@@ -7,6 +7,7 @@ from semel_common.errors import SemelError
 from semel_common.wire.status import to_value
 from semel_runtime.cluster.image import ClusterImage, Instance, Topic
 from semel_runtime.cluster.serde import listeners_to_wire
+from semel_runtime.cluster.topic_config import ConfigOption
 
 
 def instance_to_wire(
@@ -31,6 +32,25 @@ def topic_to_wire(topic: Topic) -> wire.Topic:
         partitions=[
             wire.Partition(index=i, leader_id=each.leader_id, leader_epoch=each.leader_epoch)
             for i, each in enumerate(topic.partitions)
+        ],
+        configs=dict(topic.configs),
+    )
+
+
+def configs_to_wire(topic: Topic, options: list[ConfigOption]) -> wire.TopicConfigs:
+    """Write some of a topic's options, or all."""
+    overrides = dict(topic.configs)
+    return wire.TopicConfigs(
+        name=topic.name,
+        entries=[
+            wire.ConfigEntry(
+                name=option.name,
+                value=overrides.get(option.name, option.default),
+                default_value=option.default,
+                is_default=option.name not in overrides,
+                documentation=option.documentation,
+            )
+            for option in options
         ],
     )
 

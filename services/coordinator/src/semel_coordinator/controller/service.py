@@ -14,8 +14,10 @@ from semel_common.wire.status import to_value
 from semel_coordinator.controller import CONTROLLER_ID
 from semel_coordinator.controller.changes import Changes
 from semel_coordinator.controller.checks import (
+    check_alter_configs,
     check_create_topics,
     check_delete_topics,
+    check_describe_configs,
     check_find_coordinator,
     check_metadata,
     read_registration,
@@ -24,6 +26,7 @@ from semel_coordinator.controller.liveness import Liveness
 from semel_coordinator.controller.machine import InstanceKey
 from semel_coordinator.controller.machine.names import check_topic_name
 from semel_coordinator.controller.messages import (
+    configs_to_wire,
     instance_to_wire,
     led_partitions,
     missing_topic,
@@ -33,6 +36,7 @@ from semel_coordinator.controller.versions import VersionGate
 from semel_coordinator.machine import CoordinatorMachine, CoordinatorRecord
 from semel_runtime.cluster.image import ClusterImage, Instance, ServiceRole
 from semel_runtime.cluster.serde import layout_to_wire
+from semel_runtime.cluster.topic_config import ConfigOption, options_named
 from semel_runtime.machine import Result
 from semel_runtime.runner import Runner
 from semel_runtime.server.calls import Call, Handlers
@@ -69,6 +73,8 @@ class ClusterService:
         handlers.add(methods.DESCRIBE_CLUSTER, self.describe_cluster)
         handlers.add(methods.CREATE_TOPICS, self.create_topics)
         handlers.add(methods.DELETE_TOPICS, self.delete_topics)
+        handlers.add(methods.DESCRIBE_CONFIGS, self.describe_configs)
+        handlers.add(methods.INCREMENTAL_ALTER_CONFIGS, self.incremental_alter_configs)
         handlers.add(methods.REGISTER_INSTANCE, self.register_instance)
 
     # -- questions -----------------------------------------------------------------------------
@@ -100,6 +106,18 @@ class ClusterService:
         """Describe the cluster for operators."""
         return await self._read(lambda: self._describe_cluster(call.listener))
 
+    async def describe_configs(
+        self, request: wire.DescribeConfigsRequest, _call: Call
+    ) -> wire.DescribeConfigsResponse:
+        """Answer the options of topics; raises InvalidConfigError for a key that there is not."""
+        check_describe_configs(request)
+        options = options_named(request.keys)
+        return await self._read(
+            lambda: wire.DescribeConfigsResponse(
+                topics=[self._configs_of(name, options) for name in request.topics]
+            )
+        )
+
     # -- changes -------------------------------------------------------------------------------
 
     async def create_topics(
@@ -115,6 +133,13 @@ class ClusterService:
         """Delete topics, each by itself."""
         check_delete_topics(request)
         return await self._changes.delete_topics(request, call)
+
+    async def incremental_alter_configs(
+        self, request: wire.IncrementalAlterConfigsRequest, call: Call
+    ) -> wire.IncrementalAlterConfigsResponse:
+        """Change options of topics, of each by itself."""
+        check_alter_configs(request)
+        return await self._changes.incremental_alter_configs(request, call)
 
     async def register_instance(
         self, request: wire.RegisterInstanceRequest, call: Call
@@ -167,6 +192,13 @@ class ClusterService:
             return topic_to_wire(self._cluster.topic_by_name(name))
         except SemelError as error:
             return missing_topic(error, name=name)
+
+    def _configs_of(self, name: str, options: list[ConfigOption]) -> wire.TopicConfigs:
+        try:
+            check_topic_name(name)
+            return configs_to_wire(self._cluster.topic_by_name(name), options)
+        except SemelError as error:
+            return wire.TopicConfigs(name=name, error=to_value(error))
 
     def _topic_identified(self, topic_id: str) -> wire.Topic:
         try:

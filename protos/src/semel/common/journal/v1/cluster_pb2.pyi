@@ -124,10 +124,31 @@ class TopicImage(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
+    @_typing.final
+    class ConfigsEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
     TOPIC_ID_FIELD_NUMBER: _builtins.int
     NAME_FIELD_NUMBER: _builtins.int
     LEADER_IDS_FIELD_NUMBER: _builtins.int
     LEADER_EPOCHS_FIELD_NUMBER: _builtins.int
+    CONFIGS_FIELD_NUMBER: _builtins.int
     topic_id: _builtins.str
     name: _builtins.str
     @_builtins.property
@@ -138,6 +159,10 @@ class TopicImage(_message.Message):
     def leader_epochs(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """Leader epoch of each partition."""
 
+    @_builtins.property
+    def configs(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
+        """Options that were set, by their names."""
+
     def __init__(
         self,
         *,
@@ -145,10 +170,11 @@ class TopicImage(_message.Message):
         name: _builtins.str = ...,
         leader_ids: _abc.Iterable[_builtins.int] | None = ...,
         leader_epochs: _abc.Iterable[_builtins.int] | None = ...,
+        configs: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["leader_epochs", b"leader_epochs", "leader_ids", b"leader_ids", "name", b"name", "topic_id", b"topic_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["configs", b"configs", "leader_epochs", b"leader_epochs", "leader_ids", b"leader_ids", "name", b"name", "topic_id", b"topic_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

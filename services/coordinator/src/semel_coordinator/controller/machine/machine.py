@@ -6,13 +6,19 @@ go. Each change that others can see raises the version by one, and gives a new i
 other instance copies. An image never goes away from under a reader: it is immutable.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from semel_common.errors import InvalidConfigError
 from semel_coordinator.controller.machine.limits import ControllerLimits
 from semel_coordinator.controller.machine.registration import Registration, registered
 from semel_coordinator.controller.machine.state import ControllerState, InstanceKey
-from semel_coordinator.controller.machine.topics import NewTopic, created, identified, named
+from semel_coordinator.controller.machine.topics import (
+    NewTopic,
+    created,
+    identified,
+    named,
+    reconfigured,
+)
 from semel_coordinator.controller.records import (
     ClusterRecord,
     ControllerRecord,
@@ -90,6 +96,24 @@ class ControllerMachine:
         """Create a topic, or only say what it would be. Errors: see ``topics.created``."""
         topic = created(self._state, self._limits, new)
         if validate_only:
+            return Result(topic)
+        return Result(topic, (TopicRecord(version=self._state.version + 1, topic=topic),))
+
+    def incremental_alter_configs(
+        self,
+        name: str,
+        *,
+        set_: Mapping[str, str],
+        reset: Iterable[str] = (),
+        validate_only: bool = False,
+    ) -> Result[Topic, ControllerRecord]:
+        """Set some options of a topic, and give others their defaults again; idempotent.
+
+        Raises UnknownTopicOrPartitionError, InvalidConfigError.
+        """
+        known = named(self._state, name)
+        topic = reconfigured(known, set_=set_, reset=reset)
+        if validate_only or topic == known:
             return Result(topic)
         return Result(topic, (TopicRecord(version=self._state.version + 1, topic=topic),))
 

@@ -122,6 +122,9 @@ class ControllerState:
 
     def _put_topic(self, offset: int, record: TopicRecord) -> None:
         topic = record.topic
+        known = self.topics.get(topic.topic_id)
+        if known is not None:
+            self.led.subtract(leader.leader_id for leader in known.topic.partitions)
         self.topics[topic.topic_id] = record
         self.topic_ids[topic.name] = topic.topic_id
         self.names[collision_key(topic.name)] = topic.name

@@ -1,6 +1,9 @@
 """Deciding on topics: their names, their number, and who leads their partitions."""
 
+from collections.abc import Iterable, Mapping
+
 from msgspec import Struct
+from msgspec.structs import replace
 
 from semel_common.errors import (
     BrokerNotAvailableError,
@@ -16,6 +19,7 @@ from semel_coordinator.controller.machine.names import check_topic_name, collisi
 from semel_coordinator.controller.machine.placement import spread
 from semel_coordinator.controller.machine.state import ControllerState
 from semel_runtime.cluster.image import ServiceRole, Topic
+from semel_runtime.cluster.topic_config import Overrides, altered
 
 
 class NewTopic(Struct, frozen=True, kw_only=True):
@@ -26,12 +30,14 @@ class NewTopic(Struct, frozen=True, kw_only=True):
     """Never given to a topic before."""
     partition_count: int
     """0: the cluster's default."""
+    configs: Overrides = ()
+    """Its options, as they were given."""
 
 
 def created(state: ControllerState, limits: ControllerLimits, new: NewTopic) -> Topic:
     """Return a new topic with its partitions spread over the brokers that ever registered.
 
-    Raises InvalidTopicError, TopicAlreadyExistsError, InvalidPartitionsError,
+    Raises InvalidTopicError, TopicAlreadyExistsError, InvalidPartitionsError, InvalidConfigError,
     ThrottlingQuotaExceededError (past a limit of the cluster), and BrokerNotAvailableError as long
     as no broker has registered.
     """
@@ -39,12 +45,18 @@ def created(state: ControllerState, limits: ControllerLimits, new: NewTopic) -> 
     _check_name(state, new.name)
     partition_count = new.partition_count or limits.num_partitions
     _check_partition_count(limits, new.name, partition_count)
+    configs = altered((), set_=dict(new.configs))
     _check_room(state, limits, new.name, partition_count)
     brokers = sorted(key.instance_id for key in state.instances if key.role is ServiceRole.BROKER)
     if not brokers:
         raise BrokerNotAvailableError(f"no broker has registered that could lead {new.name!r}")
     leaders = spread(partition_count, brokers=brokers, led=state.led, start=state.version)
-    return Topic(topic_id=new.topic_id, name=new.name, partitions=leaders)
+    return Topic(topic_id=new.topic_id, name=new.name, partitions=leaders, configs=configs)
+
+
+def reconfigured(topic: Topic, *, set_: Mapping[str, str], reset: Iterable[str]) -> Topic:
+    """Return a topic with other options; raises InvalidConfigError."""
+    return replace(topic, configs=altered(topic.configs, set_=set_, reset=reset))
 
 
 def named(state: ControllerState, name: str) -> Topic:
