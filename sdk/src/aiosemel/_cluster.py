@@ -394,6 +394,6 @@ def _nobody_answers(addresses: tuple[str, ...]) -> CoordinatorNotAvailableError:
 
 def _out_of_time(error: RetriableError) -> RetriableError:
     """Return what to raise when a retriable error can no longer be retried."""
-    if isinstance(error, UnknownTopicOrPartitionError):
-        return UnknownTopicOrPartitionError(error.message, **error.details)
+    if isinstance(error, UnknownTopicOrPartitionError | RequestTimedOutError):
+        return type(error)(error.message, **error.details)
     return RequestTimedOutError(f"not done in time: {error.message}", **error.details)

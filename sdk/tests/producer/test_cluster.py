@@ -323,6 +323,13 @@ async def test_a_call_is_given_up_at_its_deadline_and_says_why(fake: FakeCluster
     assert now() - before <= 3
 
 
+async def test_that_a_call_was_not_done_in_time_is_said_once(fake: FakeCluster) -> None:
+    fake.then("Metadata", *[Refuse(CoordinatorLoadInProgressError("loading"))] * 100)
+    with pytest.raises(RequestTimedOutError) as raised:
+        await init(cluster_of(fake), timeout_ms=3_000)
+    assert raised.value.message.count("not done in time") == 1
+
+
 async def test_one_attempt_takes_request_timeout_ms(fake: FakeCluster) -> None:
     fake.then("InitProducerId", Hold(asyncio.Event()))
     cluster = cluster_of(fake, ClientOptions(request_timeout_ms=500))
