@@ -62,7 +62,7 @@ def test_an_abort_goes_to_all_that_are_registered_or_named() -> None:
     harness.add(key, A0)
     harness.abort(key, [A0, B0])
     (decided,) = harness.machine.pending_markers()
-    assert (list(decided.aborting), decided.reason) == ([A0, B0], "client")
+    assert (list(decided.aborting), decided.reason) == ([A0, B0], "CLIENT")
     harness.abort(after(key), [GROUP])
     assert set(harness.machine.pending_markers()[1].aborting) == {GROUP}
 
@@ -96,7 +96,7 @@ def test_a_commit_after_an_abort_is_told_the_outcome() -> None:
     harness.abort(key, [A0])
     with pytest.raises(InvalidTxnStateError) as caught:
         harness.commit(key, [A0])
-    assert caught.value.details == {"outcome": "ABORTED", "reason": "client"}
+    assert caught.value.details == {"outcome": "ABORTED", "reason": "CLIENT"}
 
 
 def test_an_abort_after_a_commit_is_told_the_outcome() -> None:

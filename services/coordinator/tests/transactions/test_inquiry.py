@@ -36,7 +36,7 @@ def test_a_late_transaction_is_aborted_before_the_answer() -> None:
     answers = harness.inquire((key, A1), (key, A0))
     assert [each.outcome for each in answers] == [InquiryOutcome.ABORTED] * 2
     (decided,) = harness.machine.pending_markers()
-    assert (set(decided.aborting), decided.reason) == ({A0, A1}, "timed out")
+    assert (set(decided.aborting), decided.reason) == ({A0, A1}, "TIMED_OUT")
     assert harness.states() == [TransactionState.PREPARE_ABORT, TransactionState.EMPTY]
 
 

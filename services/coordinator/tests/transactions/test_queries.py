@@ -73,7 +73,7 @@ def test_a_description_has_all_transactions_that_are_not_complete() -> None:
     assert (described.producer_id, described.producer_epoch) == after(key, 2)
     assert described.timeout_ms == TIMEOUT_MS
     aborted, committed, current = described.transactions
-    assert (aborted.key, aborted.state, aborted.reason) == (key, "PrepareAbort", "client")
+    assert (aborted.key, aborted.state, aborted.reason) == (key, "PrepareAbort", "CLIENT")
     assert (committed.state, set(committed.participants)) == ("PrepareCommit", {A0, B0})
     assert (current.key, current.state, current.start_ms) == (after(key, 2), "Empty", 0)
 

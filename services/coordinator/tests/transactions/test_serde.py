@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from transactions_harness import A0, A1, B0, GROUP
 
+from semel.coordinator.journal.v1 import transactions_pb2 as journal
 from semel_common.ids import GroupId, TopicPartition
 from semel_coordinator.transactions.machine import (
     AbortReason,
@@ -19,6 +20,7 @@ from semel_coordinator.transactions.machine import (
     TransactionState,
     in_order,
 )
+from semel_coordinator.transactions.machine.states import REASON_NUMBERS
 from semel_coordinator.transactions.serde import TransactionsSerde
 
 int64 = st.integers(0, (1 << 63) - 1)
@@ -53,6 +55,7 @@ records: st.SearchStrategy[TransactionsRecord] = st.one_of(
         outcomes_known=st.integers(0, 256),
         abort_reason=reasons,
         last_update_ms=int64,
+        abort_reasons=st.integers(0, (1 << 4 * 256) - 1),
     ),
     st.builds(
         DecidedTransaction,
@@ -108,3 +111,11 @@ def test_a_record_of_an_unknown_kind_is_refused() -> None:
     """C-104: of a newer release; what it says must not be lost."""
     with pytest.raises(ValueError, match="does not know"):
         TransactionsSerde().decode(b"")
+
+
+def test_a_reason_has_one_number_in_the_machine_and_on_disk() -> None:
+    """It is written among those of the last epochs as it is."""
+    on_disk = {name.removeprefix("ABORT_REASON_"): n for name, n in journal.AbortReason.items()}
+    assert {reason.value: number for reason, number in REASON_NUMBERS.items()} == {
+        name: number for name, number in on_disk.items() if number
+    }

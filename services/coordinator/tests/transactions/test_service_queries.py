@@ -103,7 +103,7 @@ async def test_markers_are_missing_to_all_before_any_was_sent(cluster: Cluster) 
     async with cluster.coordinator(send=False) as coordinator:
         (decided, _) = (await describe(coordinator)).transactions
         assert decided.missing_markers == decided.participants
-        assert decided.abort_reason == "client"
+        assert decided.abort_reason == "CLIENT"
         assert decided.traceparent == "of call"
 
 

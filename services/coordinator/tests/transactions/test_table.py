@@ -241,39 +241,39 @@ TABLE: dict[Callable[[TransactionsHarness], TransactionKey], tuple[str, ...]] = 
         *("1, 0 records", "INVALID_TXN_STATE COMMITTED", NOTHING_KNOWN, NOTHING_KNOWN),
     ),
     prepare_abort: (
-        *("0", "2", *("INVALID_TXN_STATE ABORTED client",) * 3, "1, 0 records"),
+        *("0", "2", *("INVALID_TXN_STATE ABORTED CLIENT",) * 3, "1, 0 records"),
         *("ABORTED, 0 records", "ABORTED, 0 records"),
     ),
     complete_abort: (
-        *("0", "2", *("INVALID_TXN_STATE ABORTED client",) * 3, "1, 0 records"),
+        *("0", "2", *("INVALID_TXN_STATE ABORTED CLIENT",) * 3, "1, 0 records"),
         *(NOTHING_KNOWN, NOTHING_KNOWN),
     ),
     empty_abort: (
-        *("0", "2", *("INVALID_TXN_STATE ABORTED client",) * 3, "1, 0 records"),
+        *("0", "2", *("INVALID_TXN_STATE ABORTED CLIENT",) * 3, "1, 0 records"),
         *(NOTHING_KNOWN, NOTHING_KNOWN),
     ),
     timed_out: (
-        *("0", "2", *("TRANSACTION_ABORTABLE ABORTED timed out 1",) * 3, "1, 0 records"),
+        *("0", "2", *("TRANSACTION_ABORTABLE ABORTED TIMED_OUT 1",) * 3, "1, 0 records"),
         *("ABORTED, 0 records", "ABORTED, 0 records"),
     ),
     timed_out_and_complete: (
-        *("0", "2", *("TRANSACTION_ABORTABLE ABORTED timed out 1",) * 3, "1, 0 records"),
+        *("0", "2", *("TRANSACTION_ABORTABLE ABORTED TIMED_OUT 1",) * 3, "1, 0 records"),
         *(NOTHING_KNOWN, NOTHING_KNOWN),
     ),
     fenced: (
-        *(FENCED, "2", *(f"{FENCED} ABORTED fenced",) * 4),
+        *(FENCED, "2", *(f"{FENCED} ABORTED FENCED",) * 4),
         *("ABORTED, 0 records", "ABORTED, 0 records"),
     ),
     fenced_and_complete: (
-        *(FENCED, "2", *(f"{FENCED} ABORTED fenced",) * 4),
+        *(FENCED, "2", *(f"{FENCED} ABORTED FENCED",) * 4),
         *(NOTHING_KNOWN, NOTHING_KNOWN),
     ),
     fenced_while_empty: (
-        *(FENCED, "2", *(f"{FENCED} ABORTED fenced",) * 4),
+        *(FENCED, "2", *(f"{FENCED} ABORTED FENCED",) * 4),
         *(NOTHING_KNOWN, NOTHING_KNOWN),
     ),
     initialised_again: (
-        *(FENCED, "2", *("INVALID_TXN_STATE ABORTED client",) * 3, "1, 0 records"),
+        *(FENCED, "2", *("INVALID_TXN_STATE ABORTED CLIENT",) * 3, "1, 0 records"),
         *("ABORTED, 0 records", "ABORTED, 0 records"),
     ),
     older_committed: (
@@ -281,7 +281,7 @@ TABLE: dict[Callable[[TransactionsHarness], TransactionKey], tuple[str, ...]] = 
         *(NOTHING_KNOWN, NOTHING_KNOWN),
     ),
     older_aborted: (
-        *(FENCED, "3", *(f"{FENCED} ABORTED",) * 4),
+        *(FENCED, "3", *(f"{FENCED} ABORTED CLIENT",) * 4),
         *(NOTHING_KNOWN, NOTHING_KNOWN),
     ),
     older_and_preparing: (

@@ -18,7 +18,7 @@ def test_a_transaction_is_aborted_when_its_time_is_over() -> None:
     assert harness.records == []
     assert harness.tick(after_ms=1) == (("app", key),)
     (decided,) = harness.machine.pending_markers()
-    assert (decided.state, decided.reason) == (TransactionState.PREPARE_ABORT, "timed out")
+    assert (decided.state, decided.reason) == (TransactionState.PREPARE_ABORT, "TIMED_OUT")
 
 
 def test_time_counts_from_the_first_participant() -> None:

@@ -9,6 +9,7 @@ from google.protobuf.message import Message
 from semel.broker.v1 import broker_pb2 as broker
 from semel.common.v1 import participants_pb2 as participants
 from semel.coordinator.v1 import cluster_pb2 as cluster
+from semel.coordinator.v1 import outcomes_pb2 as outcomes
 from semel.coordinator.v1 import transactions_pb2 as transactions
 from semel.group.v1 import group_pb2 as group
 
@@ -86,6 +87,12 @@ LIST_TRANSACTIONS = Method(
     "ListTransactions",
     transactions.ListTransactionsRequest,
     transactions.ListTransactionsResponse,
+)
+GET_TRANSACTION_OUTCOME = Method(
+    TRANSACTIONS,
+    "GetTransactionOutcome",
+    outcomes.GetTransactionOutcomeRequest,
+    outcomes.GetTransactionOutcomeResponse,
 )
 
 METADATA = Method(CLUSTER, "Metadata", cluster.MetadataRequest, cluster.MetadataResponse)

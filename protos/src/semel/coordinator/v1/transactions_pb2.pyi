@@ -566,7 +566,7 @@ class TransactionDescription(_message.Message):
     it has none.
     """
     abort_reason: _builtins.str
-    """Why it was aborted: client, timed out, fenced, operator; else empty."""
+    """Why it was aborted: CLIENT, TIMED_OUT, FENCED or OPERATOR; else empty."""
     traceparent: _builtins.str
     """W3C trace context, or empty."""
     @_builtins.property

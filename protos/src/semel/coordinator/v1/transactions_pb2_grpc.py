@@ -3,6 +3,7 @@
 import grpc
 import warnings
 
+from semel.coordinator.v1 import outcomes_pb2 as semel_dot_coordinator_dot_v1_dot_outcomes__pb2
 from semel.coordinator.v1 import transactions_pb2 as semel_dot_coordinator_dot_v1_dot_transactions__pb2
 
 GRPC_GENERATED_VERSION = '1.80.0'
@@ -55,6 +56,11 @@ class CoordinatorServiceStub(object):
                 '/semel.coordinator.v1.CoordinatorService/EndTxn',
                 request_serializer=semel_dot_coordinator_dot_v1_dot_transactions__pb2.EndTxnRequest.SerializeToString,
                 response_deserializer=semel_dot_coordinator_dot_v1_dot_transactions__pb2.EndTxnResponse.FromString,
+                _registered_method=True)
+        self.GetTransactionOutcome = channel.unary_unary(
+                '/semel.coordinator.v1.CoordinatorService/GetTransactionOutcome',
+                request_serializer=semel_dot_coordinator_dot_v1_dot_outcomes__pb2.GetTransactionOutcomeRequest.SerializeToString,
+                response_deserializer=semel_dot_coordinator_dot_v1_dot_outcomes__pb2.GetTransactionOutcomeResponse.FromString,
                 _registered_method=True)
         self.InquireTransactions = channel.unary_unary(
                 '/semel.coordinator.v1.CoordinatorService/InquireTransactions',
@@ -113,6 +119,13 @@ class CoordinatorServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetTransactionOutcome(self, request, context):
+        """Tells how a transaction ended, as long as its producer has not ended 256 more since.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def InquireTransactions(self, request, context):
         """Tells a participant what became of transactions that are still open there.
         """
@@ -163,6 +176,11 @@ def add_CoordinatorServiceServicer_to_server(servicer, server):
                     servicer.EndTxn,
                     request_deserializer=semel_dot_coordinator_dot_v1_dot_transactions__pb2.EndTxnRequest.FromString,
                     response_serializer=semel_dot_coordinator_dot_v1_dot_transactions__pb2.EndTxnResponse.SerializeToString,
+            ),
+            'GetTransactionOutcome': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetTransactionOutcome,
+                    request_deserializer=semel_dot_coordinator_dot_v1_dot_outcomes__pb2.GetTransactionOutcomeRequest.FromString,
+                    response_serializer=semel_dot_coordinator_dot_v1_dot_outcomes__pb2.GetTransactionOutcomeResponse.SerializeToString,
             ),
             'InquireTransactions': grpc.unary_unary_rpc_method_handler(
                     servicer.InquireTransactions,
@@ -295,6 +313,33 @@ class CoordinatorService(object):
             '/semel.coordinator.v1.CoordinatorService/EndTxn',
             semel_dot_coordinator_dot_v1_dot_transactions__pb2.EndTxnRequest.SerializeToString,
             semel_dot_coordinator_dot_v1_dot_transactions__pb2.EndTxnResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetTransactionOutcome(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/semel.coordinator.v1.CoordinatorService/GetTransactionOutcome',
+            semel_dot_coordinator_dot_v1_dot_outcomes__pb2.GetTransactionOutcomeRequest.SerializeToString,
+            semel_dot_coordinator_dot_v1_dot_outcomes__pb2.GetTransactionOutcomeResponse.FromString,
             options,
             channel_credentials,
             insecure,

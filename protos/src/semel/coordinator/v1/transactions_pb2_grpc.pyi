@@ -5,6 +5,7 @@ The coordinator's first part: transactions."""
 
 from collections import abc as _abc
 from grpc import aio as _aio
+from semel.coordinator.v1 import outcomes_pb2 as _outcomes_pb2
 from semel.coordinator.v1 import transactions_pb2 as _transactions_pb2
 import abc as _abc_1
 import grpc as _grpc
@@ -46,6 +47,8 @@ class CoordinatorServiceStub:
     details outcome (COMMITTED, ABORTED), reason and next_epoch are definite; without an outcome,
     what became of the transaction is not known.
     """
+    GetTransactionOutcome: _grpc.UnaryUnaryMultiCallable[_outcomes_pb2.GetTransactionOutcomeRequest, _outcomes_pb2.GetTransactionOutcomeResponse]
+    """Tells how a transaction ended, as long as its producer has not ended 256 more since."""
     InquireTransactions: _grpc.UnaryUnaryMultiCallable[_transactions_pb2.InquireTransactionsRequest, _transactions_pb2.InquireTransactionsResponse]
     """Tells a participant what became of transactions that are still open there."""
     DescribeTransactions: _grpc.UnaryUnaryMultiCallable[_transactions_pb2.DescribeTransactionsRequest, _transactions_pb2.DescribeTransactionsResponse]
@@ -73,6 +76,8 @@ class CoordinatorServiceAsyncStub(CoordinatorServiceStub):
     details outcome (COMMITTED, ABORTED), reason and next_epoch are definite; without an outcome,
     what became of the transaction is not known.
     """
+    GetTransactionOutcome: _aio.UnaryUnaryMultiCallable[_outcomes_pb2.GetTransactionOutcomeRequest, _outcomes_pb2.GetTransactionOutcomeResponse]  # type: ignore[assignment]
+    """Tells how a transaction ended, as long as its producer has not ended 256 more since."""
     InquireTransactions: _aio.UnaryUnaryMultiCallable[_transactions_pb2.InquireTransactionsRequest, _transactions_pb2.InquireTransactionsResponse]  # type: ignore[assignment]
     """Tells a participant what became of transactions that are still open there."""
     DescribeTransactions: _aio.UnaryUnaryMultiCallable[_transactions_pb2.DescribeTransactionsRequest, _transactions_pb2.DescribeTransactionsResponse]  # type: ignore[assignment]
@@ -121,6 +126,14 @@ class CoordinatorServiceServicer(metaclass=_abc_1.ABCMeta):
         details outcome (COMMITTED, ABORTED), reason and next_epoch are definite; without an outcome,
         what became of the transaction is not known.
         """
+
+    @_abc_1.abstractmethod
+    def GetTransactionOutcome(
+        self,
+        request: _outcomes_pb2.GetTransactionOutcomeRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_outcomes_pb2.GetTransactionOutcomeResponse, _abc.Awaitable[_outcomes_pb2.GetTransactionOutcomeResponse]]:
+        """Tells how a transaction ended, as long as its producer has not ended 256 more since."""
 
     @_abc_1.abstractmethod
     def InquireTransactions(

@@ -149,6 +149,9 @@ def _write_producer(record: Producer, out: journal.ProducerRecord) -> None:
     out.outcomes_known = record.outcomes_known
     out.abort_reason = _REASON_TO_JOURNAL[record.abort_reason]
     out.last_update_ms = record.last_update_ms
+    out.abort_reasons = record.abort_reasons.to_bytes(
+        (record.abort_reasons.bit_length() + 7) // 8, "little"
+    )
 
 
 def _read_producer(message: journal.ProducerRecord) -> Producer:
@@ -160,6 +163,7 @@ def _read_producer(message: journal.ProducerRecord) -> Producer:
         outcomes_known=message.outcomes_known,
         abort_reason=_REASON_FROM_JOURNAL[message.abort_reason],
         last_update_ms=message.last_update_ms,
+        abort_reasons=int.from_bytes(message.abort_reasons, "little"),
     )
 
 

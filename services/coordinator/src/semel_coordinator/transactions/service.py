@@ -41,6 +41,7 @@ from semel_coordinator.transactions.machine import (
     TransactionsMachine,
 )
 from semel_coordinator.transactions.markers import MarkerSender
+from semel_coordinator.transactions.outcomes import OutcomesService
 from semel_coordinator.transactions.runs import Runs
 from semel_runtime.clock import Clock
 from semel_runtime.cluster.copy import ClusterCopy
@@ -88,6 +89,13 @@ class TransactionsService:
         handlers.add(INQUIRE_TRANSACTIONS, self.inquire_transactions)
         handlers.add(DESCRIBE_TRANSACTIONS, self.describe_transactions)
         handlers.add(LIST_TRANSACTIONS, self.list_transactions)
+        OutcomesService(
+            runner=self._runner,
+            machine=self._machine,
+            clock=self._clock,
+            limits=self._limits,
+            check_claimed=self._check_claimed,
+        ).register(handlers)
 
     async def claim(self) -> None:
         """Take charge of this instance's transaction-log partitions; then requests are served.

@@ -214,6 +214,7 @@ class ProducerRecord(_message.Message):
     OUTCOMES_KNOWN_FIELD_NUMBER: _builtins.int
     ABORT_REASON_FIELD_NUMBER: _builtins.int
     LAST_UPDATE_MS_FIELD_NUMBER: _builtins.int
+    ABORT_REASONS_FIELD_NUMBER: _builtins.int
     producer_id: _builtins.int
     transactional_id: _builtins.str
     producer_epoch: _builtins.int
@@ -224,6 +225,10 @@ class ProducerRecord(_message.Message):
     abort_reason: Global___AbortReason.ValueType
     """Of the last epoch that was aborted."""
     last_update_ms: _builtins.int
+    abort_reasons: _builtins.bytes
+    """Four bits for each epoch before the current one, the latest lowest, little-endian: of an aborted
+    one the number of its AbortReason; 0 of a committed one, and where the reason is not known.
+    """
     def __init__(
         self,
         *,
@@ -234,10 +239,11 @@ class ProducerRecord(_message.Message):
         outcomes_known: _builtins.int = ...,
         abort_reason: Global___AbortReason.ValueType = ...,
         last_update_ms: _builtins.int = ...,
+        abort_reasons: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["abort_reason", b"abort_reason", "last_update_ms", b"last_update_ms", "outcomes", b"outcomes", "outcomes_known", b"outcomes_known", "producer_epoch", b"producer_epoch", "producer_id", b"producer_id", "transactional_id", b"transactional_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["abort_reason", b"abort_reason", "abort_reasons", b"abort_reasons", "last_update_ms", b"last_update_ms", "outcomes", b"outcomes", "outcomes_known", b"outcomes_known", "producer_epoch", b"producer_epoch", "producer_id", b"producer_id", "transactional_id", b"transactional_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -12,6 +12,11 @@ from semel_coordinator.transactions.machine.init_producer_id import InitProducer
 from semel_coordinator.transactions.machine.inquiry import Inquiry, InquiryAnswer, InquiryOutcome
 from semel_coordinator.transactions.machine.limits import TransactionLimits
 from semel_coordinator.transactions.machine.machine import TimedOut, TransactionsMachine
+from semel_coordinator.transactions.machine.outcome import (
+    KnownOutcome,
+    OutcomeAnswer,
+    TransactionName,
+)
 from semel_coordinator.transactions.machine.queries import (
     ListFilter,
     TransactionalIdDescription,
@@ -35,9 +40,11 @@ __all__ = [
     "Inquiry",
     "InquiryAnswer",
     "InquiryOutcome",
+    "KnownOutcome",
     "ListFilter",
     "OngoingTransaction",
     "Outcome",
+    "OutcomeAnswer",
     "ParticipantsAdded",
     "Producer",
     "ProducerIdsGiven",
@@ -47,6 +54,7 @@ __all__ = [
     "TransactionKey",
     "TransactionLimits",
     "TransactionListing",
+    "TransactionName",
     "TransactionState",
     "TransactionalId",
     "TransactionalIdDescription",

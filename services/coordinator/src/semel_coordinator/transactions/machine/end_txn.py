@@ -133,14 +133,14 @@ _MESSAGES = {
 
 
 def _facts(producer: Producer, producer_epoch: int) -> dict[str, str]:
-    """Return what makes an answer definite: the outcome, and of the last epoch also the reason."""
+    """Return what makes an answer definite: the outcome, and why it was aborted."""
     outcome = producer.outcome_of(producer_epoch)
     if outcome is None:
         return {}
     facts = {"outcome": outcome.value}
-    if outcome is Outcome.ABORTED and producer_epoch == producer.producer_epoch - 1:
-        assert producer.abort_reason is not None, "the last epoch was aborted for a reason"
-        facts["reason"] = producer.abort_reason.value
+    reason = producer.reason_of(producer_epoch)
+    if reason is not None:
+        facts["reason"] = reason.value
     return facts
 
 

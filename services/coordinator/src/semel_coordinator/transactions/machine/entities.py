@@ -12,7 +12,12 @@ from typing import NamedTuple, TypeAlias
 from msgspec import Struct
 
 from semel_common.ids import Participant
-from semel_coordinator.transactions.machine.states import AbortReason, Outcome, TransactionState
+from semel_coordinator.transactions.machine.states import (
+    REASON_NUMBERS,
+    AbortReason,
+    Outcome,
+    TransactionState,
+)
 
 OUTCOMES_KEPT = 256
 """How many of a producer's last outcomes are kept; older ones are never guessed."""
@@ -20,6 +25,10 @@ SUPERSEDED_KEPT = 16
 """How many superseded producer instances of a transactional id are remembered."""
 
 _OUTCOMES_MASK = (1 << OUTCOMES_KEPT) - 1
+_REASON_BITS = 4
+_REASON_MASK = (1 << _REASON_BITS) - 1
+_REASONS_MASK = (1 << _REASON_BITS * OUTCOMES_KEPT) - 1
+_REASONS = {number: reason for reason, number in REASON_NUMBERS.items()}
 
 
 class TransactionKey(NamedTuple):
@@ -70,6 +79,9 @@ class Producer(Struct, frozen=True, kw_only=True):
     abort_reason: AbortReason | None = None
     """Of the last epoch that was aborted."""
     last_update_ms: int
+    abort_reasons: int = 0
+    """Four bits for each epoch before the current one, the latest lowest; as in REASON_NUMBERS, and
+    0 of a committed one. So a producer that only commits keeps nothing."""
 
     def outcome_of(self, producer_epoch: int) -> Outcome | None:
         """Return how an epoch ended; None if it is undecided, or too old to know."""
@@ -77,6 +89,15 @@ class Producer(Struct, frozen=True, kw_only=True):
         if not 0 <= age < self.outcomes_known:
             return None
         return Outcome.COMMITTED if self.outcomes >> age & 1 else Outcome.ABORTED
+
+    def reason_of(self, producer_epoch: int) -> AbortReason | None:
+        """Return why an epoch was aborted; None if it was not, or if that is not known any more."""
+        if self.outcome_of(producer_epoch) is not Outcome.ABORTED:
+            return None
+        age = self.producer_epoch - 1 - producer_epoch
+        if age == 0:
+            return self.abort_reason
+        return _REASONS.get(self.abort_reasons >> _REASON_BITS * age & _REASON_MASK)
 
     def decided(self, reason: AbortReason | None, now_ms: int) -> "Producer":
         """Return the producer after the current epoch was aborted for a reason, or committed."""
@@ -88,6 +109,11 @@ class Producer(Struct, frozen=True, kw_only=True):
             outcomes_known=min(self.outcomes_known + 1, OUTCOMES_KEPT),
             abort_reason=reason or self.abort_reason,
             last_update_ms=now_ms,
+            abort_reasons=(
+                self.abort_reasons << _REASON_BITS
+                | (0 if reason is None else REASON_NUMBERS[reason])
+            )
+            & _REASONS_MASK,
         )
 
 

@@ -43,6 +43,11 @@ from semel_coordinator.transactions.machine.init_producer_id import (
 )
 from semel_coordinator.transactions.machine.inquiry import Inquirer, Inquiry, InquiryAnswer
 from semel_coordinator.transactions.machine.limits import TransactionLimits
+from semel_coordinator.transactions.machine.outcome import (
+    OutcomeAnswer,
+    TransactionName,
+    find_outcome,
+)
 from semel_coordinator.transactions.machine.ownership import Ownership
 from semel_coordinator.transactions.machine.queries import (
     ListFilter,
@@ -213,6 +218,12 @@ class TransactionsMachine:
         """Tell participants what became of transactions; see inquiry.py."""
         inquirer = Inquirer(self._state, self._limits, self._ownership, now_ms=now_ms)
         return inquirer.inquire(inquiries)
+
+    def get_transaction_outcome(
+        self, name: TransactionName, *, now_ms: int
+    ) -> Result[OutcomeAnswer, TransactionsRecord]:
+        """Tell how a transaction ended; see outcome.py."""
+        return find_outcome(self._state, self._ownership, name, now_ms=now_ms)
 
     def complete_txn(self, keys: Sequence[TransactionKey]) -> Result[None, TransactionsRecord]:
         """Note that all markers of these transactions are acknowledged. Idempotent."""

@@ -30,12 +30,21 @@ class Outcome(StrEnum):
 class AbortReason(StrEnum):
     """Who aborted a transaction, or what."""
 
-    CLIENT = "client"
+    CLIENT = "CLIENT"
     """Its own producer instance: by EndTxn, or by another InitProducerId."""
-    TIMED_OUT = "timed out"
-    FENCED = "fenced"
+    TIMED_OUT = "TIMED_OUT"
+    FENCED = "FENCED"
     """A new producer instance took over its transactional id."""
-    OPERATOR = "operator"
+    OPERATOR = "OPERATOR"
+
+
+REASON_NUMBERS: dict[AbortReason, int] = {
+    AbortReason.CLIENT: 1,
+    AbortReason.TIMED_OUT: 2,
+    AbortReason.FENCED: 3,
+    AbortReason.OPERATOR: 4,
+}
+"""What stands for a reason among those of a producer's last epochs: four bits, never 0."""
 
 
 LEGAL_PREDECESSORS: dict[TransactionState, frozenset[TransactionState]] = {
