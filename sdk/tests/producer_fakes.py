@@ -99,11 +99,11 @@ class TransactionalId:
         if epoch != self.epoch - 1:
             raise ProducerFencedError("epoch is too old")
         outcome, reason = self.outcomes[epoch]
-        if reason == "fenced":
+        if reason == "FENCED":
             raise ProducerFencedError("fenced by a successor", outcome=outcome)
         if commit == (outcome == "COMMITTED"):
             return
-        if commit and reason != "client":
+        if commit and reason != "CLIENT":
             raise TransactionAbortableError(
                 f"aborted: {reason}", outcome=outcome, reason=reason, next_epoch=self.epoch
             )

@@ -50,6 +50,7 @@ from semel.broker.v1 import broker_pb2 as broker
 from semel.common.v1 import participants_pb2 as participants
 from semel.common.v1.records_pb2 import RecordBatch
 from semel.coordinator.v1 import cluster_pb2 as cluster
+from semel.coordinator.v1 import outcomes_pb2 as outcomes
 from semel.coordinator.v1 import transactions_pb2 as transactions
 from semel.group.v1 import group_pb2 as group
 from semel_common import ids
@@ -142,12 +143,12 @@ class FakeCluster:
 
     def time_out(self, transactional_id: str) -> None:
         """Abort the current transaction as the coordinator does when its time is up."""
-        self._decide(self.transactional[transactional_id], "ABORTED", "timed out")
+        self._decide(self.transactional[transactional_id], "ABORTED", "TIMED_OUT")
 
     def supersede(self, transactional_id: str) -> None:
         """Let another producer take over."""
         state = self.transactional[transactional_id]
-        self._decide(state, "ABORTED", "fenced")
+        self._decide(state, "ABORTED", "FENCED")
         state.instance = ("successor", 1)
 
     def _decide(self, state: TransactionalId, outcome: str, reason: str) -> None:
@@ -201,6 +202,7 @@ class FakeCluster:
             "AddOffsetsToTxn": self._add_offsets,
             "TxnOffsetCommit": self._txn_offset_commit,
             "EndTxn": self._end_txn,
+            "GetTransactionOutcome": self._get_transaction_outcome,
             "CreateTopics": self._create_topics,
         }
         if name == "Produce":
@@ -269,7 +271,7 @@ class FakeCluster:
             self.transactional[request.transactional_id] = state
         caller = (request.instance_id, request.init_number)
         if caller != state.instance:
-            self._decide(state, "ABORTED", "fenced")
+            self._decide(state, "ABORTED", "FENCED")
             state.instance = caller
         return transactions.InitProducerIdResponse(
             producer_id=state.producer_id, producer_epoch=state.epoch
@@ -299,11 +301,27 @@ class FakeCluster:
         if request.producer_epoch == state.epoch:
             if commit:
                 self.committed[state.producer_id, state.epoch] = request.participants
-            self._decide(state, "COMMITTED" if commit else "ABORTED", "client")
+            self._decide(state, "COMMITTED" if commit else "ABORTED", "CLIENT")
         else:
             state.check_repeat(request.producer_epoch, commit=commit)
         return transactions.EndTxnResponse(
             producer_id=state.producer_id, producer_epoch=state.epoch
+        )
+
+    def _get_transaction_outcome(
+        self, request: outcomes.GetTransactionOutcomeRequest
+    ) -> outcomes.GetTransactionOutcomeResponse:
+        state = self.transactional[request.transactional_id]
+        assert request.producer_id == state.producer_id
+        name, reason = state.outcomes.get(request.producer_epoch, ("ONGOING", "UNSPECIFIED"))
+        reason = reason if name == "ABORTED" else "UNSPECIFIED"
+        return outcomes.GetTransactionOutcomeResponse(
+            outcome=outcomes.TransactionOutcome.Value(f"TRANSACTION_OUTCOME_{name}"),
+            abort_reason=outcomes.AbortReason.Value(f"ABORT_REASON_{reason}"),
+            transactional_id=request.transactional_id,
+            producer_id=state.producer_id,
+            current_epoch=state.epoch,
+            time_left_ms=5_000,
         )
 
     # -- brokers ---------------------------------------------------------------------------------

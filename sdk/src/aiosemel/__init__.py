@@ -61,6 +61,13 @@ from aiosemel.offsets import (
     TopicPartition,
 )
 from aiosemel.options import ClientOptions, Compression, ProducerOptions
+from aiosemel.outcomes import (
+    AbortReason,
+    KnownOutcome,
+    NextStep,
+    Resolution,
+    TransactionOutcomeDescription,
+)
 from aiosemel.producer import Producer
 from aiosemel.transaction import Transaction
 from aiosemel.transactional_producer import TransactionalProducer
@@ -82,6 +89,7 @@ from aiosemel.transform_types import (
 logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 __all__ = [
+    "AbortReason",
     "AbortableTransactionError",
     "Admin",
     "ApplicationRecoverableError",
@@ -108,7 +116,9 @@ __all__ = [
     "InstanceDescription",
     "InvalidRequestError",
     "IsolationLevel",
+    "KnownOutcome",
     "MemberDescription",
+    "NextStep",
     "NoOffsetForPartitionError",
     "OffsetAndMetadata",
     "OffsetAndTimestamp",
@@ -128,6 +138,7 @@ __all__ = [
     "RecordMetadata",
     "RecordPoisoned",
     "RequestTimedOutError",
+    "Resolution",
     "RetriableError",
     "SemelClient",
     "SemelError",
@@ -142,6 +153,7 @@ __all__ = [
     "TransactionDescription",
     "TransactionListing",
     "TransactionOutcome",
+    "TransactionOutcomeDescription",
     "TransactionOutcomeUnknownError",
     "TransactionState",
     "TransactionalIdDescription",

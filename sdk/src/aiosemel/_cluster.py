@@ -129,6 +129,10 @@ class Cluster:
         """Route to the coordinator of a transactional id."""
         return lambda: self.metadata.coordinator_address(transactional_id)
 
+    def coordinator_of_producer(self, producer_id: int) -> Route:
+        """Route to the coordinator that gave out a producer id."""
+        return lambda: self.metadata.coordinator_address_of_producer(producer_id)
+
     def group_coordinator_of(self, group_id: str) -> Route:
         """Route to the coordinator of a group."""
         return lambda: self.metadata.group_coordinator_address(group_id)

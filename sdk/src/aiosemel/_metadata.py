@@ -16,7 +16,12 @@ from aiosemel.errors import (
     UnknownTopicOrPartitionError,
 )
 from semel.coordinator.v1 import cluster_pb2 as cluster
-from semel_common.ids import TopicPartition, owner_of, partition_for_id
+from semel_common.ids import (
+    TopicPartition,
+    owner_of,
+    partition_for_id,
+    transaction_log_partition_of,
+)
 from semel_common.wire import status
 
 BROKER = cluster.SERVICE_ROLE_BROKER
@@ -108,6 +113,14 @@ class ClusterMetadata:
         Raises CoordinatorNotAvailableError.
         """
         partition = _partition_for_id(transactional_id, self.layout.transaction_log_partitions)
+        return self.instance_address(COORDINATOR, owner_of(partition, self.layout.coordinators))
+
+    def coordinator_address_of_producer(self, producer_id: int) -> str:
+        """Return where the coordinator is that gave out a producer id.
+
+        Raises CoordinatorNotAvailableError.
+        """
+        partition = transaction_log_partition_of(producer_id)
         return self.instance_address(COORDINATOR, owner_of(partition, self.layout.coordinators))
 
     def group_coordinator_address(self, group_id: str) -> str:

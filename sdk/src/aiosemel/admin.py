@@ -14,6 +14,7 @@ from aiosemel._isolation import IsolationLevel
 from aiosemel._log_offsets import NO_OFFSET, AtTime, LogOffsets
 from aiosemel._metadata import COORDINATOR, GROUP_COORDINATOR, topics_in
 from aiosemel._retry import Deadline
+from aiosemel._transactions import get_outcome
 from aiosemel.descriptions import (
     ClusterDescription,
     ConfigDescription,
@@ -38,6 +39,7 @@ from aiosemel.offsets import (
     PartitionKey,
     TopicPartition,
 )
+from aiosemel.outcomes import TransactionOutcomeDescription
 from semel.coordinator.v1 import cluster_pb2 as cluster
 from semel.coordinator.v1 import transactions_pb2 as transactions
 from semel.group.v1 import group_pb2 as group
@@ -298,6 +300,27 @@ class Admin:
         if described.HasField("error"):
             raise status.from_value(described.error)
         return _describe.transactional_id(described, await self._topic_names(described))
+
+    async def get_transaction_outcome(
+        self,
+        transactional_id: str | None,
+        producer_epoch: int,
+        *,
+        producer_id: int | None = None,
+    ) -> TransactionOutcomeDescription:
+        """Return how a transaction ended; the last 256 of a transactional id are known.
+
+        Without ``producer_id``, that of the producer which the id has now; without
+        ``transactional_id``, the producer id is enough. Raises TransactionalIdNotFoundError,
+        InvalidProducerIdMappingError, and InvalidRequestError for an epoch that nobody was given.
+        """
+        return await get_outcome(
+            self._cluster,
+            transactional_id=transactional_id,
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            deadline=self._deadline(),
+        )
 
     async def _topic_names(
         self, described: transactions.TransactionalIdDescription

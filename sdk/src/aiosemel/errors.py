@@ -2,9 +2,12 @@
 
 Catch a class and do what its docstring says. Of a commit there are three outcomes, and each has a
 form of its own: ``commit`` returns (committed), raises ``TransactionAbortedError`` (definitely not
-committed), or raises ``TransactionOutcomeUnknownError`` (ask again).
+committed), or raises ``TransactionOutcomeUnknownError`` (its ``resolve()`` finds out).
 """
 
+from typing import Protocol
+
+from aiosemel.outcomes import Resolution
 from semel_common.errors import (
     AbortableTransactionError,
     ApplicationRecoverableError,
@@ -57,6 +60,14 @@ from semel_common.errors import (
 )
 
 
+class Resolver(Protocol):
+    """Finds out what became of a commit."""
+
+    async def resolve(self, timeout_ms: int | None) -> Resolution:
+        """See ``TransactionOutcomeUnknownError.resolve``."""
+        ...
+
+
 class IllegalStateError(InvalidRequestError):
     """The call does not fit the state of the object it was made on; nothing has changed."""
 
@@ -80,9 +91,10 @@ class TransactionAbortedError(TransactionAbortableError):
 class TransactionOutcomeUnknownError(SemelError):
     """A commit was sent, and nobody said what became of it: it may have taken effect, or still may.
 
-    The transaction is (``producer_id``, ``producer_epoch``). Call ``commit`` again to ask: it sends
-    the same request, which never takes effect twice. Never treat this as an abort. Where
-    ``can_ask_again`` is False a successor has taken over, and this producer will not be told.
+    The transaction is (``producer_id``, ``producer_epoch``). Await ``resolve()`` to find out, and
+    what to do next; or call ``commit`` again: it sends the same request, which never takes effect
+    twice. Never treat this as an abort. Where ``can_ask_again`` is False a successor has taken
+    over, and only ``resolve()`` can tell.
     """
 
     code = ErrorCode.REQUEST_TIMED_OUT
@@ -106,6 +118,20 @@ class TransactionOutcomeUnknownError(SemelError):
         self.producer_id = producer_id
         self.producer_epoch = producer_epoch
         self.can_ask_again = can_ask_again
+        self.resolver: Resolver | None = None
+        """Set by the producer whose commit it was."""
+
+    async def resolve(self, *, timeout_ms: int | None = None) -> Resolution:
+        """Ask until the outcome is known; answer it, with what the producer may do next.
+
+        Sends the commit again as long as this producer may; later, only asks. Without a time-out it
+        ends when the cluster can be reached: what nobody commits is aborted when its transaction
+        time-out is over. TOO_OLD_TO_KNOW is answered only 256 transactions of the id later, or when
+        the id has expired. Raises RequestTimedOutError after ``timeout_ms``: then call it again.
+        """
+        if self.resolver is None:
+            raise IllegalStateError("only an error that a commit has raised can be resolved")
+        return await self.resolver.resolve(timeout_ms)
 
 
 __all__ = [

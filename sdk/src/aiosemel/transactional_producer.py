@@ -138,7 +138,8 @@ class TransactionalProducer:
         Readers see it within milliseconds; with ``wait_until_visible=True``, at once.
 
         Raises TransactionAbortedError if it did not commit and never will: call ``abort`` then.
-        Raises TransactionOutcomeUnknownError if nobody could say: call ``commit`` again.
+        Raises TransactionOutcomeUnknownError if nobody could say: await its ``resolve()``, or call
+        ``commit`` again.
         Raises RequestTimedOutError if not everything was acknowledged in ``max_block_ms``, and so
         no commit was sent: call ``commit`` again, or ``abort``.
         """

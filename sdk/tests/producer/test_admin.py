@@ -378,7 +378,7 @@ async def test_a_transactional_id_is_described_with_names_of_topics(fake: FakeCl
                 state=transactions.TRANSACTION_STATE_PREPARE_ABORT,
                 start_time_ms=9,
                 participants=named,
-                abort_reason="timed out",
+                abort_reason="TIMED_OUT",
                 traceparent="00-x",
             )
         ],
@@ -403,7 +403,7 @@ async def test_a_transactional_id_is_described_with_names_of_topics(fake: FakeCl
                 group_ids=("g",),
             ),
             missing_markers=Participants(partitions=(), group_ids=()),
-            abort_reason="timed out",
+            abort_reason="TIMED_OUT",
             traceparent="00-x",
         ),
     )

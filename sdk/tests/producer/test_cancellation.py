@@ -196,7 +196,7 @@ async def test_closing_waits_for_an_abort_in_the_background(fake: FakeCluster) -
         await producer.send("t", b"v", partition=0)
         await cancelled(producer.commit())
     assert results(fake) == [ABORT]
-    assert fake.transactional["orders"].outcomes[0] == ("ABORTED", "client")
+    assert fake.transactional["orders"].outcomes[0] == ("ABORTED", "CLIENT")
 
 
 # -- after the commit was sent --------------------------------------------------------------------

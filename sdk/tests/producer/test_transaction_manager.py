@@ -241,7 +241,7 @@ def test_a_repeated_commit_sends_the_same_request() -> None:
             State.FATAL_ERROR,
         ),
         (
-            TransactionAbortableError("x", outcome="ABORTED", reason="timed out", next_epoch=4),
+            TransactionAbortableError("x", outcome="ABORTED", reason="TIMED_OUT", next_epoch=4),
             TransactionAbortedError,
             TransactionOutcome.ABORTED,
             State.ABORTABLE_ERROR,
@@ -303,7 +303,7 @@ def test_a_commit_has_three_outcomes(
 
 def test_an_abort_that_the_coordinator_made_is_taken_over_without_a_request() -> None:
     manager = committing()
-    manager.commit_failed(TransactionAbortableError("timed out", outcome="ABORTED", next_epoch=4))
+    manager.commit_failed(TransactionAbortableError("TIMED_OUT", outcome="ABORTED", next_epoch=4))
     assert manager.abort() is None
     assert (manager.state, manager.producer_epoch) == (State.READY, 4)
 

@@ -104,9 +104,9 @@ async def test_a_transaction_that_timed_out_is_a_definite_abort(fake: FakeCluste
         producer = await begun(client)
         await producer.send_and_wait("t", b"v", partition=0)
         fake.time_out("orders")
-        with pytest.raises(TransactionAbortedError, match="timed out") as raised:
+        with pytest.raises(TransactionAbortedError, match="TIMED_OUT") as raised:
             await producer.commit()
-        assert raised.value.details["reason"] == "timed out"
+        assert raised.value.details["reason"] == "TIMED_OUT"
         await producer.abort()
         await producer.begin_transaction()
         await producer.send("t", b"w", partition=0)

@@ -16,6 +16,7 @@ from aiosemel._producer.encode import offset_topics, wait_for
 from aiosemel._producer.ending import Ending
 from aiosemel._producer.pipeline import Pipeline
 from aiosemel._producer.registration import Registration
+from aiosemel._producer.resolving import Resolver
 from aiosemel._producer.sizes import Headers
 from aiosemel._producer.transaction_manager import TransactionManager
 from aiosemel._producer.transaction_states import Call, State
@@ -27,6 +28,7 @@ from aiosemel.errors import (
     RetriableError,
     SemelError,
     TransactionAbortableError,
+    TransactionOutcomeUnknownError,
 )
 from aiosemel.offsets import ConsumerGroupMetadata, OffsetAndMetadata, PartitionKey
 from aiosemel.options import ProducerOptions
@@ -201,8 +203,20 @@ class Transactions:
             if not self.manager.end_sent:
                 await self._wait_for_sends(deadline)
             await self._ending.commit(deadline, wait_until_visible=wait_until_visible)
+        except TransactionOutcomeUnknownError as error:
+            error.resolver = self._resolver()
+            raise
         finally:
             self._in_progress = None
+
+    def _resolver(self) -> Resolver:
+        return Resolver(
+            self._cluster,
+            self.manager,
+            partial(self.commit, wait_until_visible=False),
+            lambda: self._closed is not None,
+            self._transactional_id,
+        )
 
     async def _wait_for_sends(self, deadline: Deadline) -> None:
         try:
