@@ -182,6 +182,16 @@ def test_transactional_ids_are_listed_and_described(semel: CommandLine, topic: s
     assert semel("transactions", "describe", topic).lines[0] == f"Transactional id\t{topic}"
 
 
+def test_the_outcome_of_a_transaction_can_be_asked_for(semel: CommandLine, topic: str) -> None:
+    semel("produce", topic, "--transactional-id", topic, stdin="1\n")
+    known = semel("transactions", "outcome", topic, "0", "--format", "json").json
+    assert (known["outcome"], known["abort_reason"]) == ("COMMITTED", None)
+    assert (known["transactional_id"], known["current_epoch"]) == (topic, 1)
+    shown = semel("transactions", "outcome", topic, "1")
+    assert shown.lines[0] == "Outcome\tONGOING"
+    assert "never given out" in semel("transactions", "outcome", topic, "2", status=1).err
+
+
 def test_filters_that_nothing_passes_leave_an_empty_list(semel: CommandLine, topic: str) -> None:
     semel("produce", topic, "--transactional-id", topic, stdin="1\n")
     options = ("--state", "ongoing", "--running-longer-than", "1000", "--producer-id", "1")

@@ -41,6 +41,7 @@ def test_the_commands_are_those_that_are_promised() -> None:
         "topics list",
         "transactions describe",
         "transactions list",
+        "transactions outcome",
         "up",
     ]
 

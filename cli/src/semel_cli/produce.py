@@ -186,7 +186,7 @@ async def _produce_as_one(client: "SemelClient", load: _Load, transactional_id: 
         except TransactionOutcomeUnknownError as error:
             raise CommandError(
                 f"whether {_records(load.count)} were committed is not known ({error}); to see:"
-                f" semel transactions describe {transactional_id}"
+                f" semel transactions outcome {transactional_id} {error.producer_epoch}"
             ) from error
         except (SemelError, CommandError) as error:
             raise CommandError(f"{error}. {_aborted(load)}") from error

@@ -1,4 +1,4 @@
-"""`semel transactions`: list, describe."""
+"""`semel transactions`: list, describe; the other commands have modules of their own."""
 
 import time
 from collections.abc import Sequence
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from semel_cli import outcomes
 from semel_cli.output import (
     Facts,
     Format,
@@ -119,6 +120,9 @@ def describe(
             empty="No transaction is open, and no marker is missing.",
         ),
     )
+
+
+app.command(epilog=outcomes.EXAMPLES)(outcomes.outcome)
 
 
 def _show_list(listed: "Sequence[TransactionListing]", output_format: Format) -> None:

@@ -1,0 +1,76 @@
+"""`semel transactions outcome`: how one transaction ended."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from semel_cli.output import (
+    Facts,
+    Format,
+    FormatOption,
+    Json,
+    duration_text,
+    examples,
+    show,
+)
+from semel_cli.session import BootstrapOption, with_client
+
+if TYPE_CHECKING:
+    from aiosemel import TransactionOutcomeDescription
+
+EXAMPLES = examples(
+    "semel transactions outcome orders-1 41",
+    "semel transactions outcome orders-1 41 --producer-id 1125899906842625 --format json",
+)
+
+
+def outcome(
+    transactional_id: Annotated[str, typer.Argument(show_default=False)],
+    producer_epoch: Annotated[int, typer.Argument(min=0, metavar="EPOCH", show_default=False)],
+    producer_id: Annotated[
+        int | None,
+        typer.Option(min=1, help="Of the transaction.", show_default="the id's present one"),
+    ] = None,
+    output_format: FormatOption = Format.TEXT,
+    bootstrap: BootstrapOption = None,
+) -> None:
+    """Say how a transaction ended: COMMITTED, ABORTED, ONGOING or TOO_OLD_TO_KNOW.
+
+    The last 256 transactions of a transactional id are known.
+    """
+    known = with_client(
+        bootstrap,
+        lambda client: client.admin().get_transaction_outcome(
+            transactional_id, producer_epoch, producer_id=producer_id
+        ),
+    )
+    left_ms = known.time_left_ms
+    show(
+        output_format,
+        _document(known),
+        Facts(
+            {
+                "Outcome": known.outcome,
+                "Reason": known.abort_reason,
+                "Readers see it": "yes" if known.is_complete else "not everywhere yet",
+                "Transactional id": known.transactional_id or None,
+                "Producer id": known.producer_id,
+                "Epoch": known.producer_epoch,
+                "Current epoch": known.current_epoch,
+                "Times out in": None if left_ms is None else duration_text(left_ms),
+            }
+        ),
+    )
+
+
+def _document(known: "TransactionOutcomeDescription") -> Json:
+    return {
+        "outcome": known.outcome,
+        "abort_reason": known.abort_reason,
+        "complete": known.is_complete,
+        "transactional_id": known.transactional_id or None,
+        "producer_id": known.producer_id,
+        "producer_epoch": known.producer_epoch,
+        "current_epoch": known.current_epoch,
+        "time_left_ms": known.time_left_ms,
+    }
