@@ -35,13 +35,16 @@ from aiosemel import (
     ConsumerRecord,
     Delivery,
     Headers,
+    KnownOutcome,
     OffsetAndMetadata,
     ProducerOptions,
+    Resolution,
     SemelClient,
     SemelError,
     TopicPartition,
     TransactionAbortedError,
     TransactionalProducer,
+    TransactionOutcomeUnknownError,
 )
 from aiosemel._rebalance import RebalanceCallback
 from aiosemel.offsets import PartitionKey
@@ -49,6 +52,11 @@ from aiosemel.offsets import PartitionKey
 _ISOLATION = {
     "read_committed": Isolation.READ_COMMITTED,
     "read_uncommitted": Isolation.READ_UNCOMMITTED,
+}
+_RESOLVED = {
+    KnownOutcome.COMMITTED: Outcome.OK,
+    KnownOutcome.ABORTED: Outcome.FAILED,
+    KnownOutcome.TOO_OLD_TO_KNOW: Outcome.UNKNOWN,
 }
 SOURCE = "source"
 """The header that names the record a derived one was made of: ``topic/partition/offset``."""
@@ -189,6 +197,15 @@ class RecordedProducer(TransactionalProducer):
         finally:
             self._settle_sends()
         self._recorder.returned(self._process, op, Outcome.OK)
+
+    async def resolve(self, error: TransactionOutcomeUnknownError) -> Resolution:
+        """Find out what became of a commit: as good as the answer that was lost."""
+        writer = Writer(error.producer_id, error.producer_epoch)
+        op = self._recorder.invoked(self._process, EndTransaction(writer=writer, commit=True))
+        with self._records.settled(self._process, op):
+            resolution = await error.resolve()
+        self._recorder.returned(self._process, op, _RESOLVED[resolution.outcome])
+        return resolution
 
     async def abort(self) -> None:
         """See ``TransactionalProducer``."""

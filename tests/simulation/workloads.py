@@ -20,6 +20,8 @@ from aiosemel import (
     ConsumerOptions,
     ConsumerRecord,
     IsolationLevel,
+    KnownOutcome,
+    NextStep,
     OffsetReset,
     ProducerOptions,
     RetriableError,
@@ -232,14 +234,20 @@ class Transactions:
 
 
 async def _commit(producer: RecordedProducer) -> None:
-    """Commit; ask again until the outcome is definite, or cannot be asked for."""
+    """Commit until the outcome is definite: now by asking again, now by ``resolve``."""
     while True:
         try:
             return await producer.commit()
         except TransactionOutcomeUnknownError as error:
-            if not error.can_ask_again:
+            if error.can_ask_again and error.producer_epoch % 2:
+                await after(100)
+                continue
+            resolution = await producer.resolve(error)
+            if resolution.next_step is NextStep.NEW_PRODUCER:
                 raise
-            await after(100)
+            if resolution.outcome is KnownOutcome.COMMITTED:
+                return None
+            raise TransactionAbortedError("its commit never took effect") from error
 
 
 class Plain:
