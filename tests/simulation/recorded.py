@@ -111,6 +111,7 @@ class RecordedProducer(TransactionalProducer):
     ) -> None:
         super().__init__(owner.client._context, options, transactional_id)
         owner.client._adopt(self)
+        self._owner = owner
         self._process = owner.process
         self._records = owner.records
         self._recorder = owner.records.recorder
@@ -206,6 +207,16 @@ class RecordedProducer(TransactionalProducer):
             resolution = await error.resolve()
         self._recorder.returned(self._process, op, _RESOLVED[resolution.outcome])
         return resolution
+
+    async def ask(self, writer: Writer) -> None:
+        """Ask the coordinator how one of this producer's transactions ended, as anyone may."""
+        known = await self._owner.client.admin().get_transaction_outcome(
+            self.transactional_id, writer.producer_epoch, producer_id=writer.producer_id
+        )
+        if known.outcome in _RESOLVED:
+            operation = EndTransaction(writer=writer, commit=True)
+            op = self._recorder.invoked(self._process, operation)
+            self._recorder.returned(self._process, op, _RESOLVED[known.outcome])
 
     async def abort(self) -> None:
         """See ``TransactionalProducer``."""

@@ -60,6 +60,7 @@ _ABORT_SHARE = 0.12
 _DAWDLE_SHARE = 0.06
 _AWAIT_SHARE = 0.3
 _WAIT_SHARE = 0.5
+_ASK_SHARE = 0.1
 TRANSACTION_TIMEOUT_MS = 8_000
 
 
@@ -203,6 +204,7 @@ class Transactions:
             self._left -= 1
             around.transactions += 1
             outcome = "aborted"
+            writer = producer.writer
             try:
                 await self._fill(producer, random, name)
                 if random.random() < _ABORT_SHARE:
@@ -217,6 +219,8 @@ class Transactions:
             except (AbortableTransactionError, RetriableError):
                 await insist(producer.abort)
             around.trace("transaction", name, outcome)
+            if random.random() < _ASK_SHARE:
+                await insist(partial(producer.ask, writer))
             if not around.calm:
                 await after(random.expovariate(1 / 600))
 

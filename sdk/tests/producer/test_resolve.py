@@ -43,15 +43,17 @@ async def unknown(
         yield client, producer, raised.value
 
 
-LOST_REPLY = (LoseReply(), *[LoseRequest()] * 100)
-LOST_REQUEST = (LoseRequest(),) * 100
-SUCCEEDED = (LoseReply(), Refuse(ProducerFencedError("a successor came")))
+Faults = tuple[LoseReply | LoseRequest | Refuse, ...]
+
+LOST_REPLY: Faults = (LoseReply(), *[LoseRequest()] * 100)
+LOST_REQUEST: Faults = (LoseRequest(),) * 100
+SUCCEEDED: Faults = (LoseReply(), Refuse(ProducerFencedError("a successor came")))
 """The commit took effect; then a successor came, and the answer tells nothing of the commit."""
 
 
 @pytest.mark.parametrize("faults", [LOST_REPLY, LOST_REQUEST])
 async def test_a_commit_whose_request_or_answer_was_lost_is_committed(
-    fake: FakeCluster, faults: tuple[LoseReply | LoseRequest]
+    fake: FakeCluster, faults: Faults
 ) -> None:
     """It is the same request, which never takes effect twice."""
     async with unknown(fake, *faults) as (_, producer, error):

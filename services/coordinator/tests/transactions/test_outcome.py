@@ -136,7 +136,8 @@ def test_bitmaps_say_what_a_list_would_say(decisions: list[AbortReason | None]) 
         producer = producer.decided(reason, number)
     forgotten = max(0, len(decisions) - OUTCOMES_KEPT)
     for epoch in range(forgotten):
-        assert producer.outcome_of(epoch) is producer.reason_of(epoch) is None
+        assert producer.outcome_of(epoch) is None
+        assert producer.reason_of(epoch) is None
     for epoch in range(forgotten, len(decisions)):
         assert producer.reason_of(epoch) == decisions[epoch]
         assert (producer.outcome_of(epoch) == "COMMITTED") == (decisions[epoch] is None)
