@@ -181,7 +181,10 @@ def _from_response(response: cluster.MetadataResponse) -> ClusterMetadata:
             group_partitions=response.layout.group_partitions,
             group_coordinators=response.layout.group_coordinators,
         ),
-        addresses={(i.role, i.instance_id): _address(i.host, i.port) for i in response.instances},
+        # An instance has no host if it has no listener of the name by which we came.
+        addresses={
+            (i.role, i.instance_id): _address(i.host, i.port) for i in response.instances if i.host
+        },
         topics={topic.name: topic for topic in topics},
         topics_by_id={topic.topic_id: topic for topic in topics},
         topic_errors={

@@ -254,6 +254,14 @@ async def test_who_is_not_registered_is_looked_for(fake: FakeCluster) -> None:
     assert metadata.addresses_of(BROKER) == ("broker0:1", "broker1:1")
 
 
+async def test_who_has_no_address_on_our_listener_is_not_there(fake: FakeCluster) -> None:
+    fake.coordinator_host = ""
+    cluster = cluster_of(fake)
+    await cluster.topic("t", Deadline.after_ms(1_000))
+    with pytest.raises(CoordinatorNotAvailableError, match="coordinator 0 is not"):
+        cluster.metadata.instance_address(COORDINATOR, 0)
+
+
 async def test_everyone_means_every_instance_of_the_layout() -> None:
     fake = FakeCluster(coordinators=3)
     cluster = cluster_of(fake)
