@@ -19,7 +19,7 @@ export UV_PYTHON_DOWNLOADS := never
 unexport VIRTUAL_ENV
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test simulate coverage check format protos docs release-protos bench dist clean
+.PHONY: help demo test simulate fuzz coverage check format protos docs release-protos bench dist clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | \
@@ -34,6 +34,9 @@ test: $(SYNCED) ## all set-up, then all tests
 simulate: $(SYNCED) ## the whole cluster under faults: SEEDS=n FROM=k, or one: SEED=x VERBOSE=1
 	PYTHONPATH=tests $(BIN)/python -m simulation $(if $(SEED),--seed $(SEED) $(if $(VERBOSE),--verbose), \
 		--seeds $(or $(SEEDS),100) --from $(or $(FROM),0))
+
+fuzz: $(SYNCED) ## hostile messages at all services: MESSAGES=n SEED=k
+	PYTHONPATH=tests $(BIN)/python -m fuzz --messages $(or $(MESSAGES),100000) --seed $(or $(SEED),0)
 
 coverage: $(SYNCED) ## all tests with branch coverage: pure modules must reach 100 %
 	$(BIN)/pytest --cov --cov-report=

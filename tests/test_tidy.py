@@ -93,7 +93,7 @@ PRINTING = (
     "cli/src/*",
     "examples/*",
     "loadtest/*",
-    "tests/simulation/__main__.py",
+    "tests/*/__main__.py",
     "tools/*",
 )
 
