@@ -97,18 +97,50 @@ async def test_deletion_goes_from_the_oldest_on_in_bounded_steps(engine: Engine)
     journal = await store(engine, *(batch(1, at) for at in range(0, 50, 10)), batch(2, 0))
     delete = journal.batches.delete
 
-    assert await delete(1, before=35, rows_max=2) == 2
+    assert await delete(1, before=35, rows_max=2, bytes_max=PLENTY) == 2
     assert await offsets_read(journal, 0) == [20, 30, 40]
-    assert await delete(1, before=35, rows_max=2) == 1
-    assert await delete(1, before=35, rows_max=2) == 0
+    assert await delete(1, before=35, rows_max=2, bytes_max=PLENTY) == 1
+    assert await delete(1, before=35, rows_max=2, bytes_max=PLENTY) == 0
     assert await offsets_read(journal, 0) == [30, 40]
     assert len(await journal.batches.read(2, 0, max_bytes=PLENTY, upto=PLENTY)) == 1
+
+
+async def test_batches_are_looked_at_from_the_end_back_for_those_that_are_late_enough(
+    engine: Engine,
+) -> None:
+    journal = await claimed(engine)
+    times_ms = (7, 9, 3, 9, 2, 1, 8)
+    batches = [batch(1, at * 10, timestamp_ms=time_ms) for at, time_ms in enumerate(times_ms)]
+    await journal.append(0, [b"record"], batches)
+
+    found: list[tuple[int, int]] = []
+    upto: int | None = 60
+    while upto is not None:
+        later = await journal.batches.later(1, 3, upto=upto)
+        assert sorted(later.found, key=lambda each: -each.max_timestamp_ms) == list(later.found)
+        found += [(each.base_offset, each.max_timestamp_ms) for each in later.found]
+        upto = later.upto
+    assert sorted(found) == [(0, 7), (10, 9), (20, 3), (30, 9)]
+
+
+async def test_a_deletion_ends_with_the_batch_that_reaches_its_bytes(engine: Engine) -> None:
+    journal = await claimed(engine)
+    batches = [batch(1, at, 1, payload=bytes(size)) for at, size in enumerate((10, 10, 50, 10, 10))]
+    await journal.append(0, [b"record"], batches)
+    delete = journal.batches.delete
+
+    assert await delete(1, before=PLENTY, rows_max=100, bytes_max=20) == 2
+    assert await delete(1, before=PLENTY, rows_max=100, bytes_max=20) == 1
+    assert await delete(1, before=PLENTY, rows_max=100, bytes_max=1) == 1
+    assert await delete(1, before=PLENTY, rows_max=1, bytes_max=20) == 1
+    assert await delete(1, before=PLENTY, rows_max=100, bytes_max=20) == 0
+    assert await journal.batches.give_back() is False
 
 
 async def test_deleted_partition_is_empty(engine: Engine) -> None:
     journal = await store(engine, batch(1, 0), batch(1, 10))
 
-    assert await journal.batches.delete(1, before=PLENTY, rows_max=100) == 2
+    assert await journal.batches.delete(1, before=PLENTY, rows_max=100, bytes_max=PLENTY) == 2
 
     assert await offsets_read(journal, 0) == []
 

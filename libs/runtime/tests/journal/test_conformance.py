@@ -118,7 +118,7 @@ async def test_elder_twin_cannot_replace_or_delete(engine: Engine) -> None:
     with pytest.raises(JournalFencedError):
         await elder.replace(1, pieces_of([(0, b"snapshot")]))
     with pytest.raises(JournalFencedError):
-        await elder.batches.delete(1, before=10, rows_max=10)
+        await elder.batches.delete(1, before=10, rows_max=10, bytes_max=PLENTY)
 
     assert await read_all(younger) == [b"zero"]
     assert len(await younger.batches.read(1, 0, max_bytes=PLENTY, upto=PLENTY)) == 1

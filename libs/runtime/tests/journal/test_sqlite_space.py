@@ -95,10 +95,13 @@ async def test_deleted_batches_give_their_space_back(engine: SqliteEngine) -> No
     journal = await claimed(engine)
     for at in range(50):
         await journal.append(at, [b"record"], [batch(1, at * 10, payload=bytes(500_000))])
-    await journal.batches.delete(1, before=0, rows_max=1)
+    await journal.batches.delete(1, before=0, rows_max=1, bytes_max=PLENTY)
     pages = int(await pragma(journal, "page_count"))
 
-    while await journal.batches.delete(1, before=PLENTY, rows_max=4):
+    while await journal.batches.delete(1, before=PLENTY, rows_max=4, bytes_max=PLENTY):
+        pass
+    assert int(await pragma(journal, "page_count")) == pages
+    while await journal.batches.give_back():
         pass
     await engine.close()
 

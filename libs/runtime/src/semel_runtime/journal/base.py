@@ -12,7 +12,7 @@ the conformance tests in `libs/runtime/tests/journal`.
 
 from collections.abc import AsyncIterable, AsyncIterator, Sequence
 from types import TracebackType
-from typing import Protocol, Self, TypeAlias
+from typing import NamedTuple, Protocol, Self, TypeAlias
 
 from msgspec import Struct
 
@@ -67,6 +67,16 @@ class Claim(Struct, frozen=True, kw_only=True):
         return self.first_offset > 0
 
 
+class LaterBatches(NamedTuple):
+    """What was found in a bounded number of batches."""
+
+    found: Sequence[BatchPosition]
+    """Those with a record as late as was asked for, or later: the latest first, and of several that
+    are equally late, the one with the lowest offset."""
+    upto: int | None
+    """Where to look on; None: there is nothing before."""
+
+
 class BatchStore(Protocol):
     """Record batches that rode in appends, by partition and offset."""
 
@@ -90,11 +100,23 @@ class BatchStore(Protocol):
         """Find the first batch below `upto` with a record as late as `timestamp_ms`, or later."""
         ...
 
-    async def delete(self, partition: int, *, before: int, rows_max: int) -> int:
+    async def later(self, partition: int, timestamp_ms: int, *, upto: int) -> LaterBatches:
+        """Look at some batches below `upto`, from there back, for those that are late enough."""
+        ...
+
+    async def delete(self, partition: int, *, before: int, rows_max: int, bytes_max: int) -> int:
         """Delete batches that end at or before the offset `before`, the oldest first.
 
-        One bounded step, which counts as a write (claimed, fenced). Answers how many batches went:
-        fewer than `rows_max` means that none is left. Durable when it returns.
+        One bounded step, which counts as a write (claimed, fenced): it ends with the batch that
+        reaches `bytes_max`. Answers how many batches went: 0 means that none is left. Durable when
+        it returns. The space is used again; `give_back` gives it to the file system.
+        """
+        ...
+
+    async def give_back(self) -> bool:
+        """Give a bounded part of the space that is free to the file system, if it is worth it.
+
+        Answers whether there is more to give back. Counts as a write.
         """
         ...
 

@@ -9,6 +9,7 @@ from semel_runtime.journal.base import (
     BatchPosition,
     Claim,
     Entry,
+    LaterBatches,
     Piece,
     StoredBatch,
 )
@@ -19,6 +20,9 @@ from semel_runtime.journal.errors import (
     JournalUnknownError,
 )
 from semel_runtime.testing.volume import Content, MemoryVolume
+
+_LOOKED_AT = 3
+"""Batches that one question looks at: few, so that tests have to ask on."""
 
 
 class MemoryJournal:
@@ -245,22 +249,39 @@ class MemoryBatchStore:
                 )
         return None
 
-    async def delete(self, partition: int, *, before: int, rows_max: int) -> int:
+    async def later(self, partition: int, timestamp_ms: int, *, upto: int) -> LaterBatches:
+        """See `BatchStore.later`."""
+        below = self._below(partition, upto)[-_LOOKED_AT:]
+        found = [
+            BatchPosition(base_offset=each.base_offset, max_timestamp_ms=each.max_timestamp_ms)
+            for each in below
+            if each.max_timestamp_ms >= timestamp_ms
+        ]
+        found.sort(key=lambda each: (-each.max_timestamp_ms, each.base_offset))
+        return LaterBatches(found, below[0].base_offset if below else None)
+
+    async def delete(self, partition: int, *, before: int, rows_max: int, bytes_max: int) -> int:
         """See `BatchStore.delete`."""
         deleted: list[StoredBatch] = []
 
         def apply() -> None:
             self._journal.check_epoch()
             batches = self._journal.content.batches.get(partition, [])
-            deleted.extend(
-                batch
-                for batch in batches[:rows_max]
-                if batch.base_offset + batch.record_count <= before
-            )
+            size_bytes = 0
+            for batch in batches[:rows_max]:
+                if batch.base_offset + batch.record_count > before or size_bytes >= bytes_max:
+                    break
+                size_bytes += len(batch.payload)
+                deleted.append(batch)
             del batches[: len(deleted)]
 
         await self._journal.write(apply)
         return len(deleted)
+
+    async def give_back(self) -> bool:
+        """See `BatchStore.give_back`."""
+        await self._journal.write(self._journal.check_epoch)
+        return False
 
     def _below(self, partition: int, upto: int) -> Sequence[StoredBatch]:
         batches = self._journal.content.batches.get(partition, [])

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from semel_runtime.journal.base import BatchPosition, StoredBatch
+from semel_runtime.journal.base import BatchPosition, LaterBatches, StoredBatch
 from semel_runtime.journal.sqlite.connections import Readers, Writer
 from semel_runtime.journal.sqlite.vacuum import give_back
 
@@ -50,11 +50,33 @@ UNION ALL
 SELECT max(base_offset), NULL FROM some
 """
 
+# The same from the end back, all matches of a bounded number of batches.
+_LATER = """
+WITH some AS (
+    SELECT base_offset, max_timestamp_ms FROM batches
+    WHERE partition = ?1 AND base_offset < ?2 ORDER BY base_offset DESC LIMIT 4096
+)
+SELECT * FROM (
+    SELECT * FROM some WHERE max_timestamp_ms >= ?3 ORDER BY max_timestamp_ms DESC, base_offset
+)
+UNION ALL
+SELECT min(base_offset), NULL FROM some
+"""
+
 _DELETE = """
 DELETE FROM batches WHERE rowid IN (
-    SELECT rowid FROM batches WHERE partition = ?1 AND base_offset < ?2
-    ORDER BY base_offset LIMIT ?3
-) AND base_offset + record_count <= ?2 AND (SELECT epoch FROM owner) = ?4 RETURNING 1
+    SELECT batch FROM (
+        SELECT batch, next_offset, sum(size_bytes) OVER (
+            ORDER BY base_offset ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+        ) AS bytes_before
+        FROM (
+            SELECT rowid AS batch, base_offset, base_offset + record_count AS next_offset,
+                length(payload) AS size_bytes
+            FROM batches WHERE partition = ?1 AND base_offset < ?2
+            ORDER BY base_offset LIMIT ?3
+        )
+    ) WHERE next_offset <= ?2 AND coalesce(bytes_before, 0) < ?4
+) AND (SELECT epoch FROM owner) = ?5 RETURNING 1
 """
 
 
@@ -96,11 +118,23 @@ class SqliteBatchStore:
                 return None
             start = base_offset + 1
 
-    async def delete(self, partition: int, *, before: int, rows_max: int) -> int:
+    async def later(self, partition: int, timestamp_ms: int, *, upto: int) -> LaterBatches:
+        """See `BatchStore.later`."""
+        *rows, (lowest, _) = await self._readers.fetch(_LATER, (partition, upto, timestamp_ms))
+        return LaterBatches(
+            [BatchPosition(base_offset=at, max_timestamp_ms=time_ms) for at, time_ms in rows],
+            lowest,
+        )
+
+    async def delete(self, partition: int, *, before: int, rows_max: int, bytes_max: int) -> int:
         """See `BatchStore.delete`."""
-        epoch = self._writer.epoch
-        deleted = await self._writer.execute(_DELETE, (partition, before, rows_max, epoch))
+        parameters = (partition, before, rows_max, bytes_max, self._writer.epoch)
+        deleted = await self._writer.execute(_DELETE, parameters)
         if not deleted:
             await self._writer.check_epoch()
-        await give_back(self._writer)
         return len(deleted)
+
+    async def give_back(self) -> bool:
+        """See `BatchStore.give_back`."""
+        await self._writer.check_epoch()
+        return await give_back(self._writer)

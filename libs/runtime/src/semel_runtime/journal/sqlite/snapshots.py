@@ -10,6 +10,7 @@ from semel_runtime.journal.errors import JournalCorruptError, JournalTooLargeErr
 from semel_runtime.journal.sqlite.chunks import checksum, pack_piece, unpack_piece
 from semel_runtime.journal.sqlite.connections import Readers, Writer
 from semel_runtime.journal.sqlite.vacuum import give_back
+from semel_runtime.pacing import paced
 
 _INSERT = "INSERT INTO snapshot_appends VALUES (?, ?, ?, ?, ?)"
 
@@ -63,7 +64,7 @@ class SqliteSnapshots:
             raise self._writer.dead(f"there is a snapshot of more than {upto} records already")
         await self._drop(_DROP_PIECES)
         await self._drop(_DROP_CHUNKS)
-        while await give_back(self._writer):
+        while await paced(give_back(self._writer)):
             pass
 
     async def _next_number(self, upto: int) -> int:

@@ -1,0 +1,19 @@
+"""Work in the background that leaves most of the time to others."""
+
+import asyncio
+from collections.abc import Awaitable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+PAUSE_STEPS = 4
+"""How many steps' time is left to others after each step."""
+
+
+async def paced(step: Awaitable[T]) -> T:
+    """Take a step, and then pause for as long as some steps, so that few others ever meet one."""
+    loop = asyncio.get_running_loop()
+    started = loop.time()
+    result = await step
+    await asyncio.sleep(PAUSE_STEPS * (loop.time() - started))
+    return result
