@@ -53,6 +53,24 @@ def test_an_option_that_cannot_be_is_refused_by_name_and_value(
     assert "nothing to change" in semel("topics", "alter", topic, status=2).err
 
 
+def test_the_oldest_records_are_deleted_after_a_question(semel: CommandLine, topic: str) -> None:
+    semel("produce", topic, "-p", "1", stdin="one\ntwo\nthree\n")
+    delete = ("topics", "delete-records", topic, "-p", "1", "--before-offset")
+    dry = semel(*delete, "2", "--dry-run", "--format", "json")
+    (partition,) = dry.json["partitions"]
+    assert (partition["log_start_offset"], partition["deleted_offsets"]) == (2, 2)
+    assert "2 offsets would be deleted" in dry.err
+    semel(*delete, "2", stdin="n\n", status=1)
+    assert sorted(read(semel, topic)) == ["one", "three", "two"]
+    assert semel(*delete, "2", "--yes").lines == ["PARTITION\tSTART\tDELETED", "1\t2\t2"]
+    assert read(semel, topic) == ["three"]
+    refused = semel(*delete, "9", "--yes", status=1).err
+    assert "offset 9 is past the last stable offset 3" in refused
+    assert "either" in semel("topics", "delete-records", topic, "--yes", status=2).err
+    everything = semel("topics", "delete-records", topic, "--all", "--yes", "--format", "json")
+    assert [each["log_start_offset"] for each in everything.json["partitions"]] == [0, 3]
+
+
 def test_each_partition_is_described_with_its_own_offsets(semel: CommandLine) -> None:
     semel("topics", "create", "uneven", "-p", "4")
     for partition, lines in enumerate(("", "1\n", "1\n2\n", "1\n2\n3\n")):

@@ -37,6 +37,7 @@ def test_the_commands_are_those_that_are_promised() -> None:
         "topics configs",
         "topics create",
         "topics delete",
+        "topics delete-records",
         "topics describe",
         "topics list",
         "transactions describe",

@@ -13,6 +13,8 @@ from semel_cli.configs import (
     configs,
     read_configs,
 )
+from semel_cli.delete_records import EXAMPLES as DELETE_RECORDS_EXAMPLES
+from semel_cli.delete_records import delete_records
 from semel_cli.output import Facts, Format, FormatOption, Json, Table, examples, note, show
 from semel_cli.session import BootstrapOption, with_client
 
@@ -150,6 +152,7 @@ def delete(
 
 app.command(epilog=ALTER_EXAMPLES)(alter)
 app.command(epilog=CONFIGS_EXAMPLES)(configs)
+app.command("delete-records", epilog=DELETE_RECORDS_EXAMPLES)(delete_records)
 
 
 def show_topics(topics: "Sequence[TopicDescription]", output_format: Format) -> None:

@@ -55,6 +55,7 @@ from aiosemel.errors import (
 )
 from aiosemel.offsets import (
     ConsumerGroupMetadata,
+    DeletedRecords,
     OffsetAndMetadata,
     OffsetAndTimestamp,
     OffsetSpec,
@@ -106,6 +107,7 @@ __all__ = [
     "ConsumerGroupMetadata",
     "ConsumerOptions",
     "ConsumerRecord",
+    "DeletedRecords",
     "Delivery",
     "GroupDescription",
     "GroupListing",

@@ -1,30 +1,25 @@
-"""Where logs begin and end, and where a moment is in them."""
+"""Where logs begin and end, where a moment is in them, and what is deleted at their start."""
 
-import asyncio
-from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from aiosemel._cluster import Cluster
 from aiosemel._isolation import ISOLATION, IsolationLevel
+from aiosemel._leaders import Leaders
 from aiosemel._retry import Deadline
-from aiosemel.errors import (
-    RefreshRetriableError,
-    RequestTimedOutError,
-    RetriableError,
-    SemelError,
-    UnknownTopicOrPartitionError,
-)
-from aiosemel.offsets import OffsetAndTimestamp, OffsetSpec, TopicPartition
+from aiosemel.errors import SemelError
+from aiosemel.offsets import DeletedRecords, OffsetAndTimestamp, OffsetSpec, TopicPartition
 from semel.broker.v1 import broker_pb2 as broker
 from semel_common import ids
 from semel_common.wire import status
-from semel_common.wire.methods import LIST_OFFSETS
+from semel_common.wire.methods import DELETE_RECORDS, LIST_OFFSETS
 
 NO_OFFSET = -1
 _SPECS = {
     OffsetSpec.EARLIEST: broker.OFFSET_SPEC_EARLIEST,
     OffsetSpec.LATEST: broker.OFFSET_SPEC_LATEST,
+    OffsetSpec.MAX_TIMESTAMP: broker.OFFSET_SPEC_MAX_TIMESTAMP,
 }
 
 
@@ -49,76 +44,61 @@ class LogOffsets:
     async def find(self, wanted: Wanted, deadline: Deadline) -> Found:
         """Return an offset for each partition, NO_OFFSET where no record is late enough.
 
-        Raises UnknownTopicOrPartitionError, RequestTimedOutError, and whatever else is refused.
+        Raises what ``Leaders.ask`` raises.
         """
-        found: Found = {}
-        pauses = self._cluster.backoff()
-        while missing := {each: at for each, at in wanted.items() if each not in found}:
-            error = await self._ask_once(missing, found, deadline)
-            if error is None:
-                continue
-            pause_ms = next(pauses)
-            if deadline.remaining_ms() <= pause_ms:
-                raise RequestTimedOutError(f"not done in time: {error.message}") from error
-            await asyncio.sleep(pause_ms / 1000)
-            if isinstance(error, RefreshRetriableError):
-                await self._cluster.refresh(deadline)
-        return found
-
-    async def _ask_once(
-        self, wanted: Wanted, found: Found, deadline: Deadline
-    ) -> RetriableError | None:
-        """Ask every leader once; returns the last error after which asking again may help."""
-        last: RetriableError | None = None
-        asked: defaultdict[str, dict[TopicPartition, broker.ListOffsetsPartition]]
-        asked = defaultdict(dict)
-        for each, at in wanted.items():
-            partition = await self._identify(each, deadline)
-            try:
-                address = self._cluster.leader_address(partition)
-            except RetriableError as error:
-                last = error
-            else:
-                asked[address][each] = _question(partition, at)
-        for address, questions in asked.items():
-            try:
-                await self._ask(address, questions, found, deadline)
-            except RetriableError as error:
-                last = error
-        return last
-
-    async def _identify(self, wanted: TopicPartition, deadline: Deadline) -> ids.TopicPartition:
-        topic = await self._cluster.topic(wanted.topic, deadline)
-        if not 0 <= wanted.partition < len(topic.partitions):
-            raise UnknownTopicOrPartitionError(
-                f"topic {wanted.topic} has {len(topic.partitions)} partitions, "
-                f"no partition {wanted.partition}"
-            )
-        return ids.TopicPartition(topic.topic_id, wanted.partition)
+        leaders = Leaders(self._cluster, self._ask)
+        questions = {each: partial(_question, at=at) for each, at in wanted.items()}
+        return await leaders.ask(questions, deadline)
 
     async def _ask(
-        self,
-        address: str,
-        questions: Mapping[TopicPartition, broker.ListOffsetsPartition],
-        found: Found,
-        deadline: Deadline,
-    ) -> None:
-        request = broker.ListOffsetsRequest(
-            isolation_level=self._isolation, partitions=questions.values()
-        )
+        self, address: str, questions: Sequence[broker.ListOffsetsPartition], deadline: Deadline
+    ) -> list[OffsetAndTimestamp | SemelError]:
+        request = broker.ListOffsetsRequest(isolation_level=self._isolation, partitions=questions)
         response = await self._cluster.attempt_at(address, LIST_OFFSETS, request, deadline=deadline)
-        errors: list[SemelError] = []
-        for each, result in zip(questions, response.partitions, strict=True):
-            if result.HasField("error"):
-                errors.append(status.from_value(result.error))
-            else:
-                found[each] = OffsetAndTimestamp(result.offset, result.timestamp_ms)
-        for error in errors:
-            raise error
+        return [
+            status.from_value(result.error)
+            if result.HasField("error")
+            else OffsetAndTimestamp(result.offset, result.timestamp_ms)
+            for result in response.partitions
+        ]
+
+
+class RecordDeletion:
+    """Deletes the oldest records of partitions."""
+
+    def __init__(self, cluster: Cluster, *, validate_only: bool) -> None:
+        self._cluster = cluster
+        self._validate_only = validate_only
+
+    async def delete(
+        self, before: Mapping[TopicPartition, int | None], deadline: Deadline
+    ) -> dict[TopicPartition, DeletedRecords]:
+        """Delete below an offset, None: all that is stable. Raises what ``Leaders.ask`` raises."""
+        leaders = Leaders(self._cluster, self._ask)
+        questions = {each: partial(_deletion, before=offset) for each, offset in before.items()}
+        return await leaders.ask(questions, deadline)
+
+    async def _ask(
+        self, address: str, questions: Sequence[broker.DeleteRecordsPartition], deadline: Deadline
+    ) -> list[DeletedRecords | SemelError]:
+        request = broker.DeleteRecordsRequest(
+            partitions=questions, validate_only=self._validate_only
+        )
+        response = await self._cluster.attempt_at(
+            address, DELETE_RECORDS, request, deadline=deadline
+        )
+        return [
+            status.from_value(result.error)
+            if result.HasField("error")
+            else DeletedRecords(
+                log_start_offset=result.log_start_offset, deleted_offsets=result.deleted_offsets
+            )
+            for result in response.partitions
+        ]
 
 
 def _question(
-    partition: ids.TopicPartition, at: OffsetSpec | AtTime
+    partition: ids.TopicPartition, *, at: OffsetSpec | AtTime
 ) -> broker.ListOffsetsPartition:
     question = broker.ListOffsetsPartition(
         topic_id=partition.topic_id, partition=partition.partition
@@ -128,3 +108,16 @@ def _question(
     else:
         question.spec = _SPECS[at]
     return question
+
+
+def _deletion(
+    partition: ids.TopicPartition, *, before: int | None
+) -> broker.DeleteRecordsPartition:
+    deletion = broker.DeleteRecordsPartition(
+        topic_id=partition.topic_id, partition=partition.partition
+    )
+    if before is None:
+        deletion.all = True
+    else:
+        deletion.before_offset = before
+    return deletion

@@ -11,7 +11,7 @@ from aiosemel import _describe
 from aiosemel._cluster import Cluster
 from aiosemel._group_offsets import GroupOffsets, check_group_id
 from aiosemel._isolation import IsolationLevel
-from aiosemel._log_offsets import NO_OFFSET, AtTime, LogOffsets
+from aiosemel._log_offsets import NO_OFFSET, AtTime, LogOffsets, RecordDeletion
 from aiosemel._metadata import COORDINATOR, GROUP_COORDINATOR, topics_in
 from aiosemel._retry import Deadline
 from aiosemel._transactions import get_outcome
@@ -33,6 +33,7 @@ from aiosemel.errors import (
 )
 from aiosemel.offsets import (
     ConsumerGroupMetadata,
+    DeletedRecords,
     OffsetAndMetadata,
     OffsetAndTimestamp,
     OffsetSpec,
@@ -184,9 +185,9 @@ class Admin:
         """Return where logs begin or end, or the first record at a time or later, by partition.
 
         An int is a time, in milliseconds since 1970-01-01 UTC; None is answered where no record is
-        that late. The latest offset is the end of what is durable, the high watermark; with
-        READ_COMMITTED it is the last stable offset, and only committed records are found by time.
-        Raises UnknownTopicOrPartitionError.
+        that late, or where there is none of which to tell the newest. The latest offset is the end
+        of what is durable, the high watermark; with READ_COMMITTED it is the last stable offset,
+        and only committed records are found by time. Raises UnknownTopicOrPartitionError.
         """
         wanted = {
             TopicPartition.named(each): at if isinstance(at, OffsetSpec) else AtTime(at)
@@ -195,6 +196,20 @@ class Admin:
         offsets = LogOffsets(self._cluster, isolation_level)
         found = await offsets.find(wanted, self._deadline())
         return {each: None if at.offset == NO_OFFSET else at for each, at in found.items()}
+
+    async def delete_records(
+        self, before: Mapping[PartitionKey, int | None], *, validate_only: bool = False
+    ) -> dict[TopicPartition, DeletedRecords]:
+        """Delete the oldest records of partitions: those below an offset; None: all.
+
+        They are gone at once, their space is given back little by little. What an open transaction
+        has written, and what comes after it, stays. ``validate_only`` deletes nothing. May be
+        repeated. Raises OffsetOutOfRangeError past the last stable offset, PolicyViolationError for
+        topics that are only compacted, UnknownTopicOrPartitionError.
+        """
+        deletion = RecordDeletion(self._cluster, validate_only=validate_only)
+        wanted = {TopicPartition.named(each): offset for each, offset in before.items()}
+        return await deletion.delete(wanted, self._deadline())
 
     # -- the cluster ----------------------------------------------------------------------------
 

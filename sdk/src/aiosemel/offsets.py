@@ -48,10 +48,22 @@ class OffsetAndTimestamp(NamedTuple):
 
 
 class OffsetSpec(StrEnum):
-    """Which end of a log is asked for; Kafka's names."""
+    """Which offset of a log is asked for; Kafka's names."""
 
     EARLIEST = "earliest"
     LATEST = "latest"
+    MAX_TIMESTAMP = "max-timestamp"
+    """The record with the newest timestamp, which need not be the last one."""
+
+
+class DeletedRecords(NamedTuple):
+    """What a deletion has left of a partition."""
+
+    log_start_offset: int
+    """Of the first record that is left."""
+    deleted_offsets: int
+    """How many offsets are gone by it, those of markers and aborted records included; less, if
+    the answer to an earlier attempt was lost."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,7 +23,6 @@ from aiosemel.descriptions import (
 from aiosemel.errors import (
     BrokerNotAvailableError,
     GroupIdNotFoundError,
-    InvalidConfigError,
     InvalidTopicError,
     RequestTimedOutError,
     SemelError,
@@ -105,46 +104,6 @@ async def test_an_illegal_name_is_refused_at_once(fake: FakeCluster) -> None:
     async with open_client(fake) as client:
         with pytest.raises(InvalidTopicError, match="bad name"):
             await client.admin().create_topic("t")
-
-
-async def test_options_of_topics_travel_as_text(fake: FakeCluster) -> None:
-    fake.create_topic("t")
-    refused = InvalidConfigError("retention.ms is 'x'", key="retention.ms", value="x")
-    answers = [
-        cluster.AlterConfigsResult(name="t", configs={"retention.ms": "5"}),
-        cluster.AlterConfigsResult(name="t", error=status.to_value(refused)),
-    ]
-    entry = cluster.ConfigEntry(name="retention.ms", value="5", default_value="9", is_default=False)
-    described = cluster.TopicConfigs(name="t", entries=[entry])
-    for host in ("coordinator", "coordinator1"):
-        fake.canned[f"{host}:1", "DescribeConfigs"] = cluster.DescribeConfigsResponse(
-            topics=[described]
-        )
-    async with open_client(fake) as client:
-        admin = client.admin()
-        await admin.create_topic("new", configs={"retention.ms": 7, "cleanup.policy": "compact"})
-        for answer in answers:
-            for host in ("coordinator", "coordinator1"):
-                fake.canned[f"{host}:1", "IncrementalAlterConfigs"] = (
-                    cluster.IncrementalAlterConfigsResponse(topics=[answer])
-                )
-            changing = admin.incremental_alter_configs(
-                "t", set_configs={"retention.ms": 5}, reset=["segment.ms"], validate_only=True
-            )
-            if answer.HasField("error"):
-                with pytest.raises(InvalidConfigError, match="retention"):
-                    await changing
-            else:
-                assert await changing == {"retention.ms": "5"}
-        assert (await admin.describe_configs("t"))["retention.ms"].value == "5"
-    (created,) = fake.asked(cluster.CreateTopicsRequest)
-    assert created.topics[0].configs == {"retention.ms": "7", "cleanup.policy": "compact"}
-    asked = fake.asked(cluster.IncrementalAlterConfigsRequest)[0]
-    assert (dict(asked.topics[0].set), list(asked.topics[0].reset), asked.validate_only) == (
-        {"retention.ms": "5"},
-        ["segment.ms"],
-        True,
-    )
 
 
 async def test_topics_are_listed_by_name(fake: FakeCluster) -> None:

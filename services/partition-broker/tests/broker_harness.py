@@ -4,11 +4,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from msgspec.structs import replace
+
 from semel_broker.machine import BrokerMachine, LogLimits
 from semel_broker.machine.records import Record
 from semel_broker.machine.values import (
     Appended,
     BatchHeader,
+    Deleted,
+    DeletePosition,
     FetchPosition,
     IsolationLevel,
     Outcome,
@@ -28,6 +32,7 @@ from semel_runtime.cluster.image import (
     ServiceRole,
     Topic,
 )
+from semel_runtime.cluster.topic_config import Overrides, altered
 from semel_runtime.machine import Result
 from semel_runtime.participant.inquiry import OpenTransactionAt
 
@@ -48,12 +53,15 @@ LAYOUT = Layout(
 )
 
 
-def topic(name: str, *leaders: int, epoch: int = 0, topic_id: str = "") -> Topic:
+def topic(
+    name: str, *leaders: int, epoch: int = 0, topic_id: str = "", configs: Overrides = ()
+) -> Topic:
     """A topic whose partitions are led by the brokers given."""
     return Topic(
         topic_id=topic_id or f"id-{name}",
         name=name,
         partitions=tuple(PartitionLeader(leader, epoch) for leader in leaders),
+        configs=configs,
     )
 
 
@@ -87,6 +95,7 @@ def header(
     sequence: int = 0,
     count: int = 1,
     transactional: bool = True,
+    size_bytes: int = 0,
 ) -> BatchHeader:
     """A batch as the machine sees it."""
     return BatchHeader(
@@ -95,6 +104,7 @@ def header(
         producer_epoch=epoch,
         base_sequence=sequence,
         transactional=transactional and producer_id != PLAIN,
+        size_bytes=size_bytes,
     )
 
 
@@ -173,6 +183,36 @@ class BrokerHarness:
         )
         return self.produce(batch, name=at(partition)).base_offset
 
+    def configure(self, **options: int | str) -> None:
+        """Set options of the topic `orders`; their names have underscores."""
+        known = self.machine.cluster.image
+        assert known is not None
+        (orders,) = known.topics
+        given = {name.replace("_", "."): str(value) for name, value in options.items()}
+        changed = replace(orders, configs=altered(orders.configs, set_=given))
+        self.apply_metadata(replace(known, version=known.version + 1, topics=(changed,)))
+
+    def delete_records(
+        self, before: int | None, *, name: PartitionName | None = None, dry: bool = False
+    ) -> Deleted:
+        """Delete from one partition; raise if it was refused."""
+        position = DeletePosition(name or at(), before)
+        (answer,) = self.run(self.machine.delete_records([position], validate_only=dry))
+        if isinstance(answer, SemelError):
+            raise answer
+        return answer
+
+    def retain(self) -> None:
+        """Cut off what is not kept any more."""
+        self.run(self.machine.apply_retention(now_ms=self.now_ms))
+
+    @property
+    def start_offset(self) -> int:
+        """Of partition 0."""
+        (listed,) = self.run(self.machine.list_offsets([at()], COMMITTED))
+        assert isinstance(listed, ReadPlan)
+        return listed.log_start_offset
+
     def mark(self, *outcomes: Outcome) -> list[SemelError | None]:
         """Apply outcomes; answer why each was refused."""
         return self.run(self.machine.write_txn_markers(outcomes, now_ms=self.now_ms))
@@ -241,16 +281,16 @@ class BrokerHarness:
     @property
     def last_stable_offset(self) -> int:
         """Of partition 0."""
-        return self.plan().last_stable_offset
+        return self.plan(self.start_offset).last_stable_offset
 
     @property
     def end_offset(self) -> int:
         """Of partition 0."""
-        return self.plan().high_watermark
+        return self.plan(self.start_offset).high_watermark
 
     def aborted_offsets(self, producer_id: int = PRODUCER, epoch: int = 0) -> list[int]:
         """Return the offsets of partition 0 at which a batch of a transaction counts as aborted."""
-        plan = self.plan()
+        plan = self.plan(self.start_offset)
         offsets = range(plan.high_watermark)
         return [each for each in offsets if plan.aborted.covers(producer_id, epoch, each)]
 

@@ -32,6 +32,7 @@ class ErrorCode(IntEnum):
     INVALID_PARTITIONS = 37
     INVALID_CONFIG = 40
     INVALID_REQUEST = 42
+    POLICY_VIOLATION = 44
     OUT_OF_ORDER_SEQUENCE_NUMBER = 45
     INVALID_PRODUCER_EPOCH = 47
     INVALID_TXN_STATE = 48
@@ -327,6 +328,12 @@ class InvalidConfigError(InvalidRequestError):
     """An option is wrong, or in conflict with another."""
 
     code = ErrorCode.INVALID_CONFIG
+
+
+class PolicyViolationError(InvalidRequestError):
+    """The topic's options do not allow it."""
+
+    code = ErrorCode.POLICY_VIOLATION
 
 
 class InvalidTransactionTimeoutError(InvalidRequestError):

@@ -10,12 +10,14 @@ from typing import Self
 import structlog
 
 from semel_broker.config import BrokerSettings
+from semel_broker.deleting import RecordDeleter
 from semel_broker.fetching import Fetcher
 from semel_broker.inquiry import BrokerInquirer
 from semel_broker.machine import BrokerMachine
 from semel_broker.machine.records import Record
 from semel_broker.offsets import OffsetLister
 from semel_broker.purge import Purger
+from semel_broker.retention import RetentionLoop
 from semel_broker.serde import BrokerSerde
 from semel_broker.service import bind
 from semel_broker.waiters import Waiters
@@ -38,6 +40,7 @@ class _Background:
     link: ClusterLink
     inquiries: InquiryLoop[TopicPartition, Record]
     purger: Purger
+    retention: RetentionLoop
 
 
 class BrokerApp:
@@ -92,6 +95,7 @@ class BrokerApp:
             group.create_task(self._background.link.run(), name="cluster link")
             group.create_task(self._background.inquiries.run(), name="inquiries")
             group.create_task(self._background.purger.run(), name="purger")
+            group.create_task(self._background.retention.run(), name="retention")
 
     def drain(self) -> None:
         """Let waiting fetches answer now: the process is about to stop."""
@@ -102,7 +106,13 @@ class BrokerApp:
         store = environment.journal.batches
         writer = BrokerWriter(runner, machine, environment.clock, settings.produce_limits())
         fetcher = Fetcher(runner, machine, store, self._waiters, settings.fetch_limits())
-        bind(self.handlers, writer, fetcher, OffsetLister(runner, machine, store))
+        bind(
+            self.handlers,
+            writer=writer,
+            fetcher=fetcher,
+            lister=OffsetLister(runner, machine, store),
+            deleter=RecordDeleter(runner, machine),
+        )
         inquiries = InquiryLoop(
             BrokerInquirer(runner, machine, writer, environment.clock),
             machine.cluster,
@@ -111,9 +121,20 @@ class BrokerApp:
             options=settings.inquiry_options(),
         )
         purger = Purger(runner, machine, store)
-        for listener in (self._waiters.on_durable, inquiries.on_durable, purger.on_durable):
-            runner.on_durable(listener)
-        return _Background(link=self._link(runner, identity), inquiries=inquiries, purger=purger)
+        retention = RetentionLoop(
+            runner,
+            machine,
+            environment.clock,
+            interval_ms=settings.log_retention_check_interval_ms,
+        )
+        for part in (self._waiters, inquiries, purger, retention):
+            runner.on_durable(part.on_durable)
+        return _Background(
+            link=self._link(runner, identity),
+            inquiries=inquiries,
+            purger=purger,
+            retention=retention,
+        )
 
     def _link(self, runner: Runner[Record], identity: Identity) -> ClusterLink:
         return link_to_controller(

@@ -13,7 +13,7 @@ from semel_broker.machine.values import ProducePartition
 from semel_broker.names import partition_name
 from semel_broker.stored import SealedBatch, seal_batch
 from semel_common.batches import Columns, check_crc, seal
-from semel_common.errors import InvalidRecordError, InvalidRequestError, MessageTooLargeError
+from semel_common.errors import InvalidRecordError, InvalidRequestError
 from semel_common.ids import NO_PRODUCER_ID
 from semel_runtime.server.checks import INT64_MAX
 
@@ -23,8 +23,6 @@ _CODECS = frozenset(Codec.values())
 class ProduceLimits(Struct, frozen=True, kw_only=True):
     """What one request may hold."""
 
-    message_max_bytes: int = 1_048_588
-    """The largest payload of a batch."""
     batch_records_max: int = 1 << 20
     """The most records of a batch."""
 
@@ -39,7 +37,8 @@ class Arrival(Struct, frozen=True):
 def receive(partition: WirePartition, *, now_ms: int, limits: ProduceLimits) -> Arrival:
     """Check the batches for one partition, or make one of plain records.
 
-    Raises InvalidRequestError, CorruptMessageError, InvalidRecordError or MessageTooLargeError.
+    Raises InvalidRequestError, CorruptMessageError or InvalidRecordError. How large a batch may be,
+    is its topic's to say.
     """
     name = partition_name(partition)
     batches = tuple([_receive_batch(each, limits) for each in partition.batches])
@@ -105,11 +104,6 @@ def _columns(records: list[Record], now_ms: int) -> Columns:
 def _check(batch: SealedBatch, limits: ProduceLimits) -> None:
     header = batch.header
     _check_count(header.record_count, limits)
-    if len(batch.payload) > limits.message_max_bytes:
-        raise MessageTooLargeError(
-            f"payload of {len(batch.payload)} bytes is over {limits.message_max_bytes}",
-            message_max_bytes=limits.message_max_bytes,
-        )
     if batch.max_timestamp_ms < 0:
         raise InvalidRecordError(f"timestamp {batch.max_timestamp_ms} of a batch is negative")
     if header.producer_id < 0 or header.base_sequence < 0:

@@ -15,7 +15,7 @@ class BrokerSettings(ParticipantSettings):
     """What a partition broker needs to know."""
 
     message_max_bytes: Annotated[int, Field(ge=1_024, le=16 << 20)] = 1_048_588
-    """The largest payload of a record batch, in bytes."""
+    """The largest payload of a record batch, in bytes; a topic's max.message.bytes goes before."""
     batch_records_max: Count = 1 << 20
     """The most records of a record batch."""
     fetch_max_bytes: Annotated[int, Field(ge=1_024, le=32 << 20)] = 16 << 20
@@ -28,19 +28,21 @@ class BrokerSettings(ParticipantSettings):
     partition_open_transactions_max: Count = 100_000
     """Transactions that may be open in one partition; past it, new ones are refused."""
 
+    log_retention_check_interval_ms: Count = 300_000
+    """How often to look for records that are too old or too many, in milliseconds."""
+
     def log_limits(self) -> LogLimits:
         """Return what a partition may hold."""
         return LogLimits(
             producers_max=self.partition_producers_max,
             open_transactions_max=self.partition_open_transactions_max,
+            message_max_bytes=self.message_max_bytes,
             inquiry=self.inquiry_times(),
         )
 
     def produce_limits(self) -> ProduceLimits:
         """Return what a Produce request may hold."""
-        return ProduceLimits(
-            message_max_bytes=self.message_max_bytes, batch_records_max=self.batch_records_max
-        )
+        return ProduceLimits(batch_records_max=self.batch_records_max)
 
     def fetch_limits(self) -> FetchLimits:
         """Return how much a Fetch may read."""

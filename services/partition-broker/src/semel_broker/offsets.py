@@ -1,12 +1,12 @@
-"""ListOffsets: the earliest offset, the latest, or the first at or after a time.
+"""ListOffsets: the earliest offset, the latest, or that of a record that is found by its time.
 
 A search by time finds the batch by its newest timestamp, then opens that one payload to find the
 record: next to plain records, the only reason to open one.
 """
 
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Awaitable, Sequence
 from functools import partial
+from typing import NamedTuple
 
 from semel.broker.v1.broker_pb2 import (
     ListOffsetsPartition,
@@ -24,15 +24,27 @@ from semel_broker.stored import NEVER, read_batch
 from semel_common.batches import decode_records
 from semel_common.errors import InvalidRequestError, KafkaStorageError, SemelError
 from semel_common.wire.status import to_value
-from semel_runtime.journal.base import BatchStore, StoredBatch
+from semel_runtime.journal.base import BatchPosition, BatchStore, StoredBatch
 from semel_runtime.journal.errors import JournalError
 from semel_runtime.runner import Runner
 from semel_runtime.server.calls import Call
 from semel_runtime.server.checks import require_count, require_int, require_known
 
 NO_OFFSET = -1
+_SPECS = (
+    OffsetSpec.OFFSET_SPEC_EARLIEST,
+    OffsetSpec.OFFSET_SPEC_LATEST,
+    OffsetSpec.OFFSET_SPEC_MAX_TIMESTAMP,
+)
 _PARTITIONS_MAX = 10_000
 _STEP_BYTES = 1 << 20
+
+
+class RecordAt(NamedTuple):
+    """A record, by its offset and its timestamp."""
+
+    offset: int
+    timestamp_ms: int
 
 
 class OffsetLister:
@@ -71,42 +83,70 @@ class OffsetLister:
         result.topic_id = plan.partition.topic_id
         result.timestamp_ms = NO_OFFSET
         if wanted.HasField("timestamp_ms"):
-            await self._find_by_time(wanted.timestamp_ms, plan, isolation, result)
+            _answer(result, await _searched(self._search(wanted.timestamp_ms, plan, isolation)))
         elif wanted.spec == OffsetSpec.OFFSET_SPEC_EARLIEST:
             result.offset = plan.log_start_offset
+        elif wanted.spec == OffsetSpec.OFFSET_SPEC_MAX_TIMESTAMP:
+            _answer(result, await _searched(self._newest(plan, isolation)))
         else:
             result.offset = plan.upto
 
-    async def _find_by_time(
-        self,
-        timestamp_ms: int,
-        plan: ReadPlan,
-        isolation: IsolationLevel,
-        result: ListOffsetsPartitionResult,
-    ) -> None:
-        result.offset = NO_OFFSET
-        try:
-            found = await self._search(timestamp_ms, plan, isolation)
-        except JournalError as error:
-            raise KafkaStorageError(f"log cannot be searched: {error}") from error
-        if found is not None:
-            _answer_record(result, found, timestamp_ms)
-
     async def _search(
         self, timestamp_ms: int, plan: ReadPlan, isolation: IsolationLevel
-    ) -> StoredBatch | None:
-        """Return the first batch with a record at or after a time that the reader may see."""
+    ) -> RecordAt | None:
+        """Return the first record at or after a time that the reader may see."""
         found = await self._store.first_at(plan.log_id, timestamp_ms, upto=plan.upto)
         offset = plan.upto if found is None else max(found.base_offset, plan.log_start_offset)
         while offset < plan.upto:
             batches = await self._store.read(
                 plan.log_id, offset, max_bytes=_STEP_BYTES, upto=plan.upto
             )
+            # What was cut off since the plan was made is not answered any more.
+            start = plan.log_start.offset
             for stored in batches:
-                if _is_late_enough(stored, timestamp_ms) and _is_visible(stored, plan, isolation):
-                    return stored
-            offset = batches[-1].base_offset + batches[-1].record_count if batches else plan.upto
+                offset = stored.base_offset + stored.record_count
+                if offset > start and _is_visible(stored, plan, isolation):
+                    record = _first_record(stored, timestamp_ms, start)
+                    if record is not None:
+                        return record
+            offset = offset if batches else plan.upto
         return None
+
+    async def _newest(self, plan: ReadPlan, isolation: IsolationLevel) -> RecordAt | None:
+        """Return the first of the records with the newest timestamp that the reader may see."""
+        newest: RecordAt | None = None
+        upto: int | None = plan.upto
+        while upto is not None and upto > plan.log_start.offset:
+            earliest_ms = 0 if newest is None else newest.timestamp_ms
+            later = await self._store.later(plan.log_id, earliest_ms, upto=upto)
+            newest = await self._first_visible(later.found, plan, isolation) or newest
+            upto = later.upto
+        return newest
+
+    async def _first_visible(
+        self, positions: Sequence[BatchPosition], plan: ReadPlan, isolation: IsolationLevel
+    ) -> RecordAt | None:
+        for each in positions:
+            at = each.base_offset
+            for stored in await self._store.read(plan.log_id, at, max_bytes=1, upto=at + 1):
+                start = plan.log_start.offset
+                is_cut = at + stored.record_count <= start
+                if not is_cut and _is_visible(stored, plan, isolation):
+                    record = _first_record(stored, each.max_timestamp_ms, start)
+                    if record is not None:
+                        return record
+        return None
+
+
+async def _searched(search: Awaitable[RecordAt | None]) -> RecordAt:
+    try:
+        return await search or RecordAt(NO_OFFSET, NO_OFFSET)
+    except JournalError as error:
+        raise KafkaStorageError(f"log cannot be searched: {error}") from error
+
+
+def _answer(result: ListOffsetsPartitionResult, found: RecordAt) -> None:
+    result.offset, result.timestamp_ms = found
 
 
 def _checked(partition: ListOffsetsPartition) -> PartitionName:
@@ -114,31 +154,29 @@ def _checked(partition: ListOffsetsPartition) -> PartitionName:
         case "timestamp_ms":
             require_int("timestamp_ms", partition.timestamp_ms)
         case "spec":
-            known = (OffsetSpec.OFFSET_SPEC_EARLIEST, OffsetSpec.OFFSET_SPEC_LATEST)
-            require_known("spec", partition.spec, known)
+            require_known("spec", partition.spec, _SPECS)
         case None:
             raise InvalidRequestError("neither spec nor timestamp_ms is set", field="spec")
     return partition_name(partition)
-
-
-def _is_late_enough(stored: StoredBatch, timestamp_ms: int) -> bool:
-    return stored.max_timestamp_ms != NEVER and stored.max_timestamp_ms >= timestamp_ms
 
 
 def _is_visible(stored: StoredBatch, plan: ReadPlan, isolation: IsolationLevel) -> bool:
     return isolation is IsolationLevel.READ_UNCOMMITTED or is_committed(stored, plan)
 
 
-def _answer_record(
-    result: ListOffsetsPartitionResult, stored: StoredBatch, timestamp_ms: int
-) -> None:
-    """Answer the record of a batch that is late enough; of one that cannot be opened, the first."""
-    position = 0
-    offsets: Sequence[int] = [stored.base_offset]
-    times_ms: Sequence[int] = [stored.max_timestamp_ms]
-    with suppress(SemelError):
+def _first_record(stored: StoredBatch, timestamp_ms: int, log_start_offset: int) -> RecordAt | None:
+    """Return the first record of a batch that is late enough, if it has one.
+
+    Of a batch that cannot be opened, it is the batch itself.
+    """
+    if stored.max_timestamp_ms == NEVER or stored.max_timestamp_ms < timestamp_ms:
+        return None
+    try:
         columns = decode_records(read_batch(stored), payload_max_bytes=OPENED_MAX_BYTES)
-        offsets, times_ms = columns.offsets(stored.base_offset), columns.timestamps_ms
-        position = next((i for i, time_ms in enumerate(times_ms) if time_ms >= timestamp_ms), 0)
-    result.offset = offsets[position]
-    result.timestamp_ms = times_ms[position]
+    except SemelError:
+        return RecordAt(max(stored.base_offset, log_start_offset), stored.max_timestamp_ms)
+    offsets = columns.offsets(stored.base_offset)
+    for offset, time_ms in zip(offsets, columns.timestamps_ms, strict=True):
+        if time_ms >= timestamp_ms and offset >= log_start_offset:
+            return RecordAt(offset, time_ms)
+    return None

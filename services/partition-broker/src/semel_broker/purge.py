@@ -1,4 +1,11 @@
-"""Gives back the space of deleted topics: the batches of dropped logs go in bounded steps."""
+"""Gives back the space of deleted topics, and of what was cut off at the start of logs.
+
+Theory of operation. What nobody reaches any more is deleted in steps that are bounded in rows and
+bytes, and then the file is shortened in bounded steps. An append waits for one step at most. After
+each step there is a pause as long as some steps, so that most appends meet none at all; while there
+is something new to delete, the file is not shortened. What a process before this one has left is
+found at start.
+"""
 
 import asyncio
 from collections.abc import Sequence
@@ -7,46 +14,80 @@ from functools import partial
 import structlog
 
 from semel_broker.machine import BrokerMachine
-from semel_broker.machine.records import LogDropped, Record
+from semel_broker.machine.records import LogDropped, LogStartMoved, Record
 from semel_runtime.journal.base import BatchStore
+from semel_runtime.pacing import paced
 from semel_runtime.runner import Runner
 from semel_runtime.server.checks import INT64_MAX
 
 log = structlog.get_logger(__name__)
 
 _ROWS_PER_STEP = 100
+_BYTES_PER_STEP = 1 << 20
 
 
 class Purger:
-    """Deletes what dropped logs have left in the store."""
+    """Deletes from the store what machine and readers are done with."""
 
     def __init__(self, runner: Runner[Record], machine: BrokerMachine, store: BatchStore) -> None:
         self._runner = runner
         self._machine = machine
         self._store = store
-        self._dropped = asyncio.Event()
-        self._dropped.set()  # A process before this one may have left something.
+        self._cut: dict[int, int] = {}
+        self._wanted = asyncio.Event()
+        self._wanted.set()  # A process before this one may have left something.
 
     async def run(self) -> None:
-        """Purge whenever a log was dropped, until cancelled."""
+        """Purge whenever there is something to purge, until cancelled."""
+        self._cut |= await self._runner.run(self._machine.cut_logs)
         while True:
-            await self._dropped.wait()
-            self._dropped.clear()
+            await self._wanted.wait()
+            self._wanted.clear()
             for log_id in await self._runner.run(self._machine.dropped_logs):
-                await self._purge(log_id)
+                await self._purge_dropped(log_id)
+            while self._cut:
+                log_id, log_start_offset = self._cut.popitem()
+                await self._purge_cut(log_id, log_start_offset)
+            await self._shorten()
 
     def on_durable(self, records: Sequence[Record]) -> None:
-        """Note that logs were dropped."""
-        if any(isinstance(record, LogDropped) for record in records):
-            self._dropped.set()
+        """Note that logs were dropped, or cut off."""
+        for record in records:
+            if isinstance(record, LogStartMoved):
+                self._cut[record.log_id] = record.log_start_offset
+                self._wanted.set()
+            elif isinstance(record, LogDropped):
+                self._wanted.set()
 
-    async def _purge(self, log_id: int) -> None:
-        rows = deleted = await self._delete(log_id)
-        while deleted == _ROWS_PER_STEP:
-            deleted = await self._delete(log_id)
-            rows += deleted
+    async def _purge_dropped(self, log_id: int) -> None:
+        batches = await self._delete(log_id, before=INT64_MAX)
         await self._runner.run(partial(self._machine.purged, log_id), privileged=True)
-        log.info("deleted topic's partition purged", log_id=log_id, batches=rows)
+        log.info("deleted topic's partition purged", log_id=log_id, batches=batches)
 
-    async def _delete(self, log_id: int) -> int:
-        return await self._store.delete(log_id, before=INT64_MAX, rows_max=_ROWS_PER_STEP)
+    async def _purge_cut(self, log_id: int, log_start_offset: int) -> None:
+        batches = await self._delete(log_id, before=log_start_offset)
+        if batches:
+            log.info(
+                "old records purged",
+                log_id=log_id,
+                log_start_offset=log_start_offset,
+                batches=batches,
+            )
+
+    async def _delete(self, log_id: int, *, before: int) -> int:
+        total = deleted = await self._delete_step(log_id, before)
+        while deleted:
+            deleted = await self._delete_step(log_id, before)
+            total += deleted
+        return total
+
+    async def _delete_step(self, log_id: int, before: int) -> int:
+        return await paced(
+            self._store.delete(
+                log_id, before=before, rows_max=_ROWS_PER_STEP, bytes_max=_BYTES_PER_STEP
+            )
+        )
+
+    async def _shorten(self) -> None:
+        while not self._wanted.is_set() and await paced(self._store.give_back()):
+            pass

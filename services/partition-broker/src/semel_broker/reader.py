@@ -126,7 +126,8 @@ class Cursor:
             if self.next_offset >= plan.upto or room <= 0 or self.found_bytes > found_before:
                 break
             stored = await _read(store, plan, self.next_offset, room)
-            if not stored:
+            if not stored or plan.log_start.offset > self.next_offset:
+                # What was to be read has been cut off meanwhile: the next call is told.
                 break
             for batch in stored:
                 room -= self._take(batch, plan, room)

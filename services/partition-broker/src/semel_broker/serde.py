@@ -44,6 +44,8 @@ class BrokerSerde:
                 _write_open(record, message.open_transaction)
             case records.AbortedTransaction():
                 _write_aborted(record, message.aborted_transaction)
+            case records.LogSegment():
+                _write_segment(record, message.log_segment)
             case records.LogIdsGiven():
                 message.log_ids_given.next_log_id = record.next_log_id
             case ClusterImage():
@@ -79,6 +81,8 @@ class BrokerSerde:
                 return _read_open(message.open_transaction)
             case "aborted_transaction":
                 return _read_aborted(message.aborted_transaction)
+            case "log_segment":
+                return _read_segment(message.log_segment)
             case "log_ids_given":
                 return records.LogIdsGiven(next_log_id=message.log_ids_given.next_log_id)
             case "cluster_image":
@@ -98,6 +102,9 @@ def _write_batch(record: records.BatchAppended, message: journal.BatchAppended) 
     message.base_sequence = record.base_sequence
     message.transactional = record.transactional
     message.appended_ms = record.appended_ms
+    message.size_bytes = record.size_bytes
+    if record.begins_segment:
+        message.begins_segment = True
 
 
 def _read_batch(message: journal.BatchAppended) -> records.BatchAppended:
@@ -110,6 +117,26 @@ def _read_batch(message: journal.BatchAppended) -> records.BatchAppended:
         base_sequence=message.base_sequence,
         transactional=message.transactional,
         appended_ms=message.appended_ms,
+        size_bytes=message.size_bytes,
+        begins_segment=message.begins_segment,
+    )
+
+
+def _write_segment(record: records.LogSegment, message: journal.LogSegment) -> None:
+    message.log_id = record.log_id
+    message.base_offset = record.base_offset
+    message.size_bytes = record.size_bytes
+    message.start_ms = record.start_ms
+    message.last_ms = record.last_ms
+
+
+def _read_segment(message: journal.LogSegment) -> records.LogSegment:
+    return records.LogSegment(
+        log_id=message.log_id,
+        base_offset=message.base_offset,
+        size_bytes=message.size_bytes,
+        start_ms=message.start_ms,
+        last_ms=message.last_ms,
     )
 
 

@@ -1,15 +1,30 @@
 """Which RPC of the broker is answered by whom."""
 
+from semel_broker.deleting import RecordDeleter
 from semel_broker.fetching import Fetcher
 from semel_broker.offsets import OffsetLister
 from semel_broker.writer import BrokerWriter
-from semel_common.wire.methods import BROKER_WRITE_TXN_MARKERS, FETCH, LIST_OFFSETS, PRODUCE
+from semel_common.wire.methods import (
+    BROKER_WRITE_TXN_MARKERS,
+    DELETE_RECORDS,
+    FETCH,
+    LIST_OFFSETS,
+    PRODUCE,
+)
 from semel_runtime.server.calls import Handlers
 
 
-def bind(handlers: Handlers, writer: BrokerWriter, fetcher: Fetcher, lister: OffsetLister) -> None:
+def bind(
+    handlers: Handlers,
+    *,
+    writer: BrokerWriter,
+    fetcher: Fetcher,
+    lister: OffsetLister,
+    deleter: RecordDeleter,
+) -> None:
     """Register the handlers of a broker."""
     handlers.add(PRODUCE, writer.produce)
     handlers.add(FETCH, fetcher.fetch)
     handlers.add(LIST_OFFSETS, lister.list_offsets)
+    handlers.add(DELETE_RECORDS, deleter.delete_records)
     handlers.add(BROKER_WRITE_TXN_MARKERS, writer.write_txn_markers)

@@ -48,6 +48,7 @@ def seal_batch(batch: RecordBatch, payload: bytes) -> SealedBatch:
             producer_epoch=batch.producer_epoch,
             base_sequence=batch.base_sequence,
             transactional=batch.transactional,
+            size_bytes=len(payload),
         ),
         max_timestamp_ms=batch.max_timestamp_ms,
         stored_header=_strip(batch),

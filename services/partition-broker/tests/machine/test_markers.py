@@ -20,6 +20,7 @@ from semel_broker.machine.records import (
 from semel_common.errors import (
     InvalidProducerEpochError,
     NotLeaderOrFollowerError,
+    OffsetOutOfRangeError,
     OutOfOrderSequenceNumberError,
     TransactionCoordinatorFencedError,
     UnknownTopicIdError,
@@ -229,11 +230,12 @@ def test_c147_the_log_start_never_passes_the_last_stable_offset(broker: BrokerHa
     broker.append(producer_id=PLAIN, count=3)
     broker.append()
     broker.append(producer_id=PLAIN)
-    log_id = broker.plan().log_id
-    assert broker.run(broker.machine.advance_log_start(log_id, 5)) == 3
+    with pytest.raises(OffsetOutOfRangeError, match="last stable offset 3"):
+        broker.delete_records(4)
+    assert broker.delete_records(None).log_start_offset == 3
     assert broker.plan(3).log_start_offset == 3
-    assert broker.journal[-1][1] == LogStartMoved(log_id=log_id, log_start_offset=3)
-    assert broker.run(broker.machine.advance_log_start(log_id, 2)) == 3
+    assert broker.journal[-1][1] == LogStartMoved(log_id=0, log_start_offset=3)
+    assert broker.delete_records(2).log_start_offset == 3
 
 
 # -- aborted index --------------------------------------------------------------------------------
@@ -256,11 +258,20 @@ def test_the_aborted_index_forgets_what_lies_below_the_log_start(broker: BrokerH
     for epoch in range(3):
         broker.append(epoch=epoch)
         broker.abort(epoch=epoch)
+    broker.delete_records(3)
+    assert len(broker.plan(3).aborted) == 2
+    broker.delete_records(6)
+    assert len(broker.plan(6).aborted) == 0
+
+
+def test_a_read_under_way_knows_of_aborted_batches_that_go_meanwhile(
+    broker: BrokerHarness,
+) -> None:
+    broker.append()
+    broker.abort()
     plan = broker.plan()
-    broker.run(broker.machine.advance_log_start(plan.log_id, 3))
-    assert len(plan.aborted) == 2
-    broker.run(broker.machine.advance_log_start(plan.log_id, 6))
-    assert len(plan.aborted) == 0
+    broker.delete_records(2)
+    assert plan.aborted.covers(PRODUCER, 0, 0)
 
 
 # -- epochs that were never given out --------------------------------------------------------------

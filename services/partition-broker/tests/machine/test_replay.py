@@ -1,6 +1,7 @@
 """The journal is the state: any prefix replayed, and any snapshot restored, is the live machine."""
 
 import random
+from contextlib import suppress
 
 import pytest
 from broker_harness import (
@@ -25,7 +26,9 @@ from semel_broker.machine.records import MarkerAppended
 from semel_broker.serde import BrokerSerde
 from semel_common.errors import SemelError, TransactionCoordinatorFencedError
 
-LIMITS = LogLimits(producers_max=3, open_transactions_max=3, open_epochs_max=3)
+LIMITS = LogLimits(
+    producers_max=3, open_transactions_max=3, open_epochs_max=3, message_max_bytes=1_000
+)
 SEEDS = st.integers(min_value=0, max_value=2**32 - 1)
 
 
@@ -49,6 +52,7 @@ def _produce(broker: BrokerHarness, chance: random.Random, version: int) -> None
             sequence=chance.choice((0, 0, 1, 2, 3)),
             count=chance.choice((1, 1, 2)),
             transactional=chance.random() < 0.8,
+            size_bytes=chance.choice((0, 100, 900, 5_000)),
         )
         for _ in range(chance.choice((1, 1, 2)))
     ]
@@ -78,7 +82,12 @@ def _mark(broker: BrokerHarness, chance: random.Random, version: int) -> None:
 
 def _metadata(broker: BrokerHarness, chance: random.Random, version: int) -> None:
     leaders = [chance.choice((BROKER_ID, BROKER_ID, OTHER_BROKER_ID)) for _ in range(3)]
-    topics = [topic("orders", *leaders)] if chance.random() < 0.7 else []
+    configs = (
+        ("retention.bytes", str(chance.choice((-1, 0, 3_000)))),
+        ("segment.bytes", "1024"),
+        ("segment.ms", "300"),
+    )
+    topics = [topic("orders", *leaders, configs=configs)] if chance.random() < 0.7 else []
     broker.apply_metadata(image(version, *topics))
     for log_id in broker.run(broker.machine.dropped_logs())[:1]:
         broker.run(broker.machine.purged(log_id))
@@ -86,11 +95,11 @@ def _metadata(broker: BrokerHarness, chance: random.Random, version: int) -> Non
 
 def _trim(broker: BrokerHarness, chance: random.Random, version: int) -> None:
     del version
-    try:
-        log_id = broker.plan().log_id
-    except SemelError:
+    if chance.random() < 0.5:
+        broker.retain()
         return
-    broker.run(broker.machine.advance_log_start(log_id, chance.randrange(8)))
+    with suppress(SemelError):
+        broker.delete_records(chance.choice((None, *range(8))))
 
 
 @given(seed=SEEDS, share=st.floats(min_value=0, max_value=1))

@@ -12,6 +12,7 @@ from semel_common.wire.methods import LIST_OFFSETS
 from semel_runtime.journal.errors import JournalError
 
 EARLIEST = wire.OFFSET_SPEC_EARLIEST
+NEWEST = wire.OFFSET_SPEC_MAX_TIMESTAMP
 LATEST = wire.OFFSET_SPEC_LATEST
 
 
@@ -35,6 +36,25 @@ async def test_the_first_record_at_or_after_a_time_is_found(
     await broker.produce(plain(b"c", b"d", timestamps_ms=[5, 30]))
     result = await broker.list_offset(timestamp_ms=timestamp_ms)
     assert (result.offset, result.timestamp_ms) == (offset, found_ms)
+
+
+async def test_the_newest_record_need_not_be_the_last_one(broker: Broker) -> None:
+    nothing = await broker.list_offset(spec=NEWEST)
+    assert (nothing.offset, nothing.timestamp_ms) == (-1, -1)
+    for times_ms in ([5, 9], [70, 10, 70], [8], [70], *([each] for each in range(7))):
+        await broker.produce(plain(*(b"x" for _ in times_ms), timestamps_ms=times_ms))
+    found = await broker.list_offset(spec=NEWEST)
+    assert (found.offset, found.timestamp_ms) == (2, 70)
+
+
+async def test_the_newest_committed_record_is_neither_open_nor_aborted(broker: Broker) -> None:
+    await broker.produce(plain(b"kept", timestamps_ms=[5]))
+    await broker.produce(batch(b"dropped", timestamps_ms=[50]))
+    await broker.end(ABORT)
+    await broker.produce(batch(b"open", producer_id=OTHER, timestamps_ms=[60]))
+    assert (await broker.list_offset(spec=NEWEST)).offset == 0
+    found = await broker.list_offset(spec=NEWEST, isolation=READ_UNCOMMITTED)
+    assert (found.offset, found.timestamp_ms) == (3, 60)
 
 
 async def test_committed_searches_pass_over_aborted_records_and_markers(broker: Broker) -> None:

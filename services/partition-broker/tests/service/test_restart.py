@@ -30,6 +30,7 @@ from semel_runtime.journal.sqlite import SqliteOptions
 from semel_runtime.testing.clock import ManualClock
 from semel_runtime.testing.journal import MemoryJournal
 from semel_runtime.testing.network import MemoryNetwork
+from semel_runtime.testing.virtual_time import in_virtual_time
 from semel_runtime.testing.volume import MemoryVolume
 
 
@@ -87,6 +88,7 @@ async def test_what_was_not_durable_was_not_answered_and_is_gone(volume: MemoryV
         assert (await broker.produce(batch(b"two", sequence=1))).base_offset == 1
 
 
+@in_virtual_time
 async def test_the_batches_of_a_deleted_topic_are_deleted(volume: MemoryVolume) -> None:
     async with serving(volume) as broker:
         for number in range(250):
@@ -98,6 +100,7 @@ async def test_the_batches_of_a_deleted_topic_are_deleted(volume: MemoryVolume) 
         assert broker.app._machine.dropped_logs().response == ()
 
 
+@in_virtual_time
 async def test_a_purge_that_was_cut_short_is_finished_after_a_restart(
     volume: MemoryVolume, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -106,7 +109,7 @@ async def test_a_purge_that_was_cut_short_is_finished_after_a_restart(
         background = broker.app._background
         assert background is not None
         monkeypatch.setattr(background.purger, "on_durable", lambda _: None)
-        background.purger._dropped.clear()
+        background.purger._wanted.clear()
         result = broker.app._machine.apply_metadata(image(2))
         assert result.response
     coordinators = Coordinators(MemoryNetwork())

@@ -124,6 +124,9 @@ REGISTER_INSTANCE = Method(
 PRODUCE = Method(BROKER, "Produce", broker.ProduceRequest, broker.ProduceResponse, BROKER)
 FETCH = Method(BROKER, "Fetch", broker.FetchRequest, broker.FetchResponse, BROKER)
 LIST_OFFSETS = Method(BROKER, "ListOffsets", broker.ListOffsetsRequest, broker.ListOffsetsResponse)
+DELETE_RECORDS = Method(
+    BROKER, "DeleteRecords", broker.DeleteRecordsRequest, broker.DeleteRecordsResponse
+)
 
 CONSUMER_GROUP_HEARTBEAT = Method(
     GROUP,

@@ -99,6 +99,10 @@ class ClusterCopy:
             )
         return self._image[1].layout
 
+    def find_topic(self, topic_id: str) -> Topic | None:
+        """Return a topic, or None if there is none."""
+        return self._topics_by_id.get(topic_id)
+
     def topic_by_id(self, topic_id: str) -> Topic:
         """Return a topic. Raises UnknownTopicIdError."""
         topic = self._topics_by_id.get(topic_id)

@@ -57,6 +57,8 @@ class _OffsetSpecEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_OffsetSpec
     OFFSET_SPEC_EARLIEST: _OffsetSpec.ValueType  # 1
     OFFSET_SPEC_LATEST: _OffsetSpec.ValueType  # 2
     """The last stable offset with READ_COMMITTED, else the high watermark."""
+    OFFSET_SPEC_MAX_TIMESTAMP: _OffsetSpec.ValueType  # 3
+    """The record with the newest timestamp, the first if there are several; -1 if there is no record."""
 
 class OffsetSpec(_OffsetSpec, metaclass=_OffsetSpecEnumTypeWrapper):
     """OffsetSpec names a special offset."""
@@ -65,6 +67,8 @@ OFFSET_SPEC_UNSPECIFIED: OffsetSpec.ValueType  # 0
 OFFSET_SPEC_EARLIEST: OffsetSpec.ValueType  # 1
 OFFSET_SPEC_LATEST: OffsetSpec.ValueType  # 2
 """The last stable offset with READ_COMMITTED, else the high watermark."""
+OFFSET_SPEC_MAX_TIMESTAMP: OffsetSpec.ValueType  # 3
+"""The record with the newest timestamp, the first if there are several; -1 if there is no record."""
 Global___OffsetSpec: _TypeAlias = OffsetSpec  # noqa: Y015
 
 @_typing.final
@@ -481,7 +485,7 @@ class ListOffsetsPartitionResult(_message.Message):
     offset: _builtins.int
     """-1: no record has that timestamp or a later one."""
     timestamp_ms: _builtins.int
-    """Timestamp of the record found by timestamp, else -1."""
+    """Timestamp of the record found by timestamp, or with the newest one; else -1."""
     @_builtins.property
     def error(self) -> _errors_pb2.Error: ...
     def __init__(
@@ -500,6 +504,132 @@ class ListOffsetsPartitionResult(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ListOffsetsPartitionResult: _TypeAlias = ListOffsetsPartitionResult  # noqa: Y015
+
+@_typing.final
+class DeleteRecordsRequest(_message.Message):
+    """DeleteRecordsRequest names partitions that this broker leads, each at most once."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PARTITIONS_FIELD_NUMBER: _builtins.int
+    VALIDATE_ONLY_FIELD_NUMBER: _builtins.int
+    validate_only: _builtins.bool
+    """Check and answer, but delete nothing."""
+    @_builtins.property
+    def partitions(self) -> _containers.RepeatedCompositeFieldContainer[Global___DeleteRecordsPartition]: ...
+    def __init__(
+        self,
+        *,
+        partitions: _abc.Iterable[Global___DeleteRecordsPartition] | None = ...,
+        validate_only: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["partitions", b"partitions", "validate_only", b"validate_only"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DeleteRecordsRequest: _TypeAlias = DeleteRecordsRequest  # noqa: Y015
+
+@_typing.final
+class DeleteRecordsPartition(_message.Message):
+    """DeleteRecordsPartition says up to where to delete in one partition."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TOPIC_FIELD_NUMBER: _builtins.int
+    TOPIC_ID_FIELD_NUMBER: _builtins.int
+    PARTITION_FIELD_NUMBER: _builtins.int
+    BEFORE_OFFSET_FIELD_NUMBER: _builtins.int
+    ALL_FIELD_NUMBER: _builtins.int
+    topic: _builtins.str
+    """A name, an id, or both: then they must agree."""
+    topic_id: _builtins.str
+    partition: _builtins.int
+    before_offset: _builtins.int
+    """The first offset that stays. OFFSET_OUT_OF_RANGE past the last stable offset; what is gone
+    already may be named again.
+    """
+    all: _builtins.bool
+    """All that is there below the last stable offset. Must be true."""
+    def __init__(
+        self,
+        *,
+        topic: _builtins.str = ...,
+        topic_id: _builtins.str = ...,
+        partition: _builtins.int = ...,
+        before_offset: _builtins.int = ...,
+        all: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["all", b"all", "before_offset", b"before_offset", "position", b"position"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["all", b"all", "before_offset", b"before_offset", "partition", b"partition", "position", b"position", "topic", b"topic", "topic_id", b"topic_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_position: _TypeAlias = _typing.Literal["before_offset", "all"]  # noqa: Y015
+    _WhichOneofArgType_position: _TypeAlias = _typing.Literal["position", b"position"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_position) -> _WhichOneofReturnType_position | None: ...
+
+Global___DeleteRecordsPartition: _TypeAlias = DeleteRecordsPartition  # noqa: Y015
+
+@_typing.final
+class DeleteRecordsResponse(_message.Message):
+    """DeleteRecordsResponse answers each partition, in the order of the request."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    THROTTLE_TIME_MS_FIELD_NUMBER: _builtins.int
+    PARTITIONS_FIELD_NUMBER: _builtins.int
+    throttle_time_ms: _builtins.int
+    @_builtins.property
+    def partitions(self) -> _containers.RepeatedCompositeFieldContainer[Global___DeleteRecordsPartitionResult]: ...
+    def __init__(
+        self,
+        *,
+        throttle_time_ms: _builtins.int = ...,
+        partitions: _abc.Iterable[Global___DeleteRecordsPartitionResult] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["partitions", b"partitions", "throttle_time_ms", b"throttle_time_ms"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DeleteRecordsResponse: _TypeAlias = DeleteRecordsResponse  # noqa: Y015
+
+@_typing.final
+class DeleteRecordsPartitionResult(_message.Message):
+    """DeleteRecordsPartitionResult is where the log starts now, or why nothing was deleted."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TOPIC_ID_FIELD_NUMBER: _builtins.int
+    PARTITION_FIELD_NUMBER: _builtins.int
+    ERROR_FIELD_NUMBER: _builtins.int
+    LOG_START_OFFSET_FIELD_NUMBER: _builtins.int
+    DELETED_OFFSETS_FIELD_NUMBER: _builtins.int
+    topic_id: _builtins.str
+    partition: _builtins.int
+    log_start_offset: _builtins.int
+    deleted_offsets: _builtins.int
+    """How many offsets were cut off, those of markers and aborted records included."""
+    @_builtins.property
+    def error(self) -> _errors_pb2.Error: ...
+    def __init__(
+        self,
+        *,
+        topic_id: _builtins.str = ...,
+        partition: _builtins.int = ...,
+        error: _errors_pb2.Error | None = ...,
+        log_start_offset: _builtins.int = ...,
+        deleted_offsets: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["error", b"error"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["deleted_offsets", b"deleted_offsets", "error", b"error", "log_start_offset", b"log_start_offset", "partition", b"partition", "topic_id", b"topic_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DeleteRecordsPartitionResult: _TypeAlias = DeleteRecordsPartitionResult  # noqa: Y015
 
 @_typing.final
 class StreamRequest(_message.Message):

@@ -50,6 +50,11 @@ class BrokerServiceStub(object):
                 request_serializer=semel_dot_broker_dot_v1_dot_broker__pb2.ListOffsetsRequest.SerializeToString,
                 response_deserializer=semel_dot_broker_dot_v1_dot_broker__pb2.ListOffsetsResponse.FromString,
                 _registered_method=True)
+        self.DeleteRecords = channel.unary_unary(
+                '/semel.broker.v1.BrokerService/DeleteRecords',
+                request_serializer=semel_dot_broker_dot_v1_dot_broker__pb2.DeleteRecordsRequest.SerializeToString,
+                response_deserializer=semel_dot_broker_dot_v1_dot_broker__pb2.DeleteRecordsResponse.FromString,
+                _registered_method=True)
         self.Stream = channel.stream_stream(
                 '/semel.broker.v1.BrokerService/Stream',
                 request_serializer=semel_dot_broker_dot_v1_dot_broker__pb2.StreamRequest.SerializeToString,
@@ -84,6 +89,14 @@ class BrokerServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def DeleteRecords(self, request, context):
+        """Deletes the oldest records of partitions, up to an offset. May be repeated. The records are gone
+        at once, their space is given back little by little.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Stream(self, request_iterator, context):
         """Carries typed requests of the hot path and their answers, in any order, over one stream.
         """
@@ -108,6 +121,11 @@ def add_BrokerServiceServicer_to_server(servicer, server):
                     servicer.ListOffsets,
                     request_deserializer=semel_dot_broker_dot_v1_dot_broker__pb2.ListOffsetsRequest.FromString,
                     response_serializer=semel_dot_broker_dot_v1_dot_broker__pb2.ListOffsetsResponse.SerializeToString,
+            ),
+            'DeleteRecords': grpc.unary_unary_rpc_method_handler(
+                    servicer.DeleteRecords,
+                    request_deserializer=semel_dot_broker_dot_v1_dot_broker__pb2.DeleteRecordsRequest.FromString,
+                    response_serializer=semel_dot_broker_dot_v1_dot_broker__pb2.DeleteRecordsResponse.SerializeToString,
             ),
             'Stream': grpc.stream_stream_rpc_method_handler(
                     servicer.Stream,
@@ -197,6 +215,33 @@ class BrokerService(object):
             '/semel.broker.v1.BrokerService/ListOffsets',
             semel_dot_broker_dot_v1_dot_broker__pb2.ListOffsetsRequest.SerializeToString,
             semel_dot_broker_dot_v1_dot_broker__pb2.ListOffsetsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DeleteRecords(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/semel.broker.v1.BrokerService/DeleteRecords',
+            semel_dot_broker_dot_v1_dot_broker__pb2.DeleteRecordsRequest.SerializeToString,
+            semel_dot_broker_dot_v1_dot_broker__pb2.DeleteRecordsResponse.FromString,
             options,
             channel_credentials,
             insecure,

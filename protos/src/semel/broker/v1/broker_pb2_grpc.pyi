@@ -43,6 +43,10 @@ class BrokerServiceStub:
     """
     ListOffsets: _grpc.UnaryUnaryMultiCallable[_broker_pb2.ListOffsetsRequest, _broker_pb2.ListOffsetsResponse]
     """Finds offsets: the earliest, the latest, or the first with a timestamp at or after a given one."""
+    DeleteRecords: _grpc.UnaryUnaryMultiCallable[_broker_pb2.DeleteRecordsRequest, _broker_pb2.DeleteRecordsResponse]
+    """Deletes the oldest records of partitions, up to an offset. May be repeated. The records are gone
+    at once, their space is given back little by little.
+    """
     Stream: _grpc.StreamStreamMultiCallable[_broker_pb2.StreamRequest, _broker_pb2.StreamResponse]
     """Carries typed requests of the hot path and their answers, in any order, over one stream."""
 
@@ -61,6 +65,10 @@ class BrokerServiceAsyncStub(BrokerServiceStub):
     """
     ListOffsets: _aio.UnaryUnaryMultiCallable[_broker_pb2.ListOffsetsRequest, _broker_pb2.ListOffsetsResponse]  # type: ignore[assignment]
     """Finds offsets: the earliest, the latest, or the first with a timestamp at or after a given one."""
+    DeleteRecords: _aio.UnaryUnaryMultiCallable[_broker_pb2.DeleteRecordsRequest, _broker_pb2.DeleteRecordsResponse]  # type: ignore[assignment]
+    """Deletes the oldest records of partitions, up to an offset. May be repeated. The records are gone
+    at once, their space is given back little by little.
+    """
     Stream: _aio.StreamStreamMultiCallable[_broker_pb2.StreamRequest, _broker_pb2.StreamResponse]  # type: ignore[assignment]
     """Carries typed requests of the hot path and their answers, in any order, over one stream."""
 
@@ -94,6 +102,16 @@ class BrokerServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_broker_pb2.ListOffsetsResponse, _abc.Awaitable[_broker_pb2.ListOffsetsResponse]]:
         """Finds offsets: the earliest, the latest, or the first with a timestamp at or after a given one."""
+
+    @_abc_1.abstractmethod
+    def DeleteRecords(
+        self,
+        request: _broker_pb2.DeleteRecordsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_broker_pb2.DeleteRecordsResponse, _abc.Awaitable[_broker_pb2.DeleteRecordsResponse]]:
+        """Deletes the oldest records of partitions, up to an offset. May be repeated. The records are gone
+        at once, their space is given back little by little.
+        """
 
     @_abc_1.abstractmethod
     def Stream(

@@ -47,6 +47,7 @@ class _ErrorCodeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorCode.V
     ERROR_CODE_INVALID_PARTITIONS: _ErrorCode.ValueType  # 37
     ERROR_CODE_INVALID_CONFIG: _ErrorCode.ValueType  # 40
     ERROR_CODE_INVALID_REQUEST: _ErrorCode.ValueType  # 42
+    ERROR_CODE_POLICY_VIOLATION: _ErrorCode.ValueType  # 44
     ERROR_CODE_OUT_OF_ORDER_SEQUENCE_NUMBER: _ErrorCode.ValueType  # 45
     ERROR_CODE_INVALID_PRODUCER_EPOCH: _ErrorCode.ValueType  # 47
     ERROR_CODE_INVALID_TXN_STATE: _ErrorCode.ValueType  # 48
@@ -103,6 +104,7 @@ ERROR_CODE_TOPIC_ALREADY_EXISTS: ErrorCode.ValueType  # 36
 ERROR_CODE_INVALID_PARTITIONS: ErrorCode.ValueType  # 37
 ERROR_CODE_INVALID_CONFIG: ErrorCode.ValueType  # 40
 ERROR_CODE_INVALID_REQUEST: ErrorCode.ValueType  # 42
+ERROR_CODE_POLICY_VIOLATION: ErrorCode.ValueType  # 44
 ERROR_CODE_OUT_OF_ORDER_SEQUENCE_NUMBER: ErrorCode.ValueType  # 45
 ERROR_CODE_INVALID_PRODUCER_EPOCH: ErrorCode.ValueType  # 47
 ERROR_CODE_INVALID_TXN_STATE: ErrorCode.ValueType  # 48

@@ -6,6 +6,7 @@ a second range for the same pair only after an epoch that was never given out.
 
 from collections import OrderedDict
 from collections.abc import Iterator
+from itertools import dropwhile
 
 from semel_broker.machine.records import AbortedTransaction
 
@@ -40,10 +41,16 @@ class AbortedIndex:
             each.first_offset <= offset <= each.last_offset for each in ranges
         )
 
-    def prune(self, log_start_offset: int) -> None:
-        """Forget transactions that lie below the start of the log as a whole."""
-        while self._by_transaction:
-            key, ranges = next(iter(self._by_transaction.items()))
-            if ranges[-1].last_offset >= log_start_offset:
-                return
-            del self._by_transaction[key]
+    def above(self, offset: int) -> "AbortedIndex":
+        """Return an index without the transactions that lie below an offset as a whole.
+
+        This one stays as it is: whoever reads by it, may have read batches that are gone meanwhile.
+        """
+        oldest = next(iter(self._by_transaction.values()), None)
+        if oldest is None or oldest[-1].last_offset >= offset:
+            return self
+        kept = AbortedIndex()
+        kept._by_transaction.update(
+            dropwhile(lambda each: each[1][-1].last_offset < offset, self._by_transaction.items())
+        )
+        return kept

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TypeVar, assert_never
 
+from semel_broker.machine.deletion import RecordDeletions, expired
 from semel_broker.machine.directory import LogDirectory
 from semel_broker.machine.limits import LogLimits
 from semel_broker.machine.log import PartitionLog
@@ -19,6 +20,7 @@ from semel_broker.machine.records import (
     LogDropped,
     LogIdsGiven,
     LogPurged,
+    LogSegment,
     LogStartMoved,
     LogState,
     MarkerAppended,
@@ -29,6 +31,8 @@ from semel_broker.machine.records import (
 )
 from semel_broker.machine.values import (
     Appended,
+    Deleted,
+    DeletePosition,
     FetchPosition,
     IsolationLevel,
     Outcome,
@@ -180,13 +184,23 @@ class BrokerMachine:
         """Note that no batch of a dropped log is left."""
         return Result(None, (LogPurged(log_id=log_id),))
 
-    def advance_log_start(self, log_id: int, before: int) -> Result[int, Record]:
-        """Serve nothing below an offset any more, but never pass the last stable offset."""
-        log = self._logs.log(log_id)
-        offset = min(before, log.last_stable_offset)
-        if offset <= log.log_start_offset:
-            return Result(log.log_start_offset)
-        return Result(offset, (LogStartMoved(log_id=log_id, log_start_offset=offset),))
+    def delete_records(
+        self, positions: Sequence[DeletePosition], *, validate_only: bool = False
+    ) -> Result[list[Deleted | SemelError], Record]:
+        """Serve nothing below an offset of each partition any more; idempotent."""
+        decisions = RecordDeletions(self._logs)
+        answers = [_value(partial(decisions.delete, each)) for each in positions]
+        return Result(answers, () if validate_only else decisions.records)
+
+    def apply_retention(self, *, now_ms: int) -> Result[None, Record]:
+        """Cut off what no topic keeps any more; never past the last stable offset."""
+        return Result(None, list(expired(self._logs.led_here(), now_ms=now_ms)))
+
+    def cut_logs(self) -> Result[dict[int, int], Record]:
+        """Return where each log starts that has been cut, by log id."""
+        return Result(
+            {log.log_id: log.log_start_offset for log in self._logs if log.log_start_offset}
+        )
 
     # -- records -------------------------------------------------------------------------------
 
@@ -196,7 +210,7 @@ class BrokerMachine:
         match record:
             case BatchAppended() | MarkerAppended() | ProducerFenced() | LogStartMoved():
                 self._logs.log(record.log_id).replay(record)
-            case ProducerState() | OpenTransaction() | AbortedTransaction():
+            case ProducerState() | OpenTransaction() | AbortedTransaction() | LogSegment():
                 self._logs.log(record.log_id).replay(record)
             case CoordinatorEpochSeen():
                 self._coordinator_epochs.replay(offset, record)
@@ -204,6 +218,7 @@ class BrokerMachine:
                 self._logs.replay(record)
             case ClusterImage():
                 self.cluster.replay(offset, record)
+                self._logs.configure()
             case _:
                 assert_never(record)
 
@@ -226,6 +241,7 @@ def _plan(log: PartitionLog, isolation: IsolationLevel) -> ReadPlan:
         log_id=log.log_id,
         partition=log.partition,
         log_start_offset=log.log_start_offset,
+        log_start=log.log_start,
         high_watermark=end,
         last_stable_offset=stable,
         upto=stable if isolation is IsolationLevel.READ_COMMITTED else end,

@@ -36,6 +36,10 @@ class LogDirectory:
         self._dropped: dict[int, LogDropped] = {}
         self._next_log_id = 0
 
+    def led_here(self) -> Iterator[PartitionLog]:
+        """Return the logs that this broker leads."""
+        return (log for log in self if log.identity.leader_id == self._instance_id)
+
     def __iter__(self) -> Iterator[PartitionLog]:
         return iter(self._by_log_id.values())
 
@@ -121,6 +125,16 @@ class LogDirectory:
                     yield _new_log(log_id, topic, index, leader)
                     log_id += 1
 
+    def configure(self) -> None:
+        """Let every log have the options that the metadata have for its topic."""
+        for log in self:
+            self._configure(log)
+
+    def _configure(self, log: PartitionLog) -> None:
+        topic = self._cluster.find_topic(log.partition.topic_id)
+        if topic is not None:
+            log.config = topic.config
+
     # -- records -------------------------------------------------------------------------------
 
     def replay(self, record: DirectoryRecord) -> None:
@@ -150,12 +164,14 @@ class LogDirectory:
             self._by_name[state.topic, state.partition] = log
             self._next_log_id = max(self._next_log_id, state.log_id + 1)
         log.identity = state
+        self._configure(log)
 
     def _drop(self, record: LogDropped) -> None:
         self._dropped[record.log_id] = record
         log = self._by_log_id.pop(record.log_id, None)
         if log is None:
             return  # from a snapshot: the log itself is gone already
+        log.drop()
         del self._by_partition[log.partition]
         del self._by_name[log.identity.topic, log.identity.partition]
 

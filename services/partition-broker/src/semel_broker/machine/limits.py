@@ -16,5 +16,7 @@ class LogLimits:
     open_epochs_max: int = 128
     """Transactions of one producer that may be open in one partition: the coordinator lets 64 wait
     for their markers, so more come only from a client that makes epochs up."""
+    message_max_bytes: int = 1_048_588
+    """The largest payload of a batch, unless its topic says something else."""
     inquiry: InquiryTimes = field(default_factory=InquiryTimes)
     """When an open transaction is asked about."""

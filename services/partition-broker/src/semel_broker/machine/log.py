@@ -19,6 +19,7 @@ from semel_broker.machine.records import (
     AbortedTransaction,
     BatchAppended,
     LogRecord,
+    LogSegment,
     LogStartMoved,
     LogState,
     MarkerAppended,
@@ -26,7 +27,10 @@ from semel_broker.machine.records import (
     ProducerFenced,
     ProducerState,
 )
+from semel_broker.machine.segments import BATCH_OVERHEAD_BYTES, Segments
+from semel_broker.machine.values import LogStart
 from semel_common.ids import NO_PRODUCER_ID, TopicPartition
+from semel_runtime.cluster.topic_config import DEFAULTS
 
 
 class PartitionLog:
@@ -34,25 +38,35 @@ class PartitionLog:
 
     __slots__ = (
         "aborted",
+        "config",
         "identity",
         "log_end_offset",
         "log_id",
-        "log_start_offset",
+        "log_start",
         "open_transactions",
         "partition",
         "producers",
+        "segments",
     )
 
     def __init__(self, state: LogState) -> None:
         self.log_id = state.log_id
         self.partition = TopicPartition(state.topic_id, state.partition)
         self.identity = state
-        self.log_start_offset = state.log_start_offset
+        self.log_start = LogStart(state.log_start_offset)
         self.log_end_offset = state.log_end_offset
         self.producers: dict[int, ProducerState] = {}
         # An OrderedDict, because a dict's first item costs as many steps as were deleted before it.
         self.open_transactions: OrderedDict[tuple[int, int], OpenTransaction] = OrderedDict()
         self.aborted = AbortedIndex()
+        self.segments = Segments()
+        self.config = DEFAULTS
+        """The topic's options, as the metadata has them."""
+
+    @property
+    def log_start_offset(self) -> int:
+        """Below it, nothing is served any more."""
+        return self.log_start.offset
 
     @property
     def last_stable_offset(self) -> int:
@@ -77,14 +91,15 @@ class PartitionLog:
                 self.producers[record.producer_id] = state
                 self._supersede(state, below=record.fence, now_ms=record.fenced_ms)
             case LogStartMoved():
-                self.log_start_offset = record.log_start_offset
-                self.aborted.prune(record.log_start_offset)
+                self._cut(record.log_start_offset)
             case ProducerState():
                 self.producers[record.producer_id] = record
             case OpenTransaction():
                 self.open_transactions[record.producer_id, record.producer_epoch] = record
             case AbortedTransaction():
                 self.aborted.add(record)
+            case LogSegment():
+                self.segments.put(record)
             case _:
                 assert_never(record)
 
@@ -98,9 +113,40 @@ class PartitionLog:
         yield from self.producers.values()
         yield from self.open_transactions.values()
         yield from self.aborted
+        yield from self.segments
+
+    def drop(self) -> None:
+        """Let whoever still reads see that nothing is left."""
+        self.log_start.offset = self.log_end_offset + 1
+
+    def _cut(self, log_start_offset: int) -> None:
+        self.log_start.offset = log_start_offset
+        self.aborted = self.aborted.above(log_start_offset)
+        self.segments.drop_below(log_start_offset, log_end_offset=self.log_end_offset)
+
+    def _note_size(
+        self, base_offset: int, size_bytes: int, now_ms: int, *, begins_segment: bool
+    ) -> None:
+        if begins_segment or self.segments.is_empty:
+            self.segments.put(
+                LogSegment(
+                    log_id=self.log_id,
+                    base_offset=base_offset,
+                    size_bytes=0,
+                    start_ms=now_ms,
+                    last_ms=now_ms,
+                )
+            )
+        self.segments.grow(size_bytes + BATCH_OVERHEAD_BYTES, now_ms)
 
     def _append(self, batch: BatchAppended) -> None:
         assert batch.base_offset == self.log_end_offset, "offsets are dense"
+        self._note_size(
+            batch.base_offset,
+            batch.size_bytes,
+            batch.appended_ms,
+            begins_segment=batch.begins_segment,
+        )
         self.log_end_offset += batch.record_count
         if batch.producer_id == NO_PRODUCER_ID:
             return
@@ -123,6 +169,7 @@ class PartitionLog:
 
     def _end_transaction(self, marker: MarkerAppended) -> None:
         assert marker.offset == self.log_end_offset, "offsets are dense"
+        self._note_size(marker.offset, 0, marker.appended_ms, begins_segment=False)
         self.log_end_offset += 1
         state = after_marker(self.producer(marker.producer_id), marker)
         self.producers[marker.producer_id] = state

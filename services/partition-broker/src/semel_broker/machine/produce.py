@@ -1,7 +1,7 @@
 """Deciding an append: all batches of one request to one partition are taken or refused together.
 
 The batches are validated one after the other against a candidate, as Kafka's ProducerAppendInfo
-does; replay puts the same in place. Checks of form (CRC, sizes, counts) were made at the edge.
+does; replay puts the same in place. Checks of form (CRC, counts) were made at the edge.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,11 @@ from semel_broker.machine.limits import LogLimits
 from semel_broker.machine.log import PartitionLog
 from semel_broker.machine.records import AppendedBatch, BatchAppended, ProducerState
 from semel_broker.machine.values import BatchHeader
-from semel_common.errors import ConcurrentTransactionsError, ThrottlingQuotaExceededError
+from semel_common.errors import (
+    ConcurrentTransactionsError,
+    MessageTooLargeError,
+    ThrottlingQuotaExceededError,
+)
 from semel_common.ids import NO_PRODUCER_ID
 
 
@@ -32,7 +36,9 @@ def decide_append(
     candidate = _Candidate(log)
     base_offsets: list[int | None] = []
     first_offset: int | None = None
+    maximum = log.config.max_message_bytes or limits.message_max_bytes
     for batch in batches:
+        _check_size(batch, maximum)
         known = candidate.repeated(batch)
         if first_offset is None:
             first_offset = candidate.end_offset if known is None else known.base_offset
@@ -63,6 +69,7 @@ class _Candidate:
         return producer.repeated(self._producer(batch.producer_id), batch)
 
     def append(self, batch: BatchHeader, *, now_ms: int, limits: LogLimits) -> None:
+        begins_segment = not self.records and self._log.segments.is_full(self._log.config, now_ms)
         record = BatchAppended(
             log_id=self._log.log_id,
             base_offset=self.end_offset,
@@ -72,6 +79,8 @@ class _Candidate:
             base_sequence=batch.base_sequence,
             transactional=batch.transactional,
             appended_ms=now_ms,
+            size_bytes=batch.size_bytes,
+            begins_segment=begins_segment,
         )
         if batch.producer_id != NO_PRODUCER_ID:
             state = self._producer(batch.producer_id)
@@ -108,3 +117,10 @@ class _Candidate:
             raise ThrottlingQuotaExceededError(
                 f"partition has {limits.open_transactions_max} open transactions already"
             )
+
+
+def _check_size(batch: BatchHeader, maximum: int) -> None:
+    if batch.size_bytes > maximum:
+        raise MessageTooLargeError(
+            f"payload of {batch.size_bytes} bytes is over {maximum}", message_max_bytes=maximum
+        )

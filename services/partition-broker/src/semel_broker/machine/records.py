@@ -25,6 +25,9 @@ class BatchAppended(Struct, frozen=True, kw_only=True):
     base_sequence: int
     transactional: bool
     appended_ms: int
+    size_bytes: int = 0
+    """Of its payload."""
+    begins_segment: bool = False
 
 
 class MarkerAppended(Struct, frozen=True, kw_only=True):
@@ -136,6 +139,19 @@ class AbortedTransaction(Struct, frozen=True, kw_only=True):
     """The marker's."""
 
 
+class LogSegment(Struct, frozen=True, kw_only=True):
+    """A range of one log, from ``base_offset`` to the next segment; see ``segments.py``."""
+
+    log_id: int
+    base_offset: int
+    size_bytes: int
+    """About what its batches take in the store."""
+    start_ms: int
+    """When it was begun."""
+    last_ms: int
+    """When it was last appended to."""
+
+
 class LogIdsGiven(Struct, frozen=True, kw_only=True):
     """Log ids below ``next_log_id`` were given to logs, some of which are gone."""
 
@@ -150,6 +166,7 @@ LogRecord: TypeAlias = (
     | ProducerState
     | OpenTransaction
     | AbortedTransaction
+    | LogSegment
 )
 """What changes one log, which its ``log_id`` names."""
 

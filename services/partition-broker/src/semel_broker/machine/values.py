@@ -31,6 +31,8 @@ class BatchHeader(Struct, frozen=True, kw_only=True):
     producer_epoch: int
     base_sequence: int
     transactional: bool
+    size_bytes: int
+    """Of its payload."""
 
 
 class ProducePartition(Struct, frozen=True, kw_only=True):
@@ -64,11 +66,37 @@ class Outcome(Struct, frozen=True, kw_only=True):
     """Set if ``producer_epoch`` was never given out: the producer's current epoch."""
 
 
+class DeletePosition(Struct, frozen=True):
+    """Up to where to delete in one partition."""
+
+    name: PartitionName
+    before_offset: int | None
+    """None: all that is stable."""
+
+
+class Deleted(Struct, frozen=True, kw_only=True):
+    """What a deletion has left of one partition."""
+
+    partition: TopicPartition
+    log_start_offset: int
+    deleted_offsets: int
+    """How many offsets were cut off, markers and aborted records included."""
+
+
 class FetchPosition(Struct, frozen=True):
     """Where to read in one partition."""
 
     name: PartitionName
     fetch_offset: int
+
+
+class LogStart:
+    """Where a log starts: shared with those that read it, who have to see it move."""
+
+    __slots__ = ("offset",)
+
+    def __init__(self, offset: int) -> None:
+        self.offset = offset
 
 
 class ReadPlan(Struct, frozen=True, kw_only=True):
@@ -77,6 +105,8 @@ class ReadPlan(Struct, frozen=True, kw_only=True):
     log_id: int
     partition: TopicPartition
     log_start_offset: int
+    log_start: LogStart
+    """Where the log starts now: further on than ``log_start_offset`` if it was cut since."""
     high_watermark: int
     last_stable_offset: int
     upto: int

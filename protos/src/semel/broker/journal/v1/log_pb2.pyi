@@ -40,6 +40,7 @@ class Record(_message.Message):
     ABORTED_TRANSACTION_FIELD_NUMBER: _builtins.int
     LOG_IDS_GIVEN_FIELD_NUMBER: _builtins.int
     CLUSTER_IMAGE_FIELD_NUMBER: _builtins.int
+    LOG_SEGMENT_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def batch_appended(self) -> Global___BatchAppended: ...
     @_builtins.property
@@ -66,6 +67,8 @@ class Record(_message.Message):
     def log_ids_given(self) -> Global___LogIdsGiven: ...
     @_builtins.property
     def cluster_image(self) -> _cluster_pb2.ClusterImage: ...
+    @_builtins.property
+    def log_segment(self) -> Global___LogSegment: ...
     def __init__(
         self,
         *,
@@ -82,12 +85,13 @@ class Record(_message.Message):
         aborted_transaction: Global___AbortedTransaction | None = ...,
         log_ids_given: Global___LogIdsGiven | None = ...,
         cluster_image: _cluster_pb2.ClusterImage | None = ...,
+        log_segment: Global___LogSegment | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["aborted_transaction", b"aborted_transaction", "batch_appended", b"batch_appended", "cluster_image", b"cluster_image", "coordinator_epoch_seen", b"coordinator_epoch_seen", "log_dropped", b"log_dropped", "log_ids_given", b"log_ids_given", "log_purged", b"log_purged", "log_start_moved", b"log_start_moved", "log_state", b"log_state", "marker_appended", b"marker_appended", "open_transaction", b"open_transaction", "producer_fenced", b"producer_fenced", "producer_state", b"producer_state", "record", b"record"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["aborted_transaction", b"aborted_transaction", "batch_appended", b"batch_appended", "cluster_image", b"cluster_image", "coordinator_epoch_seen", b"coordinator_epoch_seen", "log_dropped", b"log_dropped", "log_ids_given", b"log_ids_given", "log_purged", b"log_purged", "log_segment", b"log_segment", "log_start_moved", b"log_start_moved", "log_state", b"log_state", "marker_appended", b"marker_appended", "open_transaction", b"open_transaction", "producer_fenced", b"producer_fenced", "producer_state", b"producer_state", "record", b"record"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["aborted_transaction", b"aborted_transaction", "batch_appended", b"batch_appended", "cluster_image", b"cluster_image", "coordinator_epoch_seen", b"coordinator_epoch_seen", "log_dropped", b"log_dropped", "log_ids_given", b"log_ids_given", "log_purged", b"log_purged", "log_start_moved", b"log_start_moved", "log_state", b"log_state", "marker_appended", b"marker_appended", "open_transaction", b"open_transaction", "producer_fenced", b"producer_fenced", "producer_state", b"producer_state", "record", b"record"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["aborted_transaction", b"aborted_transaction", "batch_appended", b"batch_appended", "cluster_image", b"cluster_image", "coordinator_epoch_seen", b"coordinator_epoch_seen", "log_dropped", b"log_dropped", "log_ids_given", b"log_ids_given", "log_purged", b"log_purged", "log_segment", b"log_segment", "log_start_moved", b"log_start_moved", "log_state", b"log_state", "marker_appended", b"marker_appended", "open_transaction", b"open_transaction", "producer_fenced", b"producer_fenced", "producer_state", b"producer_state", "record", b"record"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_record: _TypeAlias = _typing.Literal["batch_appended", "marker_appended", "producer_fenced", "coordinator_epoch_seen", "log_start_moved", "log_state", "log_dropped", "log_purged", "producer_state", "open_transaction", "aborted_transaction", "log_ids_given", "cluster_image"]  # noqa: Y015
+    _WhichOneofReturnType_record: _TypeAlias = _typing.Literal["batch_appended", "marker_appended", "producer_fenced", "coordinator_epoch_seen", "log_start_moved", "log_state", "log_dropped", "log_purged", "producer_state", "open_transaction", "aborted_transaction", "log_ids_given", "cluster_image", "log_segment"]  # noqa: Y015
     _WhichOneofArgType_record: _TypeAlias = _typing.Literal["record", b"record"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_record) -> _WhichOneofReturnType_record | None: ...
 
@@ -107,6 +111,8 @@ class BatchAppended(_message.Message):
     BASE_SEQUENCE_FIELD_NUMBER: _builtins.int
     TRANSACTIONAL_FIELD_NUMBER: _builtins.int
     APPENDED_MS_FIELD_NUMBER: _builtins.int
+    SIZE_BYTES_FIELD_NUMBER: _builtins.int
+    BEGINS_SEGMENT_FIELD_NUMBER: _builtins.int
     log_id: _builtins.int
     base_offset: _builtins.int
     record_count: _builtins.int
@@ -116,6 +122,9 @@ class BatchAppended(_message.Message):
     base_sequence: _builtins.int
     transactional: _builtins.bool
     appended_ms: _builtins.int
+    size_bytes: _builtins.int
+    """Of its payload."""
+    begins_segment: _builtins.bool
     def __init__(
         self,
         *,
@@ -127,10 +136,12 @@ class BatchAppended(_message.Message):
         base_sequence: _builtins.int = ...,
         transactional: _builtins.bool = ...,
         appended_ms: _builtins.int = ...,
+        size_bytes: _builtins.int = ...,
+        begins_segment: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["appended_ms", b"appended_ms", "base_offset", b"base_offset", "base_sequence", b"base_sequence", "log_id", b"log_id", "producer_epoch", b"producer_epoch", "producer_id", b"producer_id", "record_count", b"record_count", "transactional", b"transactional"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["appended_ms", b"appended_ms", "base_offset", b"base_offset", "base_sequence", b"base_sequence", "begins_segment", b"begins_segment", "log_id", b"log_id", "producer_epoch", b"producer_epoch", "producer_id", b"producer_id", "record_count", b"record_count", "size_bytes", b"size_bytes", "transactional", b"transactional"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -494,6 +505,41 @@ class AbortedTransaction(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___AbortedTransaction: _TypeAlias = AbortedTransaction  # noqa: Y015
+
+@_typing.final
+class LogSegment(_message.Message):
+    """LogSegment is a range of one log, up to the next one: in such steps old records are deleted."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    LOG_ID_FIELD_NUMBER: _builtins.int
+    BASE_OFFSET_FIELD_NUMBER: _builtins.int
+    SIZE_BYTES_FIELD_NUMBER: _builtins.int
+    START_MS_FIELD_NUMBER: _builtins.int
+    LAST_MS_FIELD_NUMBER: _builtins.int
+    log_id: _builtins.int
+    base_offset: _builtins.int
+    size_bytes: _builtins.int
+    """About what its batches take in the store."""
+    start_ms: _builtins.int
+    """When it was begun, and when it was last appended to."""
+    last_ms: _builtins.int
+    def __init__(
+        self,
+        *,
+        log_id: _builtins.int = ...,
+        base_offset: _builtins.int = ...,
+        size_bytes: _builtins.int = ...,
+        start_ms: _builtins.int = ...,
+        last_ms: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["base_offset", b"base_offset", "last_ms", b"last_ms", "log_id", b"log_id", "size_bytes", b"size_bytes", "start_ms", b"start_ms"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___LogSegment: _TypeAlias = LogSegment  # noqa: Y015
 
 @_typing.final
 class LogIdsGiven(_message.Message):

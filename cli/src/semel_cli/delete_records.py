@@ -1,0 +1,90 @@
+"""`semel topics delete-records`: delete the oldest records of a topic."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from semel_cli.output import Format, FormatOption, Table, examples, note, show
+from semel_cli.session import BootstrapOption, UsageError, with_client
+
+if TYPE_CHECKING:
+    from aiosemel import DeletedRecords, SemelClient, TopicPartition
+
+EXAMPLES = examples(
+    "semel topics delete-records orders --all --dry-run",
+    "semel topics delete-records orders --partition 0 --before-offset 1000",
+)
+
+
+def delete_records(
+    topic: Annotated[str, typer.Argument(show_default=False)],
+    partitions: Annotated[
+        list[int] | None,
+        typer.Option("--partition", "-p", min=0, show_default="all of the topic"),
+    ] = None,
+    before_offset: Annotated[
+        int | None,
+        typer.Option(min=0, help="The first offset that stays.", show_default=False),
+    ] = None,
+    all_records: Annotated[
+        bool, typer.Option("--all", help="Delete all but what open transactions hold.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would go, but delete nothing.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    output_format: FormatOption = Format.TEXT,
+    bootstrap: BootstrapOption = None,
+) -> None:
+    """Delete the oldest records of a topic; shows where its partitions start then.
+
+    Offsets count markers and aborted records, too. What an open transaction has written stays, and
+    all that comes after it.
+    """
+    if not (yes or dry_run):
+        what = "all records" if all_records else f"the records below offset {before_offset}"
+        typer.confirm(f"Delete {what} of {topic}?", abort=True, err=True)
+
+    async def work(client: "SemelClient") -> "dict[TopicPartition, DeletedRecords]":
+        if all_records == (before_offset is not None):
+            raise UsageError("up to where? Give either --before-offset or --all")
+        admin = client.admin()
+        described = await admin.describe_topic(topic)
+        chosen = partitions or [each.partition for each in described.partitions]
+        before = {(topic, each): before_offset for each in chosen}
+        return await admin.delete_records(before, validate_only=dry_run)
+
+    _show(output_format, topic, with_client(bootstrap, work), dry_run=dry_run)
+
+
+def _show(
+    output_format: Format,
+    topic: str,
+    deleted: "dict[TopicPartition, DeletedRecords]",
+    *,
+    dry_run: bool,
+) -> None:
+    total = sum(each.deleted_offsets for each in deleted.values())
+    note(f"{total} offsets {'would be' if dry_run else 'are'} deleted")
+    show(
+        output_format,
+        {
+            "topic": topic,
+            "dry_run": dry_run,
+            "partitions": [
+                {
+                    "partition": at.partition,
+                    "log_start_offset": each.log_start_offset,
+                    "deleted_offsets": each.deleted_offsets,
+                }
+                for at, each in sorted(deleted.items())
+            ],
+        },
+        Table(
+            headings=("Partition", "Start", "Deleted"),
+            rows=[
+                (at.partition, each.log_start_offset, each.deleted_offsets)
+                for at, each in sorted(deleted.items())
+            ],
+        ),
+    )

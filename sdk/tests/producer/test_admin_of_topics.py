@@ -1,0 +1,95 @@
+"""The admin client on the options and the oldest records of topics."""
+
+import pytest
+from network_faults import LoseReply
+from producer_harness import FakeCluster, open_client
+
+from aiosemel import DeletedRecords, TopicPartition
+from aiosemel.errors import (
+    InvalidConfigError,
+    OffsetOutOfRangeError,
+    UnknownTopicOrPartitionError,
+)
+from semel.broker.v1 import broker_pb2 as broker
+from semel.coordinator.v1 import cluster_pb2 as cluster
+from semel_common.wire import status
+
+
+@pytest.fixture
+def fake() -> FakeCluster:
+    return FakeCluster(coordinators=2)
+
+
+async def test_options_of_topics_travel_as_text(fake: FakeCluster) -> None:
+    fake.create_topic("t")
+    refused = InvalidConfigError("retention.ms is 'x'", key="retention.ms", value="x")
+    answers = [
+        cluster.AlterConfigsResult(name="t", configs={"retention.ms": "5"}),
+        cluster.AlterConfigsResult(name="t", error=status.to_value(refused)),
+    ]
+    entry = cluster.ConfigEntry(name="retention.ms", value="5", default_value="9", is_default=False)
+    described = cluster.TopicConfigs(name="t", entries=[entry])
+    for host in ("coordinator", "coordinator1"):
+        fake.canned[f"{host}:1", "DescribeConfigs"] = cluster.DescribeConfigsResponse(
+            topics=[described]
+        )
+    async with open_client(fake) as client:
+        admin = client.admin()
+        await admin.create_topic("new", configs={"retention.ms": 7, "cleanup.policy": "compact"})
+        for answer in answers:
+            for host in ("coordinator", "coordinator1"):
+                fake.canned[f"{host}:1", "IncrementalAlterConfigs"] = (
+                    cluster.IncrementalAlterConfigsResponse(topics=[answer])
+                )
+            changing = admin.incremental_alter_configs(
+                "t", set_configs={"retention.ms": 5}, reset=["segment.ms"], validate_only=True
+            )
+            if answer.HasField("error"):
+                with pytest.raises(InvalidConfigError, match="retention"):
+                    await changing
+            else:
+                assert await changing == {"retention.ms": "5"}
+        assert (await admin.describe_configs("t"))["retention.ms"].value == "5"
+    (created,) = fake.asked(cluster.CreateTopicsRequest)
+    assert created.topics[0].configs == {"retention.ms": "7", "cleanup.policy": "compact"}
+    asked = fake.asked(cluster.IncrementalAlterConfigsRequest)[0]
+    assert (dict(asked.topics[0].set), list(asked.topics[0].reset), asked.validate_only) == (
+        {"retention.ms": "5"},
+        ["segment.ms"],
+        True,
+    )
+
+
+async def test_records_are_deleted_at_the_leader_of_each_partition(fake: FakeCluster) -> None:
+    fake.brokers = 2
+    fake.create_topic("t", partitions=2)
+    for number in range(2):
+        result = broker.DeleteRecordsPartitionResult(log_start_offset=number, deleted_offsets=5)
+        fake.canned[f"broker{number}:1", "DeleteRecords"] = broker.DeleteRecordsResponse(
+            partitions=[result]
+        )
+    fake.then("DeleteRecords", LoseReply())
+    async with open_client(fake) as client:
+        before = {("t", 0): None, ("t", 1): 7}
+        deleted = await client.admin().delete_records(before, validate_only=True)
+    assert deleted == {
+        TopicPartition("t", 0): DeletedRecords(0, 5),
+        TopicPartition("t", 1): DeletedRecords(1, 5),
+    }
+    asked = fake.asked(broker.DeleteRecordsRequest)
+    assert all(each.validate_only for each in asked)
+    positions = [each.partitions[0].WhichOneof("position") for each in asked]
+    assert sorted(str(each) for each in positions) == ["all", "all", "before_offset"]
+
+
+async def test_a_deletion_that_is_refused_says_why(fake: FakeCluster) -> None:
+    fake.create_topic("t")
+    no = status.to_value(OffsetOutOfRangeError("offset 9 is past the last stable offset 3"))
+    fake.canned["broker0:1", "DeleteRecords"] = broker.DeleteRecordsResponse(
+        partitions=[broker.DeleteRecordsPartitionResult(error=no)]
+    )
+    async with open_client(fake) as client:
+        with pytest.raises(OffsetOutOfRangeError, match="past the last stable offset 3"):
+            await client.admin().delete_records({("t", 0): 9})
+        with pytest.raises(UnknownTopicOrPartitionError, match="no partition 1"):
+            await client.admin().delete_records({("t", 1): 9})

@@ -1,0 +1,102 @@
+"""The segments of one log: in steps of what old records are deleted.
+
+Theory of operation. A segment is nothing in the store, but what is remembered of a range of
+offsets: how much it holds, and when it was last appended to. So retention is decided without a look
+at the store. Time is that of the append, not the records' own: whoever brings records from last
+year wants to keep them, too. What begins a segment is decided with the append, by the topic's
+options of that time. Whole segments go, the oldest first, and none that reaches past the last
+stable offset.
+"""
+
+from collections import deque
+from collections.abc import Iterator
+
+from msgspec.structs import replace
+
+from semel_broker.machine.records import LogSegment
+from semel_runtime.cluster.topic_config import TopicConfig
+
+BATCH_OVERHEAD_BYTES = 100
+"""What a batch takes in the store beside its payload, about."""
+
+
+class Segments:
+    """The segments of one log, the oldest first."""
+
+    __slots__ = ("_closed", "_last", "_last_ms", "_size_bytes", "total_bytes")
+
+    def __init__(self) -> None:
+        self._closed: deque[LogSegment] = deque()
+        self._last: LogSegment | None = None
+        # What changes with every append is kept beside the last segment, not in a new one.
+        self._size_bytes = 0
+        self._last_ms = 0
+        self.total_bytes = 0
+        """Of all segments."""
+
+    def __iter__(self) -> Iterator[LogSegment]:
+        yield from self._closed
+        if self._last is not None:
+            yield self._present(self._last)
+
+    def is_full(self, config: TopicConfig, now_ms: int) -> bool:
+        """Whether the next append begins a segment."""
+        if self._last is None:
+            return False  # It begins one in any case.
+        return (
+            self._size_bytes >= config.segment_bytes
+            or now_ms - self._last.start_ms >= config.segment_ms
+        )
+
+    def put(self, segment: LogSegment) -> None:
+        """Begin a segment, or take one from a snapshot."""
+        if self._last is not None:
+            self._closed.append(self._present(self._last))
+        self._last = segment
+        self._size_bytes, self._last_ms = segment.size_bytes, segment.last_ms
+        self.total_bytes += segment.size_bytes
+
+    def grow(self, size_bytes: int, now_ms: int) -> None:
+        """Note an append to the last segment, which is there."""
+        self._size_bytes += size_bytes
+        self.total_bytes += size_bytes
+        self._last_ms = max(self._last_ms, now_ms)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no segment."""
+        return self._last is None
+
+    def drop_below(self, log_start_offset: int, *, log_end_offset: int) -> None:
+        """Forget the segments that lie below the start of the log as a whole."""
+        while self._closed and self._end_of_first() <= log_start_offset:
+            self.total_bytes -= self._closed.popleft().size_bytes
+        if not self._closed and log_end_offset <= log_start_offset:
+            self._last, self._size_bytes, self.total_bytes = None, 0, 0
+
+    def retained_from(
+        self, config: TopicConfig, *, last_stable_offset: int, log_end_offset: int, now_ms: int
+    ) -> int:
+        """Return the offset below which nothing is kept any more; 0 if all of it is."""
+        offset, left_bytes = 0, self.total_bytes
+        if not config.cleanup_policy.deletes:
+            return offset
+        segments = list(self)
+        ends = [*(each.base_offset for each in segments[1:]), log_end_offset]
+        for segment, end in zip(segments, ends, strict=False):
+            left_bytes -= segment.size_bytes
+            too_old = 0 <= config.retention_ms < now_ms - segment.last_ms
+            too_much = 0 <= config.retention_bytes <= left_bytes
+            if end > last_stable_offset or not (too_old or too_much):
+                break
+            offset = end
+        return offset
+
+    def _end_of_first(self) -> int:
+        if len(self._closed) > 1:
+            return self._closed[1].base_offset
+        assert self._last is not None, "the last segment is never a closed one"
+        return self._last.base_offset
+
+    def _present(self, last: LogSegment) -> LogSegment:
+        return replace(last, size_bytes=self._size_bytes, last_ms=self._last_ms)
