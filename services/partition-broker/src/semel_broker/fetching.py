@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from semel.broker.v1.broker_pb2 import FetchRequest, FetchResponse
+from semel_broker.budget import Budget
 from semel_broker.machine import BrokerMachine
 from semel_broker.machine.records import Record
 from semel_broker.machine.values import FetchPosition, IsolationLevel, PartitionName, ReadPlan
@@ -27,6 +28,8 @@ from semel_runtime.server.checks import INT32_MAX, require_count, require_int
 _DEFAULT_MAX_BYTES = 1 << 20
 _PLAIN_MAX_BYTES = 1 << 20
 """Plain records are handled one by one, and meanwhile nobody else is served."""
+_BATCH_BYTES = 1 << 20
+"""What a read may find, however little it asks for: the first batch is answered whole."""
 _ANSWER_MS = 20
 """How long before its caller's deadline a fetch stops waiting, so that the answer gets there."""
 
@@ -38,8 +41,10 @@ class FetchLimits:
     fetch_max_bytes: int = 16 << 20
     """The most that one call answers, whatever it asks for; one batch may go over it."""
     in_progress_max_bytes: int = 128 << 20
-    """The most that all calls together may have read while they are not answered; past it, none
-    waits for more, and new ones are refused."""
+    """The most that all calls together may read and have read while their answers are not written;
+    past it, none waits for more records, and after a while new ones are refused."""
+    room_max_wait_ms: int = 1_000
+    """How long a call waits for others to give back what they hold."""
     partitions_max: int = 10_000
     """The most partitions of one call."""
 
@@ -98,32 +103,27 @@ class Fetcher:
         self._store = store
         self._waiters = waiters
         self._limits = limits
-        self._in_progress_bytes = 0
+        self._budget = Budget(limits.in_progress_max_bytes)
 
     async def fetch(self, request: FetchRequest, call: Call) -> FetchResponse:
         """Read from partitions; wait for ``min_bytes``, at most for ``max_wait_ms``."""
         response = FetchResponse()
         query = self._check(request, call, response)
-        if not self._has_room():
-            raise ThrottlingQuotaExceededError(
-                f"fetches in progress hold {self._in_progress_bytes} bytes already"
-            )
         try:
             await self._fetch(query)
-        finally:
-            self._in_progress_bytes -= query.found_bytes
+        except BaseException:
+            self._budget.release(query.found_bytes)
+            raise
+        call.when_written(partial(self._budget.release, query.found_bytes))
         return response
 
     async def _fetch(self, query: _Query) -> None:
         await self._read_on(query)
-        while not query.complete() and self._has_room():
+        while not query.complete() and self._budget.has_room():
             offsets = query.awaited_offsets()
             if not await self._waiters.wait(offsets, query.isolation, until=query.until):
                 break
             await self._read_on(query)
-
-    def _has_room(self) -> bool:
-        return self._in_progress_bytes < self._limits.in_progress_max_bytes
 
     def _check(self, request: FetchRequest, call: Call, response: FetchResponse) -> _Query:
         require_count(
@@ -177,15 +177,36 @@ class Fetcher:
             _fail(partition, plan)
             return
         partition.log_id = plan.log_id
+        room_bytes = min(query.max_bytes - query.found_bytes, cursor.bytes_left)
+        if cursor.next_offset < plan.upto and room_bytes > 0:
+            await self._read_reserved(query, partition, plan, room_bytes)
+        _describe(cursor, plan)
+
+    async def _read_reserved(
+        self, query: _Query, partition: _Partition, plan: ReadPlan, room_bytes: int
+    ) -> None:
+        """Read with room for it; without room, answer what was found before."""
+        cursor = partition.cursor
+        until = asyncio.get_running_loop().time() + self._limits.room_max_wait_ms / 1000
+        wanted_bytes = max(room_bytes, _BATCH_BYTES)
+        granted_bytes = await self._budget.reserve(wanted_bytes, until=until)
+        if not granted_bytes:
+            if not query.found_bytes:
+                raise ThrottlingQuotaExceededError(
+                    f"fetches in progress hold {self._budget.held_bytes} bytes already"
+                )
+            cursor.more = True
+            return
         found_before = cursor.found_bytes
         try:
-            await cursor.read(self._store, plan, query.max_bytes - query.found_bytes)
+            await cursor.read(self._store, plan, min(granted_bytes, room_bytes))
         except SemelError as error:
             _fail(partition, error)
         finally:
-            query.found_bytes += cursor.found_bytes - found_before
-            self._in_progress_bytes += cursor.found_bytes - found_before
-        _describe(cursor, plan)
+            found_bytes = cursor.found_bytes - found_before
+            query.found_bytes += found_bytes
+            self._budget.take(found_bytes)
+            self._budget.release(granted_bytes)
 
 
 def _describe(cursor: Cursor, plan: ReadPlan) -> None:

@@ -25,6 +25,8 @@ from semel_common.batches import Columns, check_crc, checksum, decode_records, e
 from semel_common.errors import ErrorCode, InvalidRequestError, ThrottlingQuotaExceededError
 from semel_common.wire.methods import FETCH
 from semel_runtime.journal.errors import JournalError
+from semel_runtime.server.calls import Call, Written
+from semel_runtime.testing.virtual_time import after, in_virtual_time
 from semel_runtime.testing.volume import MemoryVolume
 
 
@@ -203,29 +205,65 @@ async def test_an_error_leaves_the_position_where_it_was(broker: Broker) -> None
     assert (await broker.fetch(7, partition=2)).next_offset == 7
 
 
-async def test_fetches_in_progress_hold_a_bounded_number_of_bytes(volume: MemoryVolume) -> None:
+class Unread:
+    """Answers that are made and not written yet."""
+
+    def __init__(self, broker: Broker) -> None:
+        self.broker = broker
+        self.written = [Written() for _ in range(9)]
+        self.calls = iter(self.written)
+
+    async def fetch(self, max_bytes: int) -> int:
+        """Read partition 0; return the bytes of the batches."""
+        endpoint = self.broker.app.handlers.find(FETCH.path)
+        assert endpoint is not None
+        partition = wire.FetchPartition(topic="orders", fetch_offset=0)
+        request = wire.FetchRequest(partitions=[partition], max_bytes=max_bytes)
+        call = Call(listener="default", written=next(self.calls))
+        response = await endpoint.handler(request, call)
+        assert isinstance(response, wire.FetchResponse)
+        return sum(len(each.payload) for each in response.partitions[0].batches)
+
+
+@in_virtual_time
+async def test_answers_hold_their_room_until_they_are_written(volume: MemoryVolume) -> None:
+    async with serving(volume, fetch_in_progress_max_bytes=4 << 20) as broker:
+        for _ in range(9):
+            await broker.produce(plain(bytes(999_900)))
+        unread = Unread(broker)
+        sizes = [await unread.fetch(3_000_000), await unread.fetch(3_000_000)]
+        assert [round(size / 1_000_000) for size in sizes] == [3, 1], "the second gets what is left"
+        with pytest.raises(ThrottlingQuotaExceededError, match="hold 39"):
+            await unread.fetch(1)
+        async with asyncio.TaskGroup() as group:
+            waiting = [group.create_task(unread.fetch(1_000_000)) for _ in range(3)]
+            await after(500)
+            unread.written[0].settle()
+        assert [round(each.result() / 1_000_000) for each in waiting] == [1, 1, 1]
+        for each in unread.written:
+            each.settle()
+        assert round(await unread.fetch(4 << 20) / 1_000_000) == 4
+
+
+async def test_a_call_that_fails_holds_no_room(broker: Broker) -> None:
+    await broker.produce(plain(b"one"))
+    endpoint = broker.app.handlers.find(FETCH.path)
+    assert endpoint is not None
+    fetcher = endpoint.handler.__self__  # type: ignore[attr-defined]  # a method
+    waiting = asyncio.create_task(broker.fetch(max_wait_ms=60_000, min_bytes=1_000))
+    await turns()
+    assert fetcher._budget.held_bytes > 0
+    waiting.cancel()
+    await asyncio.wait([waiting])
+    assert fetcher._budget.held_bytes == 0
+
+
+@in_virtual_time
+async def test_no_call_waits_for_more_while_there_is_no_room(volume: MemoryVolume) -> None:
     async with serving(volume, fetch_in_progress_max_bytes=1 << 20) as broker:
-        await broker.produce(plain(bytes(1_000_000)))
-        waiting = asyncio.create_task(
-            broker.fetch(max_wait_ms=60_000, min_bytes=8 << 20, max_bytes=8 << 20)
-        )
-        await turns()
-        assert not waiting.done()
+        await broker.produce(plain(bytes(1_040_000)))
         full = await broker.fetch(max_wait_ms=60_000, min_bytes=8 << 20, max_bytes=8 << 20)
         assert len(full.batches) == 1
-        await broker.produce(plain(bytes(1_000_000)))
-        assert len((await waiting).batches) == 2
-        assert (await broker.fetch()).next_offset == 1
-
-
-async def test_a_fetch_is_refused_while_others_hold_all_the_room(
-    broker: Broker, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    fetcher = broker.app.handlers.find(FETCH.path)
-    assert fetcher is not None
-    monkeypatch.setattr(fetcher.handler.__self__, "_in_progress_bytes", 1 << 30)  # type: ignore[attr-defined]  # a method
-    with pytest.raises(ThrottlingQuotaExceededError):
-        await broker.fetch()
 
 
 async def test_a_store_that_cannot_be_read_is_reported_as_retriable(

@@ -10,6 +10,25 @@ from msgspec import Struct
 from semel_common.wire.methods import Method, Req, Res
 
 
+class Written:
+    """What is to happen once an answer has been written, or never will be."""
+
+    __slots__ = ("_callbacks",)
+
+    def __init__(self) -> None:
+        self._callbacks: list[Callable[[], None]] = []
+
+    def add(self, callback: Callable[[], None]) -> None:
+        """Call this then."""
+        self._callbacks.append(callback)
+
+    def settle(self) -> None:
+        """Let it happen, once."""
+        callbacks, self._callbacks = self._callbacks, []
+        for callback in callbacks:
+            callback()
+
+
 class Call(Struct, frozen=True, kw_only=True):
     """What is known of a call beside its request."""
 
@@ -19,6 +38,16 @@ class Call(Struct, frozen=True, kw_only=True):
     """W3C trace context, or empty."""
     deadline: float | None = None
     """When the caller stops waiting, in event-loop time (seconds)."""
+
+    written: Written | None = None
+    """Of the transport; None: it takes the answer at once."""
+
+    def when_written(self, callback: Callable[[], None]) -> None:
+        """Call this once the answer has been written, and its memory is free, or never will be."""
+        if self.written is None:
+            callback()
+        else:
+            self.written.add(callback)
 
     def remaining_ms(self, default_ms: int) -> int:
         """Return how long the caller still waits, at least 0; ``default_ms`` if it set no limit."""

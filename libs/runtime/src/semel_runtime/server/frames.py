@@ -5,8 +5,9 @@ requests a slice is taken up at a time, so that the first are on their way to th
 while the last are still decided. Answers go out as they come: what has queued while the last
 message was written is the next message.
 
-A request counts as in flight until its answer is written; past the limits the stream is not read,
-so a client that does not read its answers stops itself and nobody else.
+A request counts as in flight, with its bytes and those of its answer, until its answer is written;
+past the limits the stream is not read. A client that does not read its answers stops itself, and
+after a while the stream is ended: what it holds of the service is needed by others.
 """
 
 import asyncio
@@ -22,7 +23,7 @@ from semel_common.wire import status
 from semel_common.wire.outbox import FRAMES_PER_SLICE, Outbox
 from semel_common.wire.streams import RequestFrame, StreamRequest, StreamTypes, join
 from semel_runtime.server.answer import answer
-from semel_runtime.server.calls import Call, Endpoint
+from semel_runtime.server.calls import Call, Endpoint, Written
 from semel_runtime.server.limits import ServerLimits
 
 log = structlog.get_logger(__name__)
@@ -35,6 +36,13 @@ class Arrived(NamedTuple):
 
     message: StreamRequest
     size_bytes: int
+
+
+class _Answer(NamedTuple):
+    """An answer that waits to be written, with what it and its request take."""
+
+    size_bytes: int
+    written: Written
 
 
 class FrameSession:
@@ -58,7 +66,7 @@ class FrameSession:
         self._in_flight_bytes = 0
         self._room = asyncio.Event()
         self._outbox = Outbox()
-        self._answered: list[int] = []
+        self._answered: list[_Answer] = []
         self._draining = asyncio.Event()
 
     async def serve(self, requests: AsyncIterator[Arrived], context: StreamContext) -> None:
@@ -70,6 +78,11 @@ class FrameSession:
             await self._serve(requests, context)
         except* grpc.aio.InternalError as errors:
             log.debug("client vanished", error=str(errors.exceptions[0]))
+        except* TimeoutError:
+            log.warning("client does not read its answers", bytes=self._in_flight_bytes)
+        finally:
+            for each in self._answered:
+                each.written.settle()
 
     async def _serve(self, requests: AsyncIterator[Arrived], context: StreamContext) -> None:
         async with asyncio.TaskGroup() as group:
@@ -92,15 +105,19 @@ class FrameSession:
 
     async def _read(self, requests: AsyncIterator[Arrived], group: asyncio.TaskGroup) -> None:
         async for message, size_bytes in requests:
+            await self._until_room()  # Answers may have been made while this one came.
             frames = message.frames
             for start in range(0, len(frames), FRAMES_PER_SLICE):
                 if start:
                     await asyncio.sleep(0)
                 for frame in frames[start : start + FRAMES_PER_SLICE]:
                     self._accept(frame, size_bytes // len(frames), group)
-            while self._full():
-                self._room.clear()
-                await self._room.wait()
+            await self._until_room()
+
+    async def _until_room(self) -> None:
+        while self._full():
+            self._room.clear()
+            await self._room.wait()
 
     def _full(self) -> bool:
         return (
@@ -129,7 +146,7 @@ class FrameSession:
             "is in flight already" if frame.correlation_id in self._tasks else "carries no request"
         )
         error = InvalidRequestError(f"frame with correlation_id {frame.correlation_id} {reason}")
-        self._send(frame.correlation_id, "error", status.to_value(error), size)
+        self._send(frame.correlation_id, "error", status.to_value(error), size, Written())
 
     async def _run(
         self, endpoint: Endpoint[Message, Message], frame: RequestFrame, request: Message, size: int
@@ -138,36 +155,49 @@ class FrameSession:
         deadline = None
         if frame.timeout_ms:
             deadline = asyncio.get_running_loop().time() + frame.timeout_ms / 1000
-        call = Call(listener=self._listener, traceparent=frame.traceparent, deadline=deadline)
+        written = Written()
+        call = Call(
+            listener=self._listener,
+            traceparent=frame.traceparent,
+            deadline=deadline,
+            written=written,
+        )
         try:
             response = await answer(endpoint, request, call)
         except asyncio.CancelledError:
+            written.settle()
             self._release(size)
             raise
         except SemelError as error:
-            self._send(correlation_id, "error", status.to_value(error), size)
+            self._send(correlation_id, "error", status.to_value(error), size, written)
         else:
-            self._send(correlation_id, endpoint.method.field, response, size)
+            self._send(correlation_id, endpoint.method.field, response, size, written)
         finally:
             del self._tasks[correlation_id]
 
     # -- answers -------------------------------------------------------------------------------
 
-    def _send(self, correlation_id: int, field: str, answer: Message, request_size: int) -> None:
-        self._outbox.put(self._types.write_response(correlation_id, field, answer))
-        self._answered.append(request_size)
+    def _send(
+        self, correlation_id: int, field: str, answer: Message, request_size: int, written: Written
+    ) -> None:
+        frame = self._types.write_response(correlation_id, field, answer)
+        self._in_flight_bytes += len(frame)
+        self._outbox.put(frame)
+        self._answered.append(_Answer(request_size + len(frame), written))
 
-    def _release(self, request_size: int) -> None:
+    def _release(self, size_bytes: int) -> None:
         self._in_flight_requests -= 1
-        self._in_flight_bytes -= request_size
+        self._in_flight_bytes -= size_bytes
         self._room.set()
 
     async def _write(self, context: StreamContext) -> None:
         while True:
             frames = await self._outbox.take()
-            await context.write(join(frames))
-            for request_size in self._answered[: len(frames)]:
-                self._release(request_size)
+            async with asyncio.timeout(self._limits.write_timeout_ms / 1000):
+                await context.write(join(frames))
+            for each in self._answered[: len(frames)]:
+                each.written.settle()
+                self._release(each.size_bytes)
             del self._answered[: len(frames)]
 
     async def _all_answered(self) -> None:

@@ -10,7 +10,10 @@ class ServerLimits:
     message_size_max_bytes: int = 64 << 20
     """The largest gRPC message taken or sent."""
     stream_in_flight_max_bytes: int = 64 << 20
-    """Bytes of unanswered requests on one stream; past it, the stream is not read."""
+    """Bytes of requests that are not answered, and of answers that are not written, on one stream;
+    past it, the stream is not read."""
+    write_timeout_ms: int = 30_000
+    """How long one message of answers may take to be written; past it, the stream is ended."""
     stream_in_flight_requests_max: int = 4_096
     """Unanswered requests on one stream; past it, the stream is not read."""
     streams_max: int = 2_000

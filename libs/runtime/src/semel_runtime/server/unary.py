@@ -11,7 +11,7 @@ from grpc_status import rpc_status
 from semel_common.errors import SemelError
 from semel_common.wire import status
 from semel_runtime.server.answer import answer
-from semel_runtime.server.calls import Call, Endpoint, Handlers
+from semel_runtime.server.calls import Call, Endpoint, Handlers, Written
 
 TRACEPARENT = "traceparent"
 
@@ -48,8 +48,11 @@ def _method_handler(
     async def behaviour(
         request: Message, context: "grpc.aio.ServicerContext[Message, Message]"
     ) -> Message:
+        written = Written()
+        context.add_done_callback(lambda _: written.settle())  # type: ignore[arg-type]  # stubs want a class
         call = Call(
             listener=listener,
+            written=written,
             traceparent=traceparent_of(context.invocation_metadata() or ()),
             deadline=_deadline(context.time_remaining()),
         )
