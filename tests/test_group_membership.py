@@ -1,18 +1,20 @@
 """Members as the SDK has them, and the group as its coordinator has it, over a bad network.
 
 Hypothesis looks for what goes wrong: requests and answers get lost, late and repeated, members come
-and go, are slow, silent and expired, topics change. Two promises are kept all the time, and one at
-the end: nobody uses a partition that the group gave to somebody else, nobody is fenced for nothing;
-and once the network works, everybody holds what it is to hold, without a rebalance time-out's help.
-(protocol.md, section 5; KIP-848.)
+and go, are slow, silent and expired, static members are closed and started again, topics change.
+Some promises are kept all the time: nobody uses a partition that the group gave to somebody else,
+nobody is fenced for nothing, and whoever has said goodbye holds nothing any more. Another one at
+the end: once the network works, everybody holds what it is to hold, without a rebalance time-out's
+help. (protocol.md, section 5; KIP-848.)
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from itertools import count
 from typing import cast
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -26,12 +28,15 @@ from semel.group.v1.group_pb2 import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
 )
-from semel_common.errors import RequestTimedOutError, SemelError
+from semel_common.errors import RequestTimedOutError, SemelError, UnreleasedInstanceIdError
 from semel_group import requests, responses
 from semel_group.machine import GroupLimits, GroupMachine
+from semel_group.machine.records import Member as GroupsMember
 from semel_group.machine.records import Record
 from semel_group.machine.values import MemberKey
 from semel_runtime.cluster.image import ClusterImage, Layout, PartitionLeader, Topic
+
+pytestmark = pytest.mark.timeout(300)
 
 GROUP = "group"
 TOPICS = ("orders", "income")
@@ -50,6 +55,11 @@ class Fate(Enum):
 
 
 fates = st.sampled_from((*Fate, Fate.ANSWERED, Fate.ANSWERED))
+some_options = st.builds(
+    ConsumerOptions,
+    group_instance_id=st.sampled_from(("", "", "s", "t")),
+    server_assignor=st.sampled_from(("", "uniform", "range")),
+)
 some_topics = st.sets(st.sampled_from(TOPICS), min_size=1).map(sorted)
 
 
@@ -116,16 +126,24 @@ class Group:
         for record in records:
             self.machine.replay(next(self._records), record)
 
-    def members(self) -> frozenset[str]:
-        """Return who is a member."""
+    def known(self) -> Mapping[str, GroupsMember]:
+        """Return all members, with those that are away."""
         state = self.machine.membership.groups.get(GROUP)
-        return frozenset() if state is None else frozenset(state.members)
+        return {} if state is None else state.members
+
+    def members(self) -> frozenset[str]:
+        """Return who is a member, and there."""
+        return frozenset(name for name, each in self.known().items() if not each.is_away)
+
+    def has_instance(self, instance_id: str) -> bool:
+        """Whether a member is there under an instance id."""
+        known = self.known().values()
+        return any(each.instance_id == instance_id and not each.is_away for each in known)
 
     def held(self, member_id: str) -> frozenset[tuple[str, int]]:
         """Return what a member may be using."""
-        if member_id not in self.members():
-            return frozenset()
-        return frozenset(self.machine.membership.groups[GROUP].members[member_id].held)
+        known = self.known().get(member_id)
+        return frozenset() if known is None else frozenset(known.held)
 
     def wanted(self, topics: set[str]) -> list[tuple[str, int]]:
         """Return all partitions of topics."""
@@ -142,13 +160,14 @@ class Member:
 
     name: str
     topics: list[str]
+    options: ConsumerOptions
     voice: GroupMember = field(init=False)
     is_void: bool = False
     """Whether the group has removed it without its knowing: what it owns counts for nothing."""
 
     def __post_init__(self) -> None:
         nowhere = cast("Cluster", None)
-        self.voice = GroupMember(nowhere, GROUP, self.name, ConsumerOptions(), Signal())
+        self.voice = GroupMember(nowhere, GROUP, self.name, self.options, Signal())
         self.machine.subscribe(self.topics)
 
     @property
@@ -166,8 +185,9 @@ class Member:
     def hear(self, request: "Request", answer: ConsumerGroupHeartbeatResponse | SemelError) -> None:
         """Take an answer, or that there was none."""
         if isinstance(answer, SemelError):
-            lost = isinstance(answer, RequestTimedOutError)
-            assert lost or self.is_void, f"{self.name} was fenced for nothing: {answer}"
+            may_be = (RequestTimedOutError, UnreleasedInstanceIdError)
+            is_normal = isinstance(answer, may_be) or self.is_void or request.said.leaves
+            assert is_normal, f"{self.name} was fenced for nothing: {answer}"
             self.machine.failed(request.said, answer)
         else:
             self.machine.answered(request.said, answer_of(answer))
@@ -210,9 +230,9 @@ class BadNetwork(RuleBasedStateMachine):
     # -- members ---------------------------------------------------------------------------------
 
     @precondition(lambda self: len(self.members) < MEMBERS_MAX)
-    @rule(topics=some_topics, place=st.sampled_from("abcdef"))
-    def come(self, topics: list[str], place: str) -> None:
-        self.members.append(Member(f"{place}-{next(self.born)}", topics))
+    @rule(topics=some_topics, place=st.sampled_from("abcdef"), options=some_options)
+    def come(self, topics: list[str], place: str, options: ConsumerOptions) -> None:
+        self.members.append(Member(f"{place}-{next(self.born)}", topics, options))
 
     @precondition(lambda self: self.members)
     @rule(data=st.data(), fate=fates)
@@ -243,17 +263,49 @@ class BadNetwork(RuleBasedStateMachine):
     @rule(data=st.data(), fate=fates)
     def become_overdue(self, data: st.DataObject, fate: Fate) -> None:
         """Be slow to poll, so that the member leaves by itself, until its user comes back."""
-        member = self._some_member(data)
-        member.machine.overdue()
-        self._exchange(member, fate)
+        self._be_overdue(self._some_member(data), fate)
 
     @precondition(lambda self: self.members)
     @rule(data=st.data(), fate=fates)
     def leave(self, data: st.DataObject, fate: Fate) -> None:
-        member = self._some_member(data)
+        self.leave_group(self._some_member(data), fate)
+
+    def leave_group(self, member: Member, fate: Fate) -> None:
+        """Let a member go for good, or for a while if it is static."""
         self.members.remove(member)
         member.machine.leave()
+        self._say_goodbye(member, fate)
+
+    def _be_overdue(self, member: Member, fate: Fate) -> None:
+        leaves = member.machine.heartbeats
+        member.machine.overdue()
+        if leaves:
+            self._say_goodbye(member, fate)
+
+    def _say_goodbye(self, member: Member, fate: Fate) -> None:
+        """Leave: once the group has heard of it, it does not count on the member any more."""
+        assert member.machine.heartbeat_due, f"{member.name} leaves without a word"
         self._exchange(member, fate)
+        assert fate is Fate.REQUEST_LATE or member.name not in self.group.members()
+
+    @precondition(lambda self: self.members)
+    @rule(data=st.data(), fate=fates, again=fates)
+    def restart(self, data: st.DataObject, fate: Fate, again: Fate) -> None:
+        """Be closed and started again: a static member is soon back under another member id."""
+        member = self._some_member(data)
+        self.leave_group(member, fate)
+        name = f"{member.name[0]}-{next(self.born)}"
+        self.members.append(Member(name, member.topics, member.options))
+        self._exchange(self.members[-1], again)
+
+    @precondition(lambda self: self.members)
+    @rule(data=st.data(), fate=fates)
+    def forget(self, data: st.DataObject, fate: Fate) -> None:
+        """Be overdue, and let the user come back to a group that may not have heard of it."""
+        member = self._some_member(data)
+        self._be_overdue(member, fate)
+        member.move()
+        self._exchange(member, Fate.ANSWERED)
 
     @precondition(lambda self: self.members)
     @rule(data=st.data())
@@ -296,6 +348,9 @@ class BadNetwork(RuleBasedStateMachine):
         before = self.group.members()
         try:
             answer = self.group.heartbeat(request.message)
+        except UnreleasedInstanceIdError as error:
+            assert self.group.has_instance(request.message.instance_id)
+            return error
         except SemelError as error:
             return error
         gone = before - self.group.members()
@@ -318,23 +373,31 @@ class BadNetwork(RuleBasedStateMachine):
                 assert holder == member.name, f"{holder} and {member.name} use {partition}"
 
     @invariant()
+    def who_is_away_holds_nothing(self) -> None:
+        assert not any(each.held for each in self.group.known().values() if each.is_away)
+
+    @invariant()
     def every_partition_has_a_name(self) -> None:
         assert all(each.topic for member in self.members for each in member.owned)
 
     def teardown(self) -> None:
         """Let the network work, and who is gone expire: soon everybody holds its share."""
-        for name in sorted(self.group.members() - {each.name for each in self.members}):
+        for name in sorted(self.group.known().keys() - {each.name for each in self.members}):
             self.group.expire(name)
         for _ in range(ROUNDS_MAX):
             for member in self.members:
                 member.move()
                 self._exchange(member, Fate.ANSWERED)
                 self.nobody_uses_what_another_was_given()
-        owned = [(p.topic_id, p.partition) for each in self.members for p in each.owned]
-        topics = {topic for each in self.members for topic in each.topics}
+        stable = [each for each in self.members if each.machine.state is MemberState.STABLE]
+        instances = {each.machine.instance_id for each in stable}
+        for member in self.members:
+            standing_by = member.machine.state in {MemberState.JOINING, MemberState.FATAL}
+            assert member in stable or (standing_by and member.machine.instance_id in instances)
+        owned = [(p.topic_id, p.partition) for each in stable for p in each.owned]
+        topics = {topic for each in stable for topic in each.topics}
         assert sorted(owned) == self.group.wanted(topics)
-        assert all(each.machine.state is MemberState.STABLE for each in self.members)
-        assert not any(each.machine.heartbeat_due for each in self.members)
+        assert not any(each.machine.heartbeat_due for each in stable)
 
 
 _BELIEVES = frozenset({MemberState.JOINING, MemberState.RECONCILING, MemberState.STABLE})
@@ -342,7 +405,7 @@ _BELIEVES = frozenset({MemberState.JOINING, MemberState.RECONCILING, MemberState
 
 TestBadNetwork = BadNetwork.TestCase
 TestBadNetwork.settings = settings(
-    max_examples=300,
+    max_examples=200,
     stateful_step_count=50,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],

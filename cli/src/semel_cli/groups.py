@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from aiosemel.descriptions import GroupDescription
     from semel_cli.offsets import GroupOffset
 
+_AWAY = -2
+"""The member epoch of a static member that has left for a while."""
+
 app = typer.Typer(help="List and describe consumer groups.", no_args_is_help=True)
 
 
@@ -104,11 +107,12 @@ def _offsets_table(offsets: "Iterable[GroupOffset]", holders: "dict[TopicPartiti
 
 def _members_table(described: "GroupDescription") -> Table:
     return Table(
-        headings=("Member", "Epoch", "Subscribed to", "Holds", "Is to hold"),
+        headings=("Member", "Instance", "Epoch", "Subscribed to", "Holds", "Is to hold"),
         rows=[
             (
                 member.member_id,
-                member.member_epoch,
+                member.group_instance_id or None,
+                "away" if member.member_epoch == _AWAY else member.member_epoch,
                 ", ".join(member.subscribed_topics),
                 " ".join(map(str, member.assignment)),
                 " ".join(map(str, member.target)),
@@ -132,6 +136,7 @@ def _document(
         "members": [
             {
                 "member_id": member.member_id,
+                "group_instance_id": member.group_instance_id or None,
                 "member_epoch": member.member_epoch,
                 "subscribed_topics": list(member.subscribed_topics),
                 "assignment": [_partition(each) for each in member.assignment],

@@ -126,6 +126,7 @@ def whole_group(answer: group.GroupDescription) -> GroupDescription:
 def _member(answer: group.MemberDescription) -> MemberDescription:
     return MemberDescription(
         member_id=answer.member_id,
+        group_instance_id=answer.instance_id,
         member_epoch=answer.member_epoch,
         subscribed_topics=tuple(answer.subscribed_topics),
         assignment=_assigned(answer.assignment),

@@ -9,7 +9,12 @@ from aiosemel._membership import Heartbeat, HeartbeatAnswer, Membership, TopicId
 from aiosemel._retry import Deadline
 from aiosemel._signal import Signal
 from aiosemel.consumer_options import ConsumerOptions
-from aiosemel.errors import RefreshRetriableError, RetriableError, SemelError
+from aiosemel.errors import (
+    RefreshRetriableError,
+    RetriableError,
+    SemelError,
+    UnreleasedInstanceIdError,
+)
 from aiosemel.offsets import ConsumerGroupMetadata
 from semel.common.v1 import participants_pb2 as participants
 from semel.group.v1 import group_pb2 as group
@@ -31,7 +36,7 @@ class GroupMember:
         arrived: Signal,
     ) -> None:
         """Say nothing yet. ``arrived`` is told of every answer: it may be one to reconcile to."""
-        self.membership = Membership(member_id)
+        self.membership = Membership(member_id, options.group_instance_id)
         self._cluster = cluster
         self._group_id = group_id
         self._options = options
@@ -101,6 +106,7 @@ class GroupMember:
             group_id=self._group_id,
             member_id=self.membership.member_id,
             member_epoch=heartbeat.member_epoch,
+            instance_id=self.membership.instance_id,
         )
         if heartbeat.full:
             request.rebalance_timeout_ms = self._options.max_poll_interval_ms
@@ -167,7 +173,9 @@ class GroupMember:
         return answer_of(response)
 
     async def _recover(self, error: SemelError) -> None:
-        _log.debug("heartbeat to group %s failed: %s", self._group_id, error)
+        stands_by = isinstance(error, UnreleasedInstanceIdError) and self._pauses is None
+        level = logging.WARNING if stands_by else logging.DEBUG
+        _log.log(level, "heartbeat to group %s failed: %s", self._group_id, error)
         self._pauses = self._pauses or self._cluster.backoff()
         await asyncio.sleep(next(self._pauses) / 1000)
         if not isinstance(error, RetriableError) or isinstance(error, RefreshRetriableError):

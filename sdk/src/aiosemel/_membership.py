@@ -10,6 +10,10 @@ acknowledgement that lets other members have the partitions.
 No partition is acknowledged as given up before ``revoked`` is called, so whoever has to end a
 transaction first does so before that call (protocol.md, section 5).
 
+A static member leaves for a while only: what it is to hold is kept for whoever comes back with its
+instance id, until its session is over. While another member has that id, joining is tried again and
+again, so a second process with the same id stands by for the first.
+
 A member that is fenced holds nothing any more, whatever it thinks: it says nothing until its user
 has let go of everything (``let_go``), then joins anew. Each joining is an incarnation; what is
 answered to an earlier one is ignored. After a heartbeat without an answer, the next one says
@@ -36,6 +40,7 @@ from semel_common.errors import (
 
 JOIN_EPOCH = 0
 LEAVE_EPOCH = -1
+STATIC_LEAVE_EPOCH = -2
 FIRST_HEARTBEAT_INTERVAL_MS = 1_000
 """How often to try until the group coordinator has said how often."""
 
@@ -101,6 +106,11 @@ class Heartbeat:
     full: bool
     """Whether the answer must hold the whole assignment; then nothing is left out."""
 
+    @property
+    def leaves(self) -> bool:
+        """Whether it says goodbye."""
+        return self.member_epoch < JOIN_EPOCH
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeartbeatAnswer:
@@ -114,9 +124,13 @@ class HeartbeatAnswer:
 class Membership:
     """One member of one group."""
 
-    def __init__(self, member_id: str) -> None:
-        """Be no member yet. The id is random, and the same for every joining."""
+    def __init__(self, member_id: str, instance_id: str = "") -> None:
+        """Be no member yet. The member id is random, and the same for every joining.
+
+        With an instance id: a static member.
+        """
         self.member_id = member_id
+        self.instance_id = instance_id
         self.member_epoch = JOIN_EPOCH
         """Of the last answer. A fenced member keeps it, so that what it still sends is refused."""
         self.state = MemberState.UNSUBSCRIBED
@@ -211,7 +225,8 @@ class Membership:
         assert self.heartbeats or self.heartbeat_due, f"nothing to say in state {self.state}"
         if self.state in {MemberState.LEAVING, MemberState.STALE}:
             self._leaving_unsaid = False
-            return self._heartbeat(LEAVE_EPOCH, topics=None, owned=None, full=False)
+            epoch = STATIC_LEAVE_EPOCH if self.instance_id else LEAVE_EPOCH
+            return self._heartbeat(epoch, topics=None, owned=None, full=False)
         full = self._said_owned is None or self._said_topics is None
         return self._heartbeat(
             JOIN_EPOCH if self.state is MemberState.JOINING else self.member_epoch,
@@ -222,7 +237,7 @@ class Membership:
 
     def answered(self, heartbeat: Heartbeat, answer: HeartbeatAnswer) -> None:
         """Take the answer to a heartbeat."""
-        if heartbeat.member_epoch == LEAVE_EPOCH:
+        if heartbeat.leaves:
             self._left()
             return
         if heartbeat.incarnation != self._incarnation or self.state not in _ACTIVE:
@@ -243,7 +258,7 @@ class Membership:
 
     def failed(self, heartbeat: Heartbeat, error: SemelError) -> None:
         """Take the error of a heartbeat that was refused, or had no answer."""
-        if heartbeat.member_epoch == LEAVE_EPOCH:
+        if heartbeat.leaves:
             self._left()  # the session times out by itself
             return
         if heartbeat.incarnation != self._incarnation or self.state not in _ACTIVE:

@@ -41,7 +41,14 @@ class ConsumerOptions:
     check_crcs: bool = True
     """Whether every batch is compared with its checksum."""
     server_assignor: str = ""
-    """How the group's partitions are spread over its members; empty: as the group is set up."""
+    """How the group's partitions are spread over its members: uniform (as evenly as can be, and as
+    few moves as that needs) or range (a stretch of each topic); empty: as the others want, or else
+    uniform. The group takes what most members ask for. In Kafka: group.remote.assignor."""
+    group_instance_id: str = ""
+    """A name for this consumer over its restarts, its own in the group: a static member. When it is
+    closed and comes back within the group's session time-out, it gets its partitions again, and
+    nobody else's move. A second consumer with the name stands by until the first is gone. Empty: a
+    dynamic member."""
 
     def __post_init__(self) -> None:
         """Refuse what cannot work, with InvalidConfigError."""
@@ -51,6 +58,8 @@ class ConsumerOptions:
         ):
             if getattr(self, name) not in set(allowed):
                 raise InvalidConfigError(f"{name} is {getattr(self, name)!r}: {', '.join(allowed)}")
+        if type(self.group_instance_id) is not str:
+            raise InvalidConfigError(f"group_instance_id is {self.group_instance_id!r}, not a text")
         for option in fields(self):
             value = getattr(self, option.name)
             if type(value) is int and value < _MINIMUM.get(option.name, 1):

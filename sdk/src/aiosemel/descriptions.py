@@ -106,7 +106,10 @@ class MemberDescription:
     """One member of a consumer group."""
 
     member_id: str
+    group_instance_id: str
+    """Empty: a dynamic member."""
     member_epoch: int
+    """-2: a static member that is away, and may come back to its target."""
     subscribed_topics: tuple[str, ...]
     assignment: tuple[TopicPartition, ...]
     """What it holds."""

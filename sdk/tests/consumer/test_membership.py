@@ -18,6 +18,7 @@ from aiosemel._membership import (
     TopicIdPartition,
 )
 from aiosemel.errors import (
+    FencedInstanceIdError,
     FencedMemberEpochError,
     GroupMaxSizeReachedError,
     NetworkExceptionError,
@@ -260,7 +261,12 @@ def test_what_is_given_up_after_being_fenced_changes_no_state() -> None:
 
 
 @pytest.mark.parametrize(
-    "error", [GroupMaxSizeReachedError("full"), UnsupportedAssignorError("no such")]
+    "error",
+    [
+        GroupMaxSizeReachedError("full"),
+        UnsupportedAssignorError("no such"),
+        FencedInstanceIdError("another has it"),
+    ],
 )
 def test_an_error_that_no_repetition_mends_ends_the_membership(error: Exception) -> None:
     harness = Harness()

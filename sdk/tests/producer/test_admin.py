@@ -246,6 +246,7 @@ async def test_a_group_is_described_or_unknown(fake: FakeCluster) -> None:
         members=(
             MemberDescription(
                 member_id="m",
+                group_instance_id="",
                 member_epoch=3,
                 subscribed_topics=("t",),
                 assignment=held,

@@ -9,6 +9,7 @@ from semel_group.machine import GroupLimits, GroupMachine
 from semel_group.machine.records import Record
 from semel_group.machine.values import (
     LEAVE_EPOCH,
+    STATIC_LEAVE_EPOCH,
     Committer,
     FetchedOffset,
     FetchedOffsets,
@@ -133,11 +134,24 @@ class GroupHarness:
 
     # -- membership ------------------------------------------------------------------------------
 
-    def join(self, member_id: str, *topics: str, group_id: str = GROUP) -> HeartbeatAnswer:
+    def join(
+        self,
+        member_id: str,
+        *topics: str,
+        instance_id: str = "",
+        assignor: str = "",
+        group_id: str = GROUP,
+    ) -> HeartbeatAnswer:
         """Let a member join, reading ``orders`` unless it says otherwise."""
-        wanted = frozenset(topics or {"orders"})
         return self.heartbeat(
-            member_id, 0, topics=wanted, owned=(), timeout_ms=60_000, group_id=group_id
+            member_id,
+            0,
+            topics=frozenset(topics or {"orders"}),
+            owned=(),
+            timeout_ms=60_000,
+            instance_id=instance_id,
+            assignor=assignor,
+            group_id=group_id,
         )
 
     def heartbeat(
@@ -148,6 +162,7 @@ class GroupHarness:
         owned: Collection[TopicPartition] | None = None,
         topics: Collection[str] | None = None,
         timeout_ms: int | None = None,
+        instance_id: str = "",
         assignor: str = "",
         group_id: str = GROUP,
     ) -> HeartbeatAnswer:
@@ -157,6 +172,7 @@ class GroupHarness:
             group_id=group_id,
             member_id=member_id,
             member_epoch=spoken,
+            instance_id=instance_id,
             rebalance_timeout_ms=timeout_ms,
             subscribed_topics=None if topics is None else frozenset(topics),
             owned=None if owned is None else frozenset(owned),
@@ -169,6 +185,10 @@ class GroupHarness:
     def leave(self, member_id: str, group_id: str = GROUP) -> HeartbeatAnswer:
         """Let a member leave."""
         return self.heartbeat(member_id, LEAVE_EPOCH, group_id=group_id)
+
+    def leave_for_a_while(self, member_id: str, instance_id: str) -> HeartbeatAnswer:
+        """Let a static member leave."""
+        return self.heartbeat(member_id, STATIC_LEAVE_EPOCH, instance_id=instance_id)
 
     def expire(self, member_id: str, group_id: str = GROUP) -> bool:
         """Let a member's time be over."""

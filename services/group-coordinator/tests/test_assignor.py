@@ -5,15 +5,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from semel_common.ids import TopicPartition
-from semel_group.machine.membership.assignor import assign_range, preferred_assignor
+from semel_group.machine.membership.assign_range import assign_range
+from semel_group.machine.membership.assignment import Target
+from semel_group.machine.membership.assignor import preferred_assignor
 
 SUBSCRIPTIONS = st.dictionaries(
     st.sampled_from("abcdef"), st.frozensets(st.sampled_from("xyz")), max_size=6
 )
+NOTHING: Target = {}
 TOPICS = st.dictionaries(st.sampled_from("xyz"), st.integers(1, 9))
 
 
-def numbers(target: dict[str, frozenset[TopicPartition]], member_id: str) -> list[int]:
+def numbers(target: Target, member_id: str) -> list[int]:
     return sorted(partition for _, partition in target[member_id])
 
 
@@ -30,18 +33,18 @@ def numbers(target: dict[str, frozenset[TopicPartition]], member_id: str) -> lis
 def test_ranges_follow_the_order_of_member_ids(
     members: str, count: int, expected: list[list[int]]
 ) -> None:
-    target = assign_range(dict.fromkeys(members, frozenset("x")), {"x": count})
+    target = assign_range(dict.fromkeys(members, frozenset("x")), {"x": count}, NOTHING)
     assert [numbers(target, member_id) for member_id in members] == expected
 
 
 def test_only_subscribers_of_a_topic_get_its_partitions() -> None:
-    target = assign_range({"a": frozenset("x"), "b": frozenset("xy")}, {"x": 2, "y": 2})
+    target = assign_range({"a": frozenset("x"), "b": frozenset("xy")}, {"x": 2, "y": 2}, NOTHING)
     assert target["a"] == {("x", 0)}
     assert target["b"] == {("x", 1), ("y", 0), ("y", 1)}
 
 
 def test_topics_with_the_same_subscribers_are_cut_alike() -> None:
-    target = assign_range(dict.fromkeys("ab", frozenset("xy")), {"x": 4, "y": 4})
+    target = assign_range(dict.fromkeys("ab", frozenset("xy")), {"x": 4, "y": 4}, NOTHING)
     for partitions in target.values():
         assert {p for t, p in partitions if t == "x"} == {p for t, p in partitions if t == "y"}
 
@@ -50,7 +53,7 @@ def test_topics_with_the_same_subscribers_are_cut_alike() -> None:
 def test_every_partition_goes_to_exactly_one_subscriber(
     subscriptions: dict[str, frozenset[str]], topics: dict[str, int]
 ) -> None:
-    target = assign_range(subscriptions, topics)
+    target = assign_range(subscriptions, topics, NOTHING)
     given_out = [each for partitions in target.values() for each in partitions]
     subscribed = {topic for wanted in subscriptions.values() for topic in wanted}
     assert target.keys() == subscriptions.keys()
@@ -68,7 +71,7 @@ def test_every_partition_goes_to_exactly_one_subscriber(
 def test_subscribers_of_a_topic_differ_by_one_partition_at_most(
     subscriptions: dict[str, frozenset[str]], topics: dict[str, int]
 ) -> None:
-    target = assign_range(subscriptions, topics)
+    target = assign_range(subscriptions, topics, NOTHING)
     for topic in topics:
         sizes = [
             sum(each.topic_id == topic for each in target[member_id])
@@ -81,8 +84,8 @@ def test_subscribers_of_a_topic_differ_by_one_partition_at_most(
 @pytest.mark.parametrize(
     ("asked_for", "expected"),
     [
-        ([], "range"),
-        (["", ""], "range"),
+        ([], "uniform"),
+        (["", ""], "uniform"),
         (["uniform", ""], "uniform"),
         (["uniform", "range"], "range"),
         (["uniform", "range", "uniform"], "uniform"),

@@ -23,10 +23,11 @@ def test_a_group_is_described_with_members_and_pending_transactions() -> None:
         group_id=GROUP,
         state=GroupState.RECONCILING,
         group_epoch=2,
-        assignor="range",
+        assignor="uniform",
         members=(
             MemberDescription(
                 member_id="a",
+                instance_id="",
                 member_epoch=2,
                 subscribed_topics=("orders",),
                 assignment=tuple(sorted(orders(0, 1))),
@@ -34,6 +35,7 @@ def test_a_group_is_described_with_members_and_pending_transactions() -> None:
             ),
             MemberDescription(
                 member_id="b",
+                instance_id="",
                 member_epoch=2,
                 subscribed_topics=("orders",),
                 assignment=(),

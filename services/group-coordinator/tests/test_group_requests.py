@@ -73,7 +73,8 @@ def test_nothing_is_not_the_same_as_absent() -> None:
     [
         ({"member_id": ""}, "member_id is empty"),
         ({"member_id": "m" * 256}, "member_id 'm+…' has 256 characters: at most 255"),
-        ({"member_epoch": -2}, "member_epoch is -2"),
+        ({"member_epoch": -3}, "member_epoch is -3"),
+        ({"member_epoch": -2}, "instance_id is empty: only a static member leaves"),
         ({"rebalance_timeout_ms": -1}, "rebalance_timeout_ms is -1"),
         ({"server_assignor": "x" * 256}, "server_assignor 'x+…' has 256 characters"),
         ({"subscription": wire.Subscription(topics=[""])}, "subscription.topics is empty"),

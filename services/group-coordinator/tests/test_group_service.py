@@ -172,7 +172,7 @@ async def test_groups_are_listed_and_described() -> None:
         assert unknown.group_id == "nobody's"
         assert unknown.error.code == errors.ERROR_CODE_GROUP_ID_NOT_FOUND
         assert group.state == wire.GROUP_STATE_STABLE
-        assert (group.group_epoch, group.assignor) == (2, "range")
+        assert (group.group_epoch, group.assignor) == (2, "uniform")
         assert [each.member_id for each in group.members] == ["a", "b"]
         assert list(group.members[1].assignment[0].partitions) == [2, 3]
         (pending,) = group.pending

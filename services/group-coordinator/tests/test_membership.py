@@ -124,8 +124,8 @@ def test_another_rebalance_timeout_moves_nobody(pair: GroupHarness) -> None:
     epoch = pair.epoch("a")
     assert pair.heartbeat("a", owned=orders(0, 1), timeout_ms=5).member_epoch == epoch
     pair.join("c")
-    assert pair.heartbeat("a", owned=orders(0, 1)).revoke_within_ms is None
-    assert pair.heartbeat("b", owned=orders(2, 3)).revoke_within_ms == 60_000
+    assert pair.heartbeat("a", owned=orders(0, 1)).revoke_within_ms == 5
+    assert pair.heartbeat("b", owned=orders(2, 3)).revoke_within_ms is None
 
 
 # -- why a group moves ---------------------------------------------------------------------------
@@ -144,7 +144,16 @@ def test_a_topic_that_is_created_later_is_given_out(group: GroupHarness) -> None
     assert answer.assignment == tuple(sorted(partitions("income", 0, 1)))
 
 
-def test_a_topic_that_grows_is_given_out_again(pair: GroupHarness) -> None:
+def test_new_partitions_of_a_topic_are_shared_out_and_nothing_moves(pair: GroupHarness) -> None:
+    pair.topics({"orders": 6})
+    answer = pair.heartbeat("a", owned=orders(0, 1))
+    assert answer.assignment == tuple(sorted(orders(0, 1, 4)))
+    answer = pair.heartbeat("b", owned=orders(2, 3))
+    assert answer.assignment == tuple(sorted(orders(2, 3, 5)))
+
+
+def test_ranges_move_when_a_topic_grows(pair: GroupHarness) -> None:
+    pair.heartbeat("a", owned=orders(0, 1), assignor="range")
     pair.topics({"orders": 6})
     assert pair.heartbeat("a", owned=orders(0, 1)).assignment == tuple(sorted(orders(0, 1)))
     assert pair.heartbeat("b", owned=orders(2, 3)).revoke_within_ms is not None

@@ -42,9 +42,12 @@ class ErrorCode(IntEnum):
     TRANSACTION_COORDINATOR_FENCED = 52
     OPERATION_NOT_ATTEMPTED = 55
     KAFKA_STORAGE_ERROR = 56
+    NON_EMPTY_GROUP = 68
     GROUP_ID_NOT_FOUND = 69
     FENCED_LEADER_EPOCH = 74
     GROUP_MAX_SIZE_REACHED = 81
+    FENCED_INSTANCE_ID = 82
+    GROUP_SUBSCRIBED_TO_TOPIC = 86
     INVALID_RECORD = 87
     UNSTABLE_OFFSET_COMMIT = 88
     THROTTLING_QUOTA_EXCEEDED = 89
@@ -53,6 +56,7 @@ class ErrorCode(IntEnum):
     INCONSISTENT_CLUSTER_ID = 104
     TRANSACTIONAL_ID_NOT_FOUND = 105
     FENCED_MEMBER_EPOCH = 110
+    UNRELEASED_INSTANCE_ID = 111
     UNSUPPORTED_ASSIGNOR = 112
     STALE_MEMBER_EPOCH = 113
     TRANSACTION_ABORTABLE = 120
@@ -139,6 +143,16 @@ class UnstableOffsetCommitError(RetriableError):
     """An open transaction may still change this offset."""
 
     code = ErrorCode.UNSTABLE_OFFSET_COMMIT
+
+
+class UnreleasedInstanceIdError(RetriableError):
+    """Another member has the group instance id; it is free once that one leaves or times out.
+
+    Kafka takes this for fatal, so that a process killed and started again must be started until the
+    session of its predecessor is over.
+    """
+
+    code = ErrorCode.UNRELEASED_INSTANCE_ID
 
 
 class ThrottlingQuotaExceededError(RetriableError):
@@ -238,6 +252,12 @@ class UnknownMemberIdError(ApplicationRecoverableError):
     """The group has no such member, or no longer."""
 
     code = ErrorCode.UNKNOWN_MEMBER_ID
+
+
+class FencedInstanceIdError(ApplicationRecoverableError):
+    """Another member has taken over the group instance id: this one must end."""
+
+    code = ErrorCode.FENCED_INSTANCE_ID
 
 
 class FencedMemberEpochError(ApplicationRecoverableError):
@@ -352,6 +372,18 @@ class GroupIdNotFoundError(InvalidRequestError):
     """There is no such group."""
 
     code = ErrorCode.GROUP_ID_NOT_FOUND
+
+
+class NonEmptyGroupError(InvalidRequestError):
+    """The group has members: this is only for groups that have none."""
+
+    code = ErrorCode.NON_EMPTY_GROUP
+
+
+class GroupSubscribedToTopicError(InvalidRequestError):
+    """A member of the group reads the topic, so the group's offsets of it stay."""
+
+    code = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
 
 
 class GroupMaxSizeReachedError(InvalidRequestError):

@@ -11,6 +11,7 @@ from semel_common.ids import TopicPartition
 from semel_group.machine.values import (
     JOIN_EPOCH,
     LEAVE_EPOCH,
+    STATIC_LEAVE_EPOCH,
     Committer,
     GroupState,
     Heartbeat,
@@ -47,12 +48,13 @@ _GROUPS_MAX = 10_000
 
 def heartbeat(request: wire.ConsumerGroupHeartbeatRequest) -> Heartbeat:
     """Read a heartbeat. Who joins says everything, and owns nothing yet."""
-    epoch = require_int("member_epoch", request.member_epoch, minimum=LEAVE_EPOCH)
+    epoch = require_int("member_epoch", request.member_epoch, minimum=STATIC_LEAVE_EPOCH)
     timeout_ms = require_int("rebalance_timeout_ms", request.rebalance_timeout_ms)
     read = Heartbeat(
         group_id=group_id(request.group_id),
         member_id=require_name("member_id", request.member_id),
         member_epoch=epoch,
+        instance_id=_optional_name("instance_id", request.instance_id),
         rebalance_timeout_ms=timeout_ms or None,
         subscribed_topics=_subscription(request),
         owned=_owned(request),
@@ -60,6 +62,11 @@ def heartbeat(request: wire.ConsumerGroupHeartbeatRequest) -> Heartbeat:
     )
     if epoch == JOIN_EPOCH:
         _check_joining(read)
+    if epoch == STATIC_LEAVE_EPOCH and not read.instance_id:
+        raise InvalidRequestError(
+            "instance_id is empty: only a static member leaves for a while (epoch -2)",
+            field="instance_id",
+        )
     return read
 
 

@@ -107,6 +107,7 @@ def group_description(
 def _member(member: MemberDescription, topics: Topics) -> wire.MemberDescription:
     return wire.MemberDescription(
         member_id=member.member_id,
+        instance_id=member.instance_id,
         member_epoch=member.member_epoch,
         subscribed_topics=member.subscribed_topics,
         assignment=assigned_topics(member.assignment, topics),

@@ -11,7 +11,14 @@ from semel_common.wire import methods
 from semel_group import requests, responses
 from semel_group.machine import GroupMachine
 from semel_group.machine.records import Record
-from semel_group.machine.values import JOIN_EPOCH, LEAVE_EPOCH, HeartbeatAnswer, MemberKey
+from semel_group.machine.values import (
+    JOIN_EPOCH,
+    LEAVE_EPOCH,
+    STATIC_LEAVE_EPOCH,
+    Heartbeat,
+    HeartbeatAnswer,
+    MemberKey,
+)
 from semel_group.sessions import MemberSessions, loop_ms
 from semel_runtime.clock import Clock
 from semel_runtime.participant.inquiry_loop import InquiryLoop
@@ -19,6 +26,12 @@ from semel_runtime.runner import Runner
 from semel_runtime.server.calls import Call, Handlers
 
 log = structlog.get_logger(__name__)
+
+_EVENTS = {
+    JOIN_EPOCH: "member joined",
+    LEAVE_EPOCH: "member left",
+    STATIC_LEAVE_EPOCH: "member left for a while",
+}
 
 
 class MembershipService:
@@ -58,7 +71,7 @@ class MembershipService:
         self._sessions.heard(key, loop_ms())
         decide = partial(self._machine.consumer_group_heartbeat, heartbeat)
         answer = await self._runner.run(decide)
-        self._note(key, heartbeat.member_epoch, answer)
+        self._note(heartbeat, answer)
         response = wire.ConsumerGroupHeartbeatResponse(
             member_id=heartbeat.member_id,
             member_epoch=answer.member_epoch,
@@ -97,17 +110,21 @@ class MembershipService:
             ]
         )
 
-    def _note(self, key: MemberKey, epoch: int, answer: HeartbeatAnswer) -> None:
+    def _note(self, heartbeat: Heartbeat, answer: HeartbeatAnswer) -> None:
+        key = MemberKey(heartbeat.group_id, heartbeat.member_id)
         if answer.member_epoch == LEAVE_EPOCH:
             self._sessions.forget(key)
+        elif answer.member_epoch == STATIC_LEAVE_EPOCH:
+            self._sessions.away(key, loop_ms())
         else:
             self._sessions.answered(key, answer, loop_ms())
-        if epoch in {JOIN_EPOCH, LEAVE_EPOCH}:
-            event = "member joined" if epoch == JOIN_EPOCH else "member left"
+        event = _EVENTS.get(heartbeat.member_epoch)
+        if event is not None:
             log.info(
                 event,
                 group_id=key.group_id,
                 member_id=key.member_id,
+                instance_id=heartbeat.instance_id,
                 member_epoch=answer.member_epoch,
             )
 

@@ -73,6 +73,13 @@ class MemberSessions:
             session.revoke_until_ms = now_ms + answer.revoke_within_ms
         session.member_epoch = answer.member_epoch
 
+    def away(self, key: MemberKey, now_ms: float) -> None:
+        """Note that a static member has left for a while: so long it may be back."""
+        session = self._sessions.get(key)
+        if session is not None:
+            session.silent_until_ms = now_ms + self._timeout_ms
+            session.revoke_until_ms = None
+
     def forget(self, key: MemberKey) -> None:
         """Note that there is no such member any more."""
         self._sessions.pop(key, None)

@@ -30,6 +30,8 @@ _STATUS_BY_CLASS: list[tuple[type[SemelError], grpc.StatusCode]] = [
     (errors.TransactionCoordinatorFencedError, grpc.StatusCode.FAILED_PRECONDITION),
     (errors.InconsistentClusterIdError, grpc.StatusCode.FAILED_PRECONDITION),
     (errors.StaleClaimEpochError, grpc.StatusCode.FAILED_PRECONDITION),
+    (errors.NonEmptyGroupError, grpc.StatusCode.FAILED_PRECONDITION),
+    (errors.GroupSubscribedToTopicError, grpc.StatusCode.FAILED_PRECONDITION),
     (errors.InvalidRequestError, grpc.StatusCode.INVALID_ARGUMENT),
     (SemelError, grpc.StatusCode.INTERNAL),
 ]

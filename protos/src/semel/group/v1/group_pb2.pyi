@@ -63,15 +63,20 @@ class ConsumerGroupHeartbeatRequest(_message.Message):
     SUBSCRIPTION_FIELD_NUMBER: _builtins.int
     OWNED_FIELD_NUMBER: _builtins.int
     SERVER_ASSIGNOR_FIELD_NUMBER: _builtins.int
+    INSTANCE_ID_FIELD_NUMBER: _builtins.int
     group_id: _builtins.str
     member_id: _builtins.str
     """Random, chosen by the member."""
     member_epoch: _builtins.int
-    """0: join. -1: leave. Else the epoch of the last answer."""
+    """0: join. -1: leave. -2: leave for a while, as a static member. Else that of the last answer."""
     rebalance_timeout_ms: _builtins.int
     """How long the member may take to give up partitions, in milliseconds. Needed when joining."""
     server_assignor: _builtins.str
-    """Empty: the group's assignor."""
+    """"uniform" or "range". Empty: the group's assignor."""
+    instance_id: _builtins.str
+    """What a static member is known by over its restarts: who joins with the id of one that left with
+    epoch -2 takes its place. Empty: a dynamic member.
+    """
     @_builtins.property
     def subscription(self) -> Global___Subscription: ...
     @_builtins.property
@@ -90,10 +95,11 @@ class ConsumerGroupHeartbeatRequest(_message.Message):
         subscription: Global___Subscription | None = ...,
         owned: Global___OwnedPartitions | None = ...,
         server_assignor: _builtins.str = ...,
+        instance_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["owned", b"owned", "subscription", b"subscription"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["group_id", b"group_id", "member_epoch", b"member_epoch", "member_id", b"member_id", "owned", b"owned", "rebalance_timeout_ms", b"rebalance_timeout_ms", "server_assignor", b"server_assignor", "subscription", b"subscription"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["group_id", b"group_id", "instance_id", b"instance_id", "member_epoch", b"member_epoch", "member_id", b"member_id", "owned", b"owned", "rebalance_timeout_ms", b"rebalance_timeout_ms", "server_assignor", b"server_assignor", "subscription", b"subscription"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -754,8 +760,12 @@ class MemberDescription(_message.Message):
     SUBSCRIBED_TOPICS_FIELD_NUMBER: _builtins.int
     ASSIGNMENT_FIELD_NUMBER: _builtins.int
     TARGET_FIELD_NUMBER: _builtins.int
+    INSTANCE_ID_FIELD_NUMBER: _builtins.int
     member_id: _builtins.str
     member_epoch: _builtins.int
+    """-2: a static member that is away, and may come back to its target."""
+    instance_id: _builtins.str
+    """Empty: a dynamic member."""
     @_builtins.property
     def subscribed_topics(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
     @_builtins.property
@@ -770,10 +780,11 @@ class MemberDescription(_message.Message):
         subscribed_topics: _abc.Iterable[_builtins.str] | None = ...,
         assignment: _abc.Iterable[Global___AssignedTopic] | None = ...,
         target: _abc.Iterable[Global___AssignedTopic] | None = ...,
+        instance_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["assignment", b"assignment", "member_epoch", b"member_epoch", "member_id", b"member_id", "subscribed_topics", b"subscribed_topics", "target", b"target"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["assignment", b"assignment", "instance_id", b"instance_id", "member_epoch", b"member_epoch", "member_id", b"member_id", "subscribed_topics", b"subscribed_topics", "target", b"target"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

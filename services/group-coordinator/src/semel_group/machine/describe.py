@@ -43,6 +43,7 @@ def _key(entry: tuple[Transaction, PendingTransaction]) -> Transaction:
 def _member(group: GroupMembers, member: Member) -> MemberDescription:
     return MemberDescription(
         member_id=member.member_id,
+        instance_id=member.instance_id,
         member_epoch=member.member_epoch,
         subscribed_topics=tuple(sorted(member.subscribed_topics)),
         assignment=tuple(sorted(member.assigned)),

@@ -10,6 +10,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from semel_common.ids import TopicPartition
+from semel_group.machine.values import STATIC_LEAVE_EPOCH
 from semel_runtime.cluster.image import ClusterImage
 from semel_runtime.participant.coordinator_epochs import CoordinatorEpochSeen
 
@@ -34,8 +35,10 @@ class Member(Struct, frozen=True, kw_only=True):
 
     group_id: str
     member_id: str
+    instance_id: str = ""
+    """What a static member is known by over its restarts; empty: a dynamic member."""
     member_epoch: int
-    """The group epoch to whose target the member moves."""
+    """The group epoch to whose target the member moves; -2: it is away."""
     previous_member_epoch: int
     """The one before: its heartbeats are repeats, sent because an answer was lost."""
     rebalance_timeout_ms: int
@@ -47,6 +50,11 @@ class Member(Struct, frozen=True, kw_only=True):
     """What the member may be using, each with the member epoch at which it was given."""
     revoking: frozenset[TopicPartition]
     """Those of ``held`` that it is to give up, and has not acknowledged yet."""
+
+    @property
+    def is_away(self) -> bool:
+        """Whether a static member has left for a while: it holds nothing, and keeps its target."""
+        return self.member_epoch == STATIC_LEAVE_EPOCH
 
     @property
     def assigned(self) -> frozenset[TopicPartition]:

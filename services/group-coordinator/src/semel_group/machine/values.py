@@ -13,6 +13,8 @@ JOIN_EPOCH = 0
 """The member epoch of who wants to join."""
 LEAVE_EPOCH = -1
 """The member epoch of who leaves; in commits, of who is no member."""
+STATIC_LEAVE_EPOCH = -2
+"""The member epoch of a static member that leaves for a while, and of one that is away."""
 
 
 # -- membership ----------------------------------------------------------------------------------
@@ -31,6 +33,7 @@ class Heartbeat(Struct, frozen=True, kw_only=True):
     group_id: str
     member_id: str
     member_epoch: int
+    instance_id: str = ""
     rebalance_timeout_ms: int | None = None
     subscribed_topics: frozenset[str] | None = None
     owned: frozenset[TopicPartition] | None = None
@@ -69,6 +72,7 @@ class MemberDescription(Struct, frozen=True, kw_only=True):
     """One member of a group."""
 
     member_id: str
+    instance_id: str
     member_epoch: int
     subscribed_topics: tuple[str, ...]
     assignment: tuple[TopicPartition, ...]

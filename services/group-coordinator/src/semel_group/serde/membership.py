@@ -84,6 +84,7 @@ def _member_to_journal(member: Member) -> journal.MemberRecord:
     return journal.MemberRecord(
         group_id=member.group_id,
         member_id=member.member_id,
+        instance_id=member.instance_id,
         member_epoch=member.member_epoch,
         previous_member_epoch=member.previous_member_epoch,
         rebalance_timeout_ms=member.rebalance_timeout_ms,
@@ -106,6 +107,7 @@ def _member_from_journal(member: journal.MemberRecord) -> Member:
     return Member(
         group_id=member.group_id,
         member_id=member.member_id,
+        instance_id=member.instance_id,
         member_epoch=member.member_epoch,
         previous_member_epoch=member.previous_member_epoch,
         rebalance_timeout_ms=member.rebalance_timeout_ms,

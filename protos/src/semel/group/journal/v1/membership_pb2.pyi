@@ -145,6 +145,7 @@ class MemberRecord(_message.Message):
     SUBSCRIBED_TOPICS_FIELD_NUMBER: _builtins.int
     SERVER_ASSIGNOR_FIELD_NUMBER: _builtins.int
     HELD_FIELD_NUMBER: _builtins.int
+    INSTANCE_ID_FIELD_NUMBER: _builtins.int
     group_id: _builtins.str
     member_id: _builtins.str
     member_epoch: _builtins.int
@@ -152,6 +153,8 @@ class MemberRecord(_message.Message):
     rebalance_timeout_ms: _builtins.int
     server_assignor: _builtins.str
     """Empty: any."""
+    instance_id: _builtins.str
+    """Of a static member, else empty."""
     @_builtins.property
     def subscribed_topics(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
     @_builtins.property
@@ -167,10 +170,11 @@ class MemberRecord(_message.Message):
         subscribed_topics: _abc.Iterable[_builtins.str] | None = ...,
         server_assignor: _builtins.str = ...,
         held: _abc.Iterable[Global___HeldPartition] | None = ...,
+        instance_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["group_id", b"group_id", "held", b"held", "member_epoch", b"member_epoch", "member_id", b"member_id", "previous_member_epoch", b"previous_member_epoch", "rebalance_timeout_ms", b"rebalance_timeout_ms", "server_assignor", b"server_assignor", "subscribed_topics", b"subscribed_topics"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["group_id", b"group_id", "held", b"held", "instance_id", b"instance_id", "member_epoch", b"member_epoch", "member_id", b"member_id", "previous_member_epoch", b"previous_member_epoch", "rebalance_timeout_ms", b"rebalance_timeout_ms", "server_assignor", b"server_assignor", "subscribed_topics", b"subscribed_topics"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

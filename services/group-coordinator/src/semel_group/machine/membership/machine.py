@@ -25,8 +25,14 @@ from semel_common.errors import (
 )
 from semel_common.ids import TopicPartition
 from semel_group.machine.limits import GroupLimits
+from semel_group.machine.membership import static
 from semel_group.machine.membership.assignor import ASSIGNORS
-from semel_group.machine.membership.rebalance import new_group, partition_counts, rebalanced
+from semel_group.machine.membership.rebalance import (
+    new_group,
+    partition_counts,
+    rebalanced,
+    renamed,
+)
 from semel_group.machine.membership.reconcile import is_settled, reconcile
 from semel_group.machine.membership.state import GroupMembers
 from semel_group.machine.records import (
@@ -65,26 +71,43 @@ class MembershipMachine:
     def consumer_group_heartbeat(self, heartbeat: Heartbeat) -> Result[HeartbeatAnswer, Record]:
         """Join, keep up, acknowledge, or leave.
 
-        Raises UnknownMemberIdError, FencedMemberEpochError, UnsupportedAssignorError,
-        GroupMaxSizeReachedError and ThrottlingQuotaExceededError. Leaving twice is no error.
+        Raises UnknownMemberIdError, FencedMemberEpochError, FencedInstanceIdError,
+        UnreleasedInstanceIdError, UnsupportedAssignorError, GroupMaxSizeReachedError and
+        ThrottlingQuotaExceededError. Leaving twice is no error.
         """
-        if heartbeat.member_epoch == LEAVE_EPOCH:
-            key = MemberKey(heartbeat.group_id, heartbeat.member_id)
-            return Result(_LEFT, self.remove_member(key).records)
+        if heartbeat.member_epoch < JOIN_EPOCH:
+            return self._leave(heartbeat)
         if heartbeat.server_assignor and heartbeat.server_assignor not in ASSIGNORS:
             raise UnsupportedAssignorError(
                 f"no assignor is called {heartbeat.server_assignor!r}: "
                 f"there is {', '.join(sorted(ASSIGNORS))}"
             )
+        predecessor = static.predecessor(self.groups.get(heartbeat.group_id), heartbeat)
+        if predecessor is not None:
+            return self._take_over(predecessor, heartbeat)
         known = self._find(heartbeat.group_id, heartbeat.member_id)
         if known is not None:
             _check_epoch(known, heartbeat)
+            if known.is_away:
+                return self._take_over(known, heartbeat)
             repeated = heartbeat.member_epoch != known.member_epoch
             return self._next(known, heartbeat, repeated=repeated)
         if heartbeat.member_epoch != JOIN_EPOCH:
             raise _unknown_member(heartbeat.group_id, heartbeat.member_id)
         self._check_room(heartbeat.group_id)
         return self._next(_joining(heartbeat), heartbeat, repeated=False)
+
+    def _leave(self, heartbeat: Heartbeat) -> Result[HeartbeatAnswer, Record]:
+        """Leave for good, or as a static member for a while."""
+        static.check_leaving(self.groups.get(heartbeat.group_id), heartbeat)
+        left = _left(heartbeat.member_epoch)
+        if heartbeat.member_epoch == LEAVE_EPOCH:
+            key = MemberKey(heartbeat.group_id, heartbeat.member_id)
+            return Result(left, self.remove_member(key).records)
+        known = self._find(heartbeat.group_id, heartbeat.member_id)
+        if known is None or known.is_away or not known.instance_id:
+            return Result(left)
+        return Result(left, (static.away(known),))
 
     def remove_member(self, key: MemberKey) -> Result[bool, Record]:
         """Remove a member that left or is expired. Answers whether it was there."""
@@ -148,12 +171,28 @@ class MembershipMachine:
 
     # -- one heartbeat ---------------------------------------------------------------------------
 
+    def _take_over(
+        self, predecessor: Member, heartbeat: Heartbeat
+    ) -> Result[HeartbeatAnswer, Record]:
+        """Let a static member be back: under the same instance id, with the same target."""
+        successor = static.back(predecessor, heartbeat.member_id)
+        joined = self._next(successor, heartbeat, repeated=False, predecessor=predecessor)
+        if predecessor.member_id == successor.member_id:
+            return joined
+        gone = MemberRemoved(group_id=predecessor.group_id, member_id=predecessor.member_id)
+        return Result(joined.response, (gone, *joined.records))
+
     def _next(
-        self, known: Member, heartbeat: Heartbeat, *, repeated: bool
+        self,
+        known: Member,
+        heartbeat: Heartbeat,
+        *,
+        repeated: bool,
+        predecessor: Member | None = None,
     ) -> Result[HeartbeatAnswer, Record]:
         """Let a heartbeat change the group, then move the member one step."""
         said = _with_what_was_said(known, heartbeat)
-        group = self._next_group(said)
+        group = self._next_group(said, predecessor)
         target = group.target[said.member_id]
         member = said
         if not repeated:
@@ -173,18 +212,22 @@ class MembershipMachine:
         settled = is_settled(member, group_epoch=group.group_epoch, target=target)
         return Result(_answer(member, heartbeat, settled=settled), records)
 
-    def _next_group(self, said: Member) -> ConsumerGroup:
+    def _next_group(self, said: Member, predecessor: Member | None) -> ConsumerGroup:
         """Return the group as it is once a member has spoken."""
         state = self.groups.get(said.group_id)
         if state is None:
             return self._rebalanced(new_group(said.group_id), [said])
-        known = state.members.get(said.member_id)
+        group, members = state.group, dict(state.members)
+        known = predecessor or members.get(said.member_id)
+        if known is not None and known.member_id != said.member_id:
+            group = renamed(group, known.member_id, said.member_id)
+            del members[known.member_id]
         if known is not None and _asks_for_the_same(known, said):
             topics = self._find_topics(state.subscribers)
-            if partition_counts(topics) == state.group.topics:
-                return state.group
-        members = {**state.members, said.member_id: said}
-        return self._rebalanced(state.group, members.values())
+            if partition_counts(topics) == group.topics:
+                return group
+        members[said.member_id] = said
+        return self._rebalanced(group, members.values())
 
     def _rebalanced(self, group: ConsumerGroup, members: Collection[Member]) -> ConsumerGroup:
         wanted = {name for member in members for name in member.subscribed_topics}
@@ -229,9 +272,8 @@ def stale_partition(
     return None
 
 
-_LEFT = HeartbeatAnswer(
-    member_epoch=LEAVE_EPOCH, assignment=None, settled=True, revoke_within_ms=None
-)
+def _left(epoch: int) -> HeartbeatAnswer:
+    return HeartbeatAnswer(member_epoch=epoch, assignment=None, settled=True, revoke_within_ms=None)
 
 
 def _joining(heartbeat: Heartbeat) -> Member:
@@ -239,6 +281,7 @@ def _joining(heartbeat: Heartbeat) -> Member:
     return Member(
         group_id=heartbeat.group_id,
         member_id=heartbeat.member_id,
+        instance_id=heartbeat.instance_id,
         member_epoch=JOIN_EPOCH,
         previous_member_epoch=JOIN_EPOCH,
         rebalance_timeout_ms=heartbeat.rebalance_timeout_ms or 0,

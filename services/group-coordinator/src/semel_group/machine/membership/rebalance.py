@@ -32,7 +32,7 @@ def rebalanced(
 
     ``topics`` are those subscribed topics that exist, by name.
     """
-    ordered = sorted(members, key=lambda member: member.member_id)
+    ordered = sorted(members, key=_rank)
     assignor = preferred_assignor(member.server_assignor for member in ordered)
     subscriptions = {
         member.member_id: frozenset(
@@ -46,8 +46,20 @@ def rebalanced(
         group_epoch=group.group_epoch + 1,
         assignor=assignor,
         topics=partitions,
-        target=ASSIGNORS[assignor](subscriptions, partitions),
+        target=ASSIGNORS[assignor](subscriptions, partitions, group.target),
     )
+
+
+def renamed(group: ConsumerGroup, old: str, new: str) -> ConsumerGroup:
+    """Return the group with one member under another id. What is to be held stays as it is."""
+    target = dict(group.target)
+    target[new] = target.pop(old)
+    return replace(group, target=target)
+
+
+def _rank(member: Member) -> tuple[bool, str]:
+    """Put static members first: by their instance ids they keep their places over restarts."""
+    return not member.instance_id, member.instance_id or member.member_id
 
 
 def partition_counts(topics: Mapping[str, Topic]) -> dict[str, int]:

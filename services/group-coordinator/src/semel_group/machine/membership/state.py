@@ -27,6 +27,8 @@ class GroupMembers:
     """Journal offsets of ``members``."""
     holders: dict[TopicPartition, str] = field(default_factory=dict)
     """Who holds each partition."""
+    instances: dict[str, str] = field(default_factory=dict)
+    """Which member has each instance id."""
     subscribers: Counter[str] = field(default_factory=Counter)
     """How many members want each topic, by name."""
 
@@ -43,9 +45,11 @@ class GroupMembers:
         return self.group.target.get(member_id, NO_PARTITIONS)
 
     def is_settled(self, member: Member) -> bool:
-        """Whether a member holds its target and nothing else."""
+        """Whether a member holds its target and nothing else, or is away: nobody waits for it."""
         target = self.target_of(member.member_id)
-        return is_settled(member, group_epoch=self.group.group_epoch, target=target)
+        return member.is_away or is_settled(
+            member, group_epoch=self.group.group_epoch, target=target
+        )
 
     # -- replay ----------------------------------------------------------------------------------
 
@@ -55,6 +59,8 @@ class GroupMembers:
         for partition in member.held:
             holder = self.holders.setdefault(partition, member.member_id)
             assert holder == member.member_id, f"{partition} is held by {holder} already"
+        if member.instance_id:
+            self.instances[member.instance_id] = member.member_id
         self.subscribers.update(member.subscribed_topics)
         self.members[member.member_id] = member
         self.positions[member.member_id] = offset
@@ -77,6 +83,8 @@ class GroupMembers:
             return
         for partition in known.held:
             del self.holders[partition]
+        if known.instance_id:
+            del self.instances[known.instance_id]
         for topic in known.subscribed_topics:
             self.subscribers[topic] -= 1
             if not self.subscribers[topic]:

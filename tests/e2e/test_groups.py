@@ -1,0 +1,126 @@
+"""Consumer groups from end to end: rebalances that move only what must move, static members."""
+
+import asyncio
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+import pytest
+
+from aiosemel import Consumer, ConsumerOptions, OffsetReset, SemelClient, TopicPartition
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+Partitions = frozenset[TopicPartition]
+
+
+@dataclass
+class Reader:
+    """A consumer that is polled all the time, and what it was told."""
+
+    consumer: Consumer
+    values: list[bytes | None] = field(default_factory=list)
+    revoked: list[Partitions] = field(default_factory=list)
+    assigned: list[Partitions] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, client: SemelClient, group: str, topic: str, **options: str) -> "Reader":
+        """Subscribe, and begin to poll."""
+        reader = cls(
+            client.consumer(
+                group,
+                options=ConsumerOptions(
+                    auto_offset_reset=OffsetReset.EARLIEST,
+                    fetch_max_wait_ms=50,
+                    group_instance_id=options.get("instance_id", ""),
+                    server_assignor=options.get("assignor", ""),
+                ),
+            )
+        )
+        reader.consumer.subscribe(
+            [topic], on_assigned=reader._on_assigned, on_revoked=reader._on_revoked
+        )
+        return reader
+
+    async def poll(self) -> None:
+        """Poll once."""
+        for records in (await self.consumer.poll(timeout_ms=20)).values():
+            self.values += [record.value for record in records]
+
+    async def _on_assigned(self, partitions: Partitions) -> None:
+        self.assigned.append(partitions)
+
+    async def _on_revoked(self, partitions: Partitions) -> None:
+        self.revoked.append(partitions)
+
+
+async def settle(readers: Collection[Reader], sizes: Collection[int]) -> None:
+    """Poll until there are shares of these sizes, whoever has which."""
+    async with asyncio.timeout(30):
+        while sorted(len(each.consumer.assignment()) for each in readers) != sorted(sizes):
+            for each in readers:
+                await each.poll()
+
+
+async def send(client: SemelClient, topic: str, value: bytes) -> None:
+    """Send a record to every partition."""
+    async with client.producer() as producer:
+        for partition in range(4):
+            await producer.send(topic, value, partition=partition)
+
+
+async def test_a_rebalance_takes_only_what_moves(
+    client: SemelClient, topic: str, name: str
+) -> None:
+    first = Reader.of(client, name, topic)
+    await settle([first], [4])
+    second = Reader.of(client, name, topic)
+    await settle([first, second], [2, 2])
+    assert [len(each) for each in first.revoked] == [2]
+    before = {id(each): each.consumer.assignment() for each in (first, second)}
+    third = Reader.of(client, name, topic)
+    await settle([first, second, third], [1, 1, 2])
+    (moved,) = [*first.revoked[1:], *second.revoked]
+    assert moved == third.consumer.assignment()
+    for each in (first, second):
+        assert each.consumer.assignment() == before[id(each)] - moved
+    for each in (first, second, third):
+        await each.consumer.close()
+
+
+async def test_a_static_member_that_restarts_moves_nobody(
+    client: SemelClient, topic: str, name: str
+) -> None:
+    dynamic = Reader.of(client, name, topic)
+    static = Reader.of(client, name, topic, instance_id="s")
+    await settle([dynamic, static], [2, 2])
+    before = static.consumer.assignment()
+    told = len(dynamic.assigned), len(dynamic.revoked)
+    await static.consumer.close()
+    again = Reader.of(client, name, topic, instance_id="s")
+    await settle([dynamic, again], [2, 2])
+    assert again.consumer.assignment() == before
+    assert (len(dynamic.assigned), len(dynamic.revoked)) == told
+    await send(client, topic, b"for everyone")
+    async with asyncio.timeout(30):
+        while len(dynamic.values) + len(again.values) < 4:
+            await dynamic.poll()
+            await again.poll()
+    await again.consumer.close()
+    await dynamic.consumer.close()
+
+
+async def test_a_second_process_with_an_instance_id_stands_by(
+    client: SemelClient, topic: str, name: str
+) -> None:
+    first = Reader.of(client, name, topic, instance_id="s")
+    await settle([first], [4])
+    second = Reader.of(client, name, topic, instance_id="s")
+    for _ in range(5):
+        await second.poll()
+    assert not second.consumer.assignment()
+    await first.consumer.close()
+    await settle([second], [4])
+    described = await client.admin().describe_group(name)
+    assert [each.group_instance_id for each in described.members] == ["s"]
+    assert described.assignor == "uniform"
+    await second.consumer.close()
