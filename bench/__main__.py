@@ -9,11 +9,14 @@ from pathlib import Path
 
 from rich.console import Console
 
-from bench import bulk, footprint, pipeline, transactions
+from bench import bulk, footprint, pipeline, restart, transactions
 from bench.measure import Figure, Measured, repeat, show
 from semel_local import ProcessCluster
 
 Workload = Callable[[str], Awaitable[list[Figure]]]
+
+STANDALONE = {"footprint": footprint.footprint, "restart": restart.restart}
+"""Workloads that need no running cluster."""
 
 WORKLOADS: dict[str, Workload] = {
     "many-producers": transactions.many_producers,
@@ -22,17 +25,18 @@ WORKLOADS: dict[str, Workload] = {
     "columns": bulk.columns,
     "one-by-one": bulk.one_by_one,
 }
+KNOWN = (*STANDALONE, *WORKLOADS)
 
 
 def main() -> None:
-    """Run what the arguments name, or everything."""
+    """Run what the arguments name, or all that takes seconds: not `restart`."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("workloads", nargs="*", help=f"footprint, {', '.join(WORKLOADS)}")
+    parser.add_argument("workloads", nargs="*", help=", ".join(KNOWN))
     parser.add_argument("--runs", type=int, default=3, help="runs of each; the median counts")
     parser.add_argument("--brokers", type=int, default=1, help="partition-brokers of the cluster")
     arguments = parser.parse_args()
     names: list[str] = arguments.workloads or ["footprint", *WORKLOADS]
-    unknown = [name for name in names if name not in {"footprint", *WORKLOADS}]
+    unknown = [name for name in names if name not in KNOWN]
     if unknown:
         parser.error(f"unknown workload: {', '.join(unknown)}")
     Console().print(_machine())
@@ -41,8 +45,9 @@ def main() -> None:
 
 async def _run(names: list[str], *, runs: int, brokers: int) -> list[Measured]:
     measured: list[Measured] = []
-    if "footprint" in names:
-        measured += await repeat(footprint.footprint, runs)
+    for name in names:
+        if name in STANDALONE:
+            measured += await repeat(STANDALONE[name], runs)
     chosen = [name for name in WORKLOADS if name in names]
     if chosen:
         with tempfile.TemporaryDirectory() as folder:

@@ -1,0 +1,102 @@
+"""How long a coordinator takes to read a large journal: a killed process is away as long."""
+
+import asyncio
+import tempfile
+import time
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from random import Random
+
+from bench.measure import Figure
+from semel.common.v1 import participants_pb2 as participants
+from semel.coordinator.v1 import transactions_pb2 as wire
+from semel_common.wire import methods
+from semel_common.wire.grpc_connection import GrpcConnector
+from semel_common.wire.methods import Method, Req, Res
+from semel_coordinator.app import CoordinatorApp
+from semel_coordinator.config import CoordinatorSettings
+from semel_runtime.app import Environment
+from semel_runtime.clock import SystemClock
+from semel_runtime.cluster.image import Listener
+from semel_runtime.journal.opening import open_journal
+from semel_runtime.server.calls import Call
+
+IDS = 100_000
+RECORDS = 1_000_000
+AT_ONCE = 2_000
+_LISTENER = Listener(name="default", host="127.0.0.1", port=1)
+
+
+async def restart() -> list[Figure]:
+    """Fill a journal with transactions of many ids, then open it again."""
+    with tempfile.TemporaryDirectory() as folder:
+        async with _coordinator(Path(folder)) as app:
+            await _fill(app)
+        started = time.perf_counter()
+        async with _coordinator(Path(folder)):
+            loaded_s = time.perf_counter() - started
+    name = f"restart, {RECORDS:,} records of {IDS:,} ids"
+    return [Figure(name=name, value=loaded_s, unit="s", goal="≤ 5")]
+
+
+@asynccontextmanager
+async def _coordinator(folder: Path) -> AsyncIterator[CoordinatorApp]:
+    connector = GrpcConnector()
+    async with await open_journal(folder, service="semel-coordinator-0") as journal:
+        environment = Environment(
+            journal=journal,
+            connector=connector,
+            clock=SystemClock(),
+            random=Random(),
+            listeners=(_LISTENER,),
+        )
+        async with CoordinatorApp(CoordinatorSettings(data_dir=folder), environment) as app:
+            running = asyncio.create_task(app.run())
+            yield app
+            running.cancel()
+    await connector.close()
+
+
+async def _fill(app: CoordinatorApp) -> None:
+    """Begin with every id, then end empty transactions: a record each."""
+    await app.ready.wait()
+    ids = range(IDS)
+    producers: dict[int, int] = {}
+
+    async def begin(number: int) -> None:
+        request = wire.InitProducerIdRequest(
+            transactional_id=f"id-{number}",
+            instance_id=f"instance-{number}",
+            init_number=1,
+            transaction_timeout_ms=60_000,
+        )
+        response = await _call(app, methods.INIT_PRODUCER_ID, request)
+        producers[number] = response.producer_id
+
+    async def end(number: int, epoch: int) -> None:
+        request = wire.EndTxnRequest(
+            transactional_id=f"id-{number}",
+            producer_id=producers[number],
+            producer_epoch=epoch,
+            result=participants.TRANSACTION_RESULT_COMMIT,
+        )
+        await _call(app, methods.END_TXN, request)
+
+    for some in _slices(ids):
+        await asyncio.gather(*(begin(number) for number in some))
+    for epoch in range(RECORDS // IDS - 1):
+        for some in _slices(ids):
+            await asyncio.gather(*(end(number, epoch) for number in some))
+
+
+def _slices(numbers: range) -> Iterable[range]:
+    return (numbers[start : start + AT_ONCE] for start in range(0, len(numbers), AT_ONCE))
+
+
+async def _call(app: CoordinatorApp, method: Method[Req, Res], request: Req) -> Res:
+    endpoint = app.handlers.find(method.path)
+    assert endpoint is not None
+    response = await endpoint.handler(request, Call(listener=_LISTENER.name))
+    assert isinstance(response, method.response)
+    return response
