@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from bench import bulk, footprint, pipeline, restart, transactions
+from bench import bulk, footprint, past, pipeline, restart, transactions
 from bench.measure import Figure, Measured, repeat, show
 from semel_local import ProcessCluster
 
@@ -24,6 +24,7 @@ WORKLOADS: dict[str, Workload] = {
     "pipeline": pipeline.one_record,
     "columns": bulk.columns,
     "one-by-one": bulk.one_by_one,
+    "past": past.past,
 }
 KNOWN = (*STANDALONE, *WORKLOADS)
 
