@@ -9,13 +9,17 @@ from pathlib import Path
 
 from rich.console import Console
 
-from bench import bulk, footprint, past, pipeline, restart, transactions
+from bench import bulk, deletion, footprint, past, pipeline, restart, transactions
 from bench.measure import Figure, Measured, repeat, show
 from semel_local import ProcessCluster
 
 Workload = Callable[[str], Awaitable[list[Figure]]]
 
-STANDALONE = {"footprint": footprint.footprint, "restart": restart.restart}
+STANDALONE = {
+    "footprint": footprint.footprint,
+    "deletion": deletion.deletion,
+    "restart": restart.restart,
+}
 """Workloads that need no running cluster."""
 
 WORKLOADS: dict[str, Workload] = {
@@ -30,7 +34,7 @@ KNOWN = (*STANDALONE, *WORKLOADS)
 
 
 def main() -> None:
-    """Run what the arguments name, or all that takes seconds: not `restart`."""
+    """Run what the arguments name, or all that takes seconds: not `deletion`, nor `restart`."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("workloads", nargs="*", help=", ".join(KNOWN))
     parser.add_argument("--runs", type=int, default=3, help="runs of each; the median counts")

@@ -53,6 +53,17 @@ def test_an_option_that_cannot_be_is_refused_by_name_and_value(
     assert "nothing to change" in semel("topics", "alter", topic, status=2).err
 
 
+def test_a_topic_gets_more_partitions(semel: CommandLine) -> None:
+    semel("topics", "create", "growing", "-p", "2")
+    dry = semel("topics", "alter", "growing", "-p", "4", "--dry-run", "--format", "json").json
+    assert dry["partitions"] == 4
+    assert "PARTITIONS\t2" not in semel("topics", "alter", "growing", "-p", "4").out.upper()
+    semel("produce", "growing", "-p", "3", stdin="one\n")
+    assert read(semel, "growing") == ["one"]
+    refused = semel("topics", "alter", "growing", "-p", "4", status=1).err
+    assert "has 4 partitions already" in refused
+
+
 def test_the_oldest_records_are_deleted_after_a_question(semel: CommandLine, topic: str) -> None:
     semel("produce", topic, "-p", "1", stdin="one\ntwo\nthree\n")
     delete = ("topics", "delete-records", topic, "-p", "1", "--before-offset")

@@ -104,6 +104,11 @@ class FakeCluster:
         for partition in range(partitions):
             self.logs[ids.TopicPartition(topic_id, partition)] = Log(partition % self.brokers)
 
+    def enlarge_topic(self, name: str, partitions: int) -> None:
+        for at in range(partitions):
+            place = ids.TopicPartition(self.topics[name], at)
+            self.logs.setdefault(place, Log(at % self.brokers))
+
     def log(self, topic: str, partition: int = 0) -> Log:
         return self.logs[ids.TopicPartition(self.topics[topic], partition)]
 

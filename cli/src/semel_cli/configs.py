@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from semel_cli.output import Format, FormatOption, Table, examples, note, show
+from semel_cli.output import Facts, Format, FormatOption, Table, examples, note, show
 from semel_cli.session import BootstrapOption, UsageError, fail, with_client
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ ConfigOption = Annotated[
 ]
 ALTER_EXAMPLES = examples(
     "semel topics alter orders --config retention.ms=86400000 --dry-run",
+    "semel topics alter orders --partitions 8",
     "semel topics alter prices --config cleanup.policy=compact --reset retention.ms",
 )
 CONFIGS_EXAMPLES = examples("semel topics configs orders")
@@ -80,27 +81,45 @@ def alter(
         list[str] | None,
         typer.Option(metavar="NAME", help="Give an option its default.", show_default=False),
     ] = None,
+    partitions: Annotated[
+        int | None,
+        typer.Option(
+            "--partitions",
+            "-p",
+            min=1,
+            help="Let it have more partitions, so many all together. Records with a key go to other"
+            " partitions from then on than before.",
+            show_default=False,
+        ),
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Check and show, but change nothing.")
     ] = False,
     output_format: FormatOption = Format.TEXT,
     bootstrap: BootstrapOption = None,
 ) -> None:
-    """Change options of a topic; shows which are set then."""
+    """Change options of a topic, or give it more partitions; shows what holds then."""
     wanted = read_configs(config)
 
-    async def work(client: "SemelClient") -> dict[str, str]:
-        if not wanted and not reset:
-            raise UsageError("nothing to change: give --config NAME=VALUE or --reset NAME")
-        return await client.admin().incremental_alter_configs(
+    async def work(client: "SemelClient") -> tuple[int, dict[str, str]]:
+        if not wanted and not reset and partitions is None:
+            raise UsageError(
+                "nothing to change: give --config NAME=VALUE, --reset NAME or --partitions NUMBER"
+            )
+        admin = client.admin()
+        count = len((await admin.describe_topic(topic)).partitions)
+        if partitions is not None:
+            count = await admin.create_partitions(topic, partitions, validate_only=dry_run)
+        return count, await admin.incremental_alter_configs(
             topic, set_configs=wanted, reset=reset or (), validate_only=dry_run
         )
 
-    altered = with_client(bootstrap, work)
+    count, altered = with_client(bootstrap, work)
     note(f"{topic} {'would be' if dry_run else 'is'} changed")
     show(
         output_format,
-        {"topic": topic, "dry_run": dry_run, "configs": altered},
+        {"topic": topic, "dry_run": dry_run, "partitions": count, "configs": altered},
+        Facts({"Topic": topic, "Partitions": count}),
         Table(
             headings=("Option", "Value"),
             rows=list(altered.items()),

@@ -4,6 +4,7 @@ Every call takes ``default_api_timeout_ms`` of the client at most, with all its 
 RequestTimedOutError is raised.
 """
 
+import asyncio
 from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
@@ -115,6 +116,40 @@ class Admin:
                 error = status.from_value(topic.error)
                 if not missing_ok or not isinstance(error, UnknownTopicOrPartitionError):
                     raise error
+
+    async def create_partitions(
+        self, topic: str, partitions: int, *, validate_only: bool = False
+    ) -> int:
+        """Give a topic more partitions, ``partitions`` all together; returns their number.
+
+        From then on, records with a key go to other partitions than those with the same key before:
+        readers that rely on the order of a key must be done with what is there. This client
+        knows of them when it returns; other producers notice within ``metadata_max_age_ms``, groups
+        at their members' next heartbeats. Raises
+        InvalidPartitionsError unless it is more than there are, UnknownTopicOrPartitionError. If an
+        answer was lost on the way, the number that is there already may be this call's doing.
+        """
+        deadline = self._deadline()
+        more = cluster.MorePartitions(name=topic, partitions=partitions)
+        response = await self._cluster.call(
+            self._cluster.any_coordinator(),
+            methods.CREATE_PARTITIONS,
+            cluster.CreatePartitionsRequest(topics=[more], validate_only=validate_only),
+            deadline=deadline,
+        )
+        answered = response.topics[0]
+        if answered.HasField("error"):
+            raise status.from_value(answered.error)
+        if not validate_only:
+            await self._until_known(topic, answered.partitions, deadline)
+        return answered.partitions
+
+    async def _until_known(self, topic: str, partitions: int, deadline: Deadline) -> None:
+        """Wait until this client knows of that many partitions: a coordinator may lag behind."""
+        pauses = self._cluster.backoff()
+        while len((await self._cluster.topic(topic, deadline)).partitions) < partitions:
+            await asyncio.sleep(min(next(pauses), deadline.remaining_ms()) / 1000)
+            await self._cluster.refresh(deadline)
 
     async def describe_configs(self, topic: str) -> dict[str, ConfigDescription]:
         """Return all options of a topic, by name; raises UnknownTopicOrPartitionError."""

@@ -1,12 +1,15 @@
 """The admin client on the options and the oldest records of topics."""
 
+import asyncio
+
 import pytest
 from network_faults import LoseReply
-from producer_harness import FakeCluster, open_client
+from producer_harness import FakeCluster, elapse, open_client
 
 from aiosemel import DeletedRecords, TopicPartition
 from aiosemel.errors import (
     InvalidConfigError,
+    InvalidPartitionsError,
     OffsetOutOfRangeError,
     UnknownTopicOrPartitionError,
 )
@@ -58,6 +61,49 @@ async def test_options_of_topics_travel_as_text(fake: FakeCluster) -> None:
         ["segment.ms"],
         True,
     )
+
+
+async def test_a_topic_gets_more_partitions(fake: FakeCluster) -> None:
+    refused = status.to_value(InvalidPartitionsError("topic 't' has 4 partitions already"))
+    answers = [
+        cluster.CreatePartitionsResult(name="t", partitions=4),
+        cluster.CreatePartitionsResult(name="t", error=refused),
+    ]
+    fake.create_topic("t", 2)
+    async with open_client(fake) as client:
+        for answer in answers:
+            for host in ("coordinator", "coordinator1"):
+                fake.canned[f"{host}:1", "CreatePartitions"] = cluster.CreatePartitionsResponse(
+                    topics=[answer]
+                )
+            creating = client.admin().create_partitions("t", 4, validate_only=True)
+            if answer.HasField("error"):
+                with pytest.raises(InvalidPartitionsError, match="already"):
+                    await creating
+            else:
+                assert await creating == 4
+    (asked, _) = fake.asked(cluster.CreatePartitionsRequest)
+    assert (asked.topics[0].name, asked.topics[0].partitions, asked.validate_only) == ("t", 4, True)
+
+
+async def test_new_partitions_are_known_when_they_are_created(fake: FakeCluster) -> None:
+    fake.create_topic("t", 2)
+    done = cluster.CreatePartitionsResult(name="t", partitions=4)
+    for host in ("coordinator", "coordinator1"):
+        fake.canned[f"{host}:1", "CreatePartitions"] = cluster.CreatePartitionsResponse(
+            topics=[done]
+        )
+    async with open_client(fake) as client:
+        producer = client.producer()
+        await producer.send("t", b"v", partition=1)
+        async with asyncio.TaskGroup() as group:
+            creating = group.create_task(client.admin().create_partitions("t", 4))
+            await elapse(0.01)
+            assert not creating.done(), "no coordinator that was asked knows of them yet"
+            fake.enlarge_topic("t", 4)
+        await producer.send("t", b"v", partition=3)
+        await producer.flush()
+    assert fake.stored("t", 3) == [b"v"]
 
 
 async def test_records_are_deleted_at_the_leader_of_each_partition(fake: FakeCluster) -> None:

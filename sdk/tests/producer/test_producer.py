@@ -311,3 +311,15 @@ async def test_no_columns_are_no_work(fake: FakeCluster) -> None:
     async with open_client(fake) as client:
         delivery = await client.producer().send_columns("t", [])
         assert await delivery == ()
+
+
+async def test_a_partition_that_a_topic_has_got_since_is_found(fake: FakeCluster) -> None:
+    async with open_client(fake) as client:
+        producer = client.producer()
+        await producer.send("t", b"v", partition=0)
+        fake.enlarge_topic("t", 6)
+        await producer.send("t", b"new", partition=5)
+        with pytest.raises(UnknownTopicOrPartitionError, match="has 6 partitions, no partition 6"):
+            await producer.send("t", b"v", partition=6)
+        await producer.flush()
+    assert fake.stored("t", 5) == [b"new"]

@@ -119,6 +119,12 @@ class ControllerHarness:
             )
         )
 
+    def enlarge(self, name: str, partition_count: int, *, validate_only: bool = False) -> Topic:
+        """Give a topic more partitions."""
+        return self.run(
+            self.machine.create_partitions(name, partition_count, validate_only=validate_only)
+        )
+
     def delete(self, name: str) -> Topic:
         """Delete a topic."""
         return self.run(self.machine.delete_topic_by_name(name))

@@ -42,6 +42,10 @@ class TopicPartitions:
         """Return the partition of a key, in every language the same."""
         return self.partitions[key_hash(key) % self.count]
 
+    def has(self, partition: int | None) -> bool:
+        """Whether there is a partition of this number; None: any will do."""
+        return partition is None or partition < self.count
+
     def numbered(self, partition: int) -> TopicPartition:
         """Return a partition by number; raises UnknownTopicOrPartitionError."""
         if not 0 <= partition < self.count:

@@ -74,6 +74,7 @@ class Pipeline:
         partitions = self._topics.get(topic)
         if (
             partitions is None
+            or not partitions.has(partition)
             or self._metadata is not self._cluster.metadata
             or self._unyielded_bytes > self._options.batch_size_bytes
             or not self._room.is_free(size_bytes)
@@ -98,7 +99,7 @@ class Pipeline:
         deadline = Deadline.after_ms(self._options.max_block_ms)
         size_bytes = record_size(value, key, headers)
         check_size(size_bytes, self._options.max_request_size_bytes)
-        partitions = await self._partitions_of(topic, deadline)
+        partitions = await self._partitions_of(topic, partition, deadline)
         await self._wait_for_room(size_bytes, deadline)
         check()
         return self._append(partitions, value, key, partition, headers, timestamp_ms, size_bytes)
@@ -116,7 +117,7 @@ class Pipeline:
         if timestamp_ms is not None:
             check_timestamp(timestamp_ms)
         deadline = Deadline.after_ms(self._options.max_block_ms)
-        partitions = await self._partitions_of(topic, deadline)
+        partitions = await self._partitions_of(topic, partition, deadline)
         timestamp = self._clock.now_ms() if timestamp_ms is None else timestamp_ms
         pieces: list[Piece] = []
         for columns in _parted(partitions, values, keys, partition):
@@ -170,7 +171,17 @@ class Pipeline:
         self._sender.wake()
         return Delivery(partitions.name, batch, len(batch.values) - 1, self._completions)
 
-    async def _partitions_of(self, topic: str, deadline: Deadline) -> TopicPartitions:
+    async def _partitions_of(
+        self, topic: str, partition: int | None, deadline: Deadline
+    ) -> TopicPartitions:
+        partitions = await self._known_partitions(topic, deadline)
+        if not partitions.has(partition):
+            # The topic may have got more of them since.
+            await self._cluster.refresh(deadline)
+            partitions = await self._known_partitions(topic, deadline)
+        return partitions
+
+    async def _known_partitions(self, topic: str, deadline: Deadline) -> TopicPartitions:
         metadata = await self._cluster.topic(topic, deadline)
         if self._metadata is not self._cluster.metadata:
             self._metadata = self._cluster.metadata

@@ -37,6 +37,10 @@ def alter(name: str, retention_ms: int, reset: list[str]) -> Step:
     return lambda controller: controller.alter(name, *reset, retention_ms=retention_ms)
 
 
+def enlarge(name: str, partition_count: int) -> Step:
+    return lambda controller: controller.enlarge(name, partition_count)
+
+
 def delete(name: str) -> Step:
     return lambda controller: controller.delete(name)
 
@@ -50,6 +54,7 @@ STEPS = st.one_of(
     st.builds(register, KEYS, PORTS, st.integers(1, 3), st.sampled_from(["a", "b"])),
     st.builds(create, NAMES, st.integers(0, 7)),
     st.builds(delete, NAMES),
+    st.builds(enlarge, NAMES, st.integers(0, 7)),
     st.builds(
         alter,
         NAMES,

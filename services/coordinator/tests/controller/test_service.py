@@ -17,6 +17,7 @@ from semel_common.errors import (
     StaleClaimEpochError,
 )
 from semel_common.wire.methods import (
+    CREATE_PARTITIONS,
     CREATE_TOPICS,
     DELETE_TOPICS,
     DESCRIBE_CLUSTER,
@@ -254,6 +255,26 @@ async def test_topics_can_be_deleted_when_the_disk_is_nearly_full(cluster: Coord
     assert not (await cluster.metadata()).topics
 
 
+async def test_topics_get_more_partitions(cluster: Coordinators) -> None:
+    await create(cluster, "orders", partitions=2)
+    asked = [
+        wire.MorePartitions(name="orders", partitions=4),
+        wire.MorePartitions(name="none", partitions=4),
+    ]
+    dry = wire.CreatePartitionsRequest(topics=asked, validate_only=True)
+    (checked, _) = (await cluster.ask(CREATE_PARTITIONS, dry)).topics
+    assert checked.partitions == 4
+    assert len((await cluster.metadata()).topics[0].partitions) == 2
+    done, missing = (
+        await cluster.ask(CREATE_PARTITIONS, wire.CreatePartitionsRequest(topics=asked))
+    ).topics
+    assert done.partitions == len((await cluster.metadata()).topics[0].partitions) == 4
+    assert code_of(missing) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    again = wire.CreatePartitionsRequest(topics=asked[:1])
+    (refused,) = (await cluster.ask(CREATE_PARTITIONS, again)).topics
+    assert code_of(refused) == ErrorCode.INVALID_PARTITIONS
+
+
 # -- DescribeConfigs and IncrementalAlterConfigs -----------------------------------------------
 
 
@@ -366,6 +387,9 @@ async def test_nothing_is_stored_of_a_request_in_bad_form(cluster: Coordinators)
         await cluster.ask(DELETE_TOPICS, wire.DeleteTopicsRequest())
     with pytest.raises(InvalidRequestError, match="topics has 0 entries"):
         await cluster.ask(DESCRIBE_CONFIGS, wire.DescribeConfigsRequest())
+    twice = [wire.MorePartitions(name="orders", partitions=2)] * 2
+    with pytest.raises(InvalidRequestError, match="topics names 'orders' 2 times"):
+        await cluster.ask(CREATE_PARTITIONS, wire.CreatePartitionsRequest(topics=twice))
     with pytest.raises(InvalidRequestError, match="topics names 'orders' 2 times"):
         await alter(cluster, "orders", "orders", retention_ms="5")
     assert await cluster.metadata() == before

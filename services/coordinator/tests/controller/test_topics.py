@@ -150,6 +150,48 @@ def test_the_number_of_topics_is_bounded() -> None:
         controller.create("income")
 
 
+# -- more partitions ---------------------------------------------------------------------------
+
+
+def test_a_topic_gets_more_partitions_and_those_it_has_stay(controller: ControllerHarness) -> None:
+    old = controller.create("orders", 2)
+    topic = controller.enlarge("orders", 6)
+    assert controller.records == [TopicRecord(version=6, topic=topic)]
+    assert topic.partitions[:2] == old.partitions
+    assert sorted(controller.leaders(topic)) == [0, 0, 1, 1, 2, 2]
+    assert controller.image.topics == (topic,)
+    assert controller.machine._state.partition_count == 6
+
+
+@pytest.mark.parametrize("partition_count", [-1, 0, 1, 2])
+def test_a_topic_only_gets_more_partitions(
+    controller: ControllerHarness, partition_count: int
+) -> None:
+    controller.create("orders", 2)
+    with pytest.raises(InvalidPartitionsError, match=f"has 2 .*, not {partition_count}"):
+        controller.enlarge("orders", partition_count)
+
+
+def test_new_partitions_are_bounded_as_those_of_a_new_topic_are() -> None:
+    controller = ControllerHarness(ControllerLimits(partitions_max=10, topic_partitions_max=8))
+    controller.brokers(1)
+    controller.create("orders", 6)
+    controller.create("income", 2)
+    with pytest.raises(InvalidPartitionsError, match="9 partitions: must be 1 to 8"):
+        controller.enlarge("orders", 9)
+    with pytest.raises(ThrottlingQuotaExceededError, match="has 8 and may have 10"):
+        controller.enlarge("income", 5)
+    assert len(controller.enlarge("income", 4).partitions) == 4
+
+
+def test_validating_new_partitions_creates_none(controller: ControllerHarness) -> None:
+    topic = controller.create("orders", 2)
+    assert len(controller.enlarge("orders", 4, validate_only=True).partitions) == 4
+    assert controller.image.topics == (topic,)
+    with pytest.raises(UnknownTopicOrPartitionError):
+        controller.enlarge("income", 4)
+
+
 # -- placement ---------------------------------------------------------------------------------
 
 

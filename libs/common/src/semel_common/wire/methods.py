@@ -108,6 +108,9 @@ CREATE_TOPICS = Method(
 DELETE_TOPICS = Method(
     CLUSTER, "DeleteTopics", cluster.DeleteTopicsRequest, cluster.DeleteTopicsResponse
 )
+CREATE_PARTITIONS = Method(
+    CLUSTER, "CreatePartitions", cluster.CreatePartitionsRequest, cluster.CreatePartitionsResponse
+)
 DESCRIBE_CONFIGS = Method(
     CLUSTER, "DescribeConfigs", cluster.DescribeConfigsRequest, cluster.DescribeConfigsResponse
 )

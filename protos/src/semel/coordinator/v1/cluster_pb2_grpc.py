@@ -62,6 +62,11 @@ class ClusterServiceStub(object):
                 request_serializer=semel_dot_coordinator_dot_v1_dot_cluster__pb2.DeleteTopicsRequest.SerializeToString,
                 response_deserializer=semel_dot_coordinator_dot_v1_dot_cluster__pb2.DeleteTopicsResponse.FromString,
                 _registered_method=True)
+        self.CreatePartitions = channel.unary_unary(
+                '/semel.coordinator.v1.ClusterService/CreatePartitions',
+                request_serializer=semel_dot_coordinator_dot_v1_dot_cluster__pb2.CreatePartitionsRequest.SerializeToString,
+                response_deserializer=semel_dot_coordinator_dot_v1_dot_cluster__pb2.CreatePartitionsResponse.FromString,
+                _registered_method=True)
         self.DescribeConfigs = channel.unary_unary(
                 '/semel.coordinator.v1.ClusterService/DescribeConfigs',
                 request_serializer=semel_dot_coordinator_dot_v1_dot_cluster__pb2.DescribeConfigsRequest.SerializeToString,
@@ -120,6 +125,14 @@ class ClusterServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def CreatePartitions(self, request, context):
+        """Gives topics more partitions, spread over the brokers. Records with a key go to other partitions
+        from then on than before: the key's partition depends on their number.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def DescribeConfigs(self, request, context):
         """Describes the options of topics, with their values, defaults and meaning.
         """
@@ -169,6 +182,11 @@ def add_ClusterServiceServicer_to_server(servicer, server):
                     servicer.DeleteTopics,
                     request_deserializer=semel_dot_coordinator_dot_v1_dot_cluster__pb2.DeleteTopicsRequest.FromString,
                     response_serializer=semel_dot_coordinator_dot_v1_dot_cluster__pb2.DeleteTopicsResponse.SerializeToString,
+            ),
+            'CreatePartitions': grpc.unary_unary_rpc_method_handler(
+                    servicer.CreatePartitions,
+                    request_deserializer=semel_dot_coordinator_dot_v1_dot_cluster__pb2.CreatePartitionsRequest.FromString,
+                    response_serializer=semel_dot_coordinator_dot_v1_dot_cluster__pb2.CreatePartitionsResponse.SerializeToString,
             ),
             'DescribeConfigs': grpc.unary_unary_rpc_method_handler(
                     servicer.DescribeConfigs,
@@ -324,6 +342,33 @@ class ClusterService(object):
             '/semel.coordinator.v1.ClusterService/DeleteTopics',
             semel_dot_coordinator_dot_v1_dot_cluster__pb2.DeleteTopicsRequest.SerializeToString,
             semel_dot_coordinator_dot_v1_dot_cluster__pb2.DeleteTopicsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CreatePartitions(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/semel.coordinator.v1.ClusterService/CreatePartitions',
+            semel_dot_coordinator_dot_v1_dot_cluster__pb2.CreatePartitionsRequest.SerializeToString,
+            semel_dot_coordinator_dot_v1_dot_cluster__pb2.CreatePartitionsResponse.FromString,
             options,
             channel_credentials,
             insecure,

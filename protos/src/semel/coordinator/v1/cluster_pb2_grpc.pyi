@@ -46,6 +46,10 @@ class ClusterServiceStub:
     """Creates topics and spreads their partitions over the brokers."""
     DeleteTopics: _grpc.UnaryUnaryMultiCallable[_cluster_pb2.DeleteTopicsRequest, _cluster_pb2.DeleteTopicsResponse]
     """Deletes topics with all that is in them."""
+    CreatePartitions: _grpc.UnaryUnaryMultiCallable[_cluster_pb2.CreatePartitionsRequest, _cluster_pb2.CreatePartitionsResponse]
+    """Gives topics more partitions, spread over the brokers. Records with a key go to other partitions
+    from then on than before: the key's partition depends on their number.
+    """
     DescribeConfigs: _grpc.UnaryUnaryMultiCallable[_cluster_pb2.DescribeConfigsRequest, _cluster_pb2.DescribeConfigsResponse]
     """Describes the options of topics, with their values, defaults and meaning."""
     IncrementalAlterConfigs: _grpc.UnaryUnaryMultiCallable[_cluster_pb2.IncrementalAlterConfigsRequest, _cluster_pb2.IncrementalAlterConfigsResponse]
@@ -73,6 +77,10 @@ class ClusterServiceAsyncStub(ClusterServiceStub):
     """Creates topics and spreads their partitions over the brokers."""
     DeleteTopics: _aio.UnaryUnaryMultiCallable[_cluster_pb2.DeleteTopicsRequest, _cluster_pb2.DeleteTopicsResponse]  # type: ignore[assignment]
     """Deletes topics with all that is in them."""
+    CreatePartitions: _aio.UnaryUnaryMultiCallable[_cluster_pb2.CreatePartitionsRequest, _cluster_pb2.CreatePartitionsResponse]  # type: ignore[assignment]
+    """Gives topics more partitions, spread over the brokers. Records with a key go to other partitions
+    from then on than before: the key's partition depends on their number.
+    """
     DescribeConfigs: _aio.UnaryUnaryMultiCallable[_cluster_pb2.DescribeConfigsRequest, _cluster_pb2.DescribeConfigsResponse]  # type: ignore[assignment]
     """Describes the options of topics, with their values, defaults and meaning."""
     IncrementalAlterConfigs: _aio.UnaryUnaryMultiCallable[_cluster_pb2.IncrementalAlterConfigsRequest, _cluster_pb2.IncrementalAlterConfigsResponse]  # type: ignore[assignment]
@@ -127,6 +135,16 @@ class ClusterServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_cluster_pb2.DeleteTopicsResponse, _abc.Awaitable[_cluster_pb2.DeleteTopicsResponse]]:
         """Deletes topics with all that is in them."""
+
+    @_abc_1.abstractmethod
+    def CreatePartitions(
+        self,
+        request: _cluster_pb2.CreatePartitionsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_cluster_pb2.CreatePartitionsResponse, _abc.Awaitable[_cluster_pb2.CreatePartitionsResponse]]:
+        """Gives topics more partitions, spread over the brokers. Records with a key go to other partitions
+        from then on than before: the key's partition depends on their number.
+        """
 
     @_abc_1.abstractmethod
     def DescribeConfigs(

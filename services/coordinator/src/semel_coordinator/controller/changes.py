@@ -10,6 +10,7 @@ from semel.coordinator.v1 import cluster_pb2 as wire
 from semel_common.errors import InvalidRequestError, SemelError
 from semel_common.wire.connection import Connector
 from semel_common.wire.methods import (
+    CREATE_PARTITIONS,
     CREATE_TOPICS,
     DELETE_TOPICS,
     INCREMENTAL_ALTER_CONFIGS,
@@ -55,6 +56,12 @@ class Changes(Protocol):
         self, request: wire.DeleteTopicsRequest, call: Call
     ) -> wire.DeleteTopicsResponse:
         """Delete topics, each by itself."""
+        ...
+
+    async def create_partitions(
+        self, request: wire.CreatePartitionsRequest, call: Call
+    ) -> wire.CreatePartitionsResponse:
+        """Give topics more partitions, each by itself."""
         ...
 
     async def incremental_alter_configs(
@@ -116,6 +123,17 @@ class ControllerChanges:
             ]
         return wire.DeleteTopicsResponse(topics=[task.result() for task in tasks])
 
+    async def create_partitions(
+        self, request: wire.CreatePartitionsRequest, _call: Call
+    ) -> wire.CreatePartitionsResponse:
+        """Give topics more partitions; all of them are decided at once."""
+        async with asyncio.TaskGroup() as group:
+            tasks = [
+                group.create_task(self._create_partitions(each, request.validate_only))
+                for each in request.topics
+            ]
+        return wire.CreatePartitionsResponse(topics=[task.result() for task in tasks])
+
     async def incremental_alter_configs(
         self, request: wire.IncrementalAlterConfigsRequest, _call: Call
     ) -> wire.IncrementalAlterConfigsResponse:
@@ -175,6 +193,19 @@ class ControllerChanges:
             topic_id="" if validate_only else created.topic_id,
             partitions=len(created.partitions),
         )
+
+    async def _create_partitions(
+        self, more: wire.MorePartitions, validate_only: bool
+    ) -> wire.CreatePartitionsResult:
+        try:
+            topic = await self._runner.run(
+                lambda: self._machine.create_partitions(
+                    more.name, more.partitions, validate_only=validate_only
+                )
+            )
+        except SemelError as error:
+            return wire.CreatePartitionsResult(name=more.name, error=to_value(error))
+        return wire.CreatePartitionsResult(name=topic.name, partitions=len(topic.partitions))
 
     async def _alter_configs(
         self, change: wire.TopicConfigChange, validate_only: bool
@@ -240,6 +271,12 @@ class PassedOnChanges:
     ) -> wire.DeleteTopicsResponse:
         """Pass it on."""
         return await self._pass_on(DELETE_TOPICS, request, call)
+
+    async def create_partitions(
+        self, request: wire.CreatePartitionsRequest, call: Call
+    ) -> wire.CreatePartitionsResponse:
+        """Pass it on."""
+        return await self._pass_on(CREATE_PARTITIONS, request, call)
 
     async def incremental_alter_configs(
         self, request: wire.IncrementalAlterConfigsRequest, call: Call

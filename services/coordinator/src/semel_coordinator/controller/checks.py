@@ -63,10 +63,12 @@ def check_describe_configs(request: wire.DescribeConfigsRequest) -> None:
 
 def check_alter_configs(request: wire.IncrementalAlterConfigsRequest) -> None:
     """Check an IncrementalAlterConfigs request, but for what is answered for each topic."""
-    require_count("topics", request.topics, minimum=1, maximum=NAMES_MAX)
-    name, count = Counter(each.name for each in request.topics).most_common(1)[0]
-    if count > 1:
-        raise InvalidRequestError(f"topics names {shown(name)!r} {count} times", field="topics")
+    _require_topics_once([each.name for each in request.topics])
+
+
+def check_create_partitions(request: wire.CreatePartitionsRequest) -> None:
+    """Check a CreatePartitions request, but for what is answered for each topic."""
+    _require_topics_once([each.name for each in request.topics])
 
 
 def read_registration(request: wire.RegisterInstanceRequest) -> Registration:
@@ -103,6 +105,13 @@ def _read_listener(listener: wire.AdvertisedListener) -> Listener:
         host=host,
         port=require_int("listeners.port", listener.port, minimum=1, maximum=_PORT_MAX),
     )
+
+
+def _require_topics_once(names: list[str]) -> None:
+    require_count("topics", names, minimum=1, maximum=NAMES_MAX)
+    name, count = Counter(names).most_common(1)[0]
+    if count > 1:
+        raise InvalidRequestError(f"topics names {shown(name)!r} {count} times", field="topics")
 
 
 def _require_ids(field: str, ids: list[str]) -> None:

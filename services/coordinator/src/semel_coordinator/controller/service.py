@@ -15,6 +15,7 @@ from semel_coordinator.controller import CONTROLLER_ID
 from semel_coordinator.controller.changes import Changes
 from semel_coordinator.controller.checks import (
     check_alter_configs,
+    check_create_partitions,
     check_create_topics,
     check_delete_topics,
     check_describe_configs,
@@ -73,6 +74,7 @@ class ClusterService:
         handlers.add(methods.DESCRIBE_CLUSTER, self.describe_cluster)
         handlers.add(methods.CREATE_TOPICS, self.create_topics)
         handlers.add(methods.DELETE_TOPICS, self.delete_topics)
+        handlers.add(methods.CREATE_PARTITIONS, self.create_partitions)
         handlers.add(methods.DESCRIBE_CONFIGS, self.describe_configs)
         handlers.add(methods.INCREMENTAL_ALTER_CONFIGS, self.incremental_alter_configs)
         handlers.add(methods.REGISTER_INSTANCE, self.register_instance)
@@ -133,6 +135,13 @@ class ClusterService:
         """Delete topics, each by itself."""
         check_delete_topics(request)
         return await self._changes.delete_topics(request, call)
+
+    async def create_partitions(
+        self, request: wire.CreatePartitionsRequest, call: Call
+    ) -> wire.CreatePartitionsResponse:
+        """Give topics more partitions, each by itself."""
+        check_create_partitions(request)
+        return await self._changes.create_partitions(request, call)
 
     async def incremental_alter_configs(
         self, request: wire.IncrementalAlterConfigsRequest, call: Call

@@ -15,6 +15,7 @@ from semel_coordinator.controller.machine.state import ControllerState, Instance
 from semel_coordinator.controller.machine.topics import (
     NewTopic,
     created,
+    enlarged,
     identified,
     named,
     reconfigured,
@@ -95,6 +96,18 @@ class ControllerMachine:
     ) -> Result[Topic, ControllerRecord]:
         """Create a topic, or only say what it would be. Errors: see ``topics.created``."""
         topic = created(self._state, self._limits, new)
+        if validate_only:
+            return Result(topic)
+        return Result(topic, (TopicRecord(version=self._state.version + 1, topic=topic),))
+
+    def create_partitions(
+        self, name: str, partition_count: int, *, validate_only: bool = False
+    ) -> Result[Topic, ControllerRecord]:
+        """Give a topic more partitions, up to this number.
+
+        Raises UnknownTopicOrPartitionError; see also ``topics.enlarged``.
+        """
+        topic = enlarged(self._state, self._limits, named(self._state, name), partition_count)
         if validate_only:
             return Result(topic)
         return Result(topic, (TopicRecord(version=self._state.version + 1, topic=topic),))

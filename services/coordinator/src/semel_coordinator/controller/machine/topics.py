@@ -18,7 +18,7 @@ from semel_coordinator.controller.machine.limits import ControllerLimits
 from semel_coordinator.controller.machine.names import check_topic_name, collision_key
 from semel_coordinator.controller.machine.placement import spread
 from semel_coordinator.controller.machine.state import ControllerState
-from semel_runtime.cluster.image import ServiceRole, Topic
+from semel_runtime.cluster.image import PartitionLeader, ServiceRole, Topic
 from semel_runtime.cluster.topic_config import Overrides, altered
 
 
@@ -47,11 +47,27 @@ def created(state: ControllerState, limits: ControllerLimits, new: NewTopic) -> 
     _check_partition_count(limits, new.name, partition_count)
     configs = altered((), set_=dict(new.configs))
     _check_room(state, limits, new.name, partition_count)
-    brokers = sorted(key.instance_id for key in state.instances if key.role is ServiceRole.BROKER)
-    if not brokers:
-        raise BrokerNotAvailableError(f"no broker has registered that could lead {new.name!r}")
-    leaders = spread(partition_count, brokers=brokers, led=state.led, start=state.version)
+    leaders = _leaders(state, new.name, partition_count)
     return Topic(topic_id=new.topic_id, name=new.name, partitions=leaders, configs=configs)
+
+
+def enlarged(
+    state: ControllerState, limits: ControllerLimits, topic: Topic, partition_count: int
+) -> Topic:
+    """Return a topic with more partitions; those that it has stay where they are.
+
+    Raises InvalidPartitionsError, ThrottlingQuotaExceededError, BrokerNotAvailableError.
+    """
+    now = len(topic.partitions)
+    if partition_count <= now:
+        raise InvalidPartitionsError(
+            f"topic {topic.name!r} has {now} partitions already: it can only get more than that,"
+            f" not {partition_count}"
+        )
+    _check_partition_count(limits, topic.name, partition_count)
+    more = partition_count - now
+    _check_partition_room(state, limits, topic.name, more)
+    return replace(topic, partitions=topic.partitions + _leaders(state, topic.name, more))
 
 
 def reconfigured(topic: Topic, *, set_: Mapping[str, str], reset: Iterable[str]) -> Topic:
@@ -99,8 +115,23 @@ def _check_room(
         raise ThrottlingQuotaExceededError(
             f"topic {name!r} is one too many: the cluster may have {limits.topics_max}"
         )
+    _check_partition_room(state, limits, name, partition_count)
+
+
+def _check_partition_room(
+    state: ControllerState, limits: ControllerLimits, name: str, partition_count: int
+) -> None:
     if state.partition_count + partition_count > limits.partitions_max:
         raise ThrottlingQuotaExceededError(
-            f"topic {name!r} with {partition_count} partitions is too much: the cluster has "
+            f"topic {name!r} with {partition_count} new partitions is too much: the cluster has "
             f"{state.partition_count} and may have {limits.partitions_max}"
         )
+
+
+def _leaders(
+    state: ControllerState, name: str, partition_count: int
+) -> tuple[PartitionLeader, ...]:
+    brokers = sorted(key.instance_id for key in state.instances if key.role is ServiceRole.BROKER)
+    if not brokers:
+        raise BrokerNotAvailableError(f"no broker has registered that could lead {name!r}")
+    return spread(partition_count, brokers=brokers, led=state.led, start=state.version)
