@@ -23,6 +23,10 @@ Piece: TypeAlias = Sequence[Entry]
 """Some consecutive entries, in order of their offsets: the unit in which journals are read."""
 
 
+REWRITTEN_MAX = 500
+"""The most batches of one step of `BatchStore.rewrite`."""
+
+
 class StoredBatch(Struct, frozen=True, kw_only=True):
     """A record batch as it rides in an append and lies in the store, unopened.
 
@@ -95,9 +99,23 @@ class BatchStore(Protocol):
         ...
 
     async def first_at(
-        self, partition: int, timestamp_ms: int, *, upto: int
+        self, partition: int, timestamp_ms: int, *, upto: int, start: int = 0
     ) -> BatchPosition | None:
-        """Find the first batch below `upto` with a record as late as `timestamp_ms`, or later."""
+        """Find the first batch with a record as late as `timestamp_ms`, or later.
+
+        Only batches whose base offset is below `upto`, and not below `start`.
+        """
+        ...
+
+    async def rewrite(
+        self, partition: int, *, removed: Sequence[int], replaced: Sequence[StoredBatch]
+    ) -> None:
+        """Remove the batches at some base offsets, and replace others: all of it, or nothing.
+
+        A replaced batch takes as many offsets as before. One that is gone stays gone: neither is
+        an error. One bounded step, which counts as a write (claimed, fenced), of at most
+        `REWRITTEN_MAX` batches. Durable when it returns.
+        """
         ...
 
     async def later(self, partition: int, timestamp_ms: int, *, upto: int) -> LaterBatches:

@@ -6,6 +6,7 @@ from types import TracebackType
 from typing import Self
 
 from semel_runtime.journal.base import (
+    REWRITTEN_MAX,
     BatchPosition,
     Claim,
     Entry,
@@ -239,11 +240,11 @@ class MemoryBatchStore:
         return found
 
     async def first_at(
-        self, partition: int, timestamp_ms: int, *, upto: int
+        self, partition: int, timestamp_ms: int, *, upto: int, start: int = 0
     ) -> BatchPosition | None:
         """See `BatchStore.first_at`."""
         for batch in self._below(partition, upto):
-            if batch.max_timestamp_ms >= timestamp_ms:
+            if batch.base_offset >= start and batch.max_timestamp_ms >= timestamp_ms:
                 return BatchPosition(
                     base_offset=batch.base_offset, max_timestamp_ms=batch.max_timestamp_ms
                 )
@@ -259,6 +260,25 @@ class MemoryBatchStore:
         ]
         found.sort(key=lambda each: (-each.max_timestamp_ms, each.base_offset))
         return LaterBatches(found, below[0].base_offset if below else None)
+
+    async def rewrite(
+        self, partition: int, *, removed: Sequence[int], replaced: Sequence[StoredBatch]
+    ) -> None:
+        """See `BatchStore.rewrite`."""
+        count = len(removed) + len(replaced)
+        assert 0 < count <= REWRITTEN_MAX, f"{count} batches in one step"
+        gone, by_offset = set(removed), {batch.base_offset: batch for batch in replaced}
+
+        def apply() -> None:
+            self._journal.check_epoch()
+            batches = self._journal.content.batches
+            batches[partition] = [
+                by_offset.get(batch.base_offset, batch)
+                for batch in batches.get(partition, ())
+                if batch.base_offset not in gone
+            ]
+
+        await self._journal.write(apply)
 
     async def delete(self, partition: int, *, before: int, rows_max: int, bytes_max: int) -> int:
         """See `BatchStore.delete`."""

@@ -1,9 +1,14 @@
-"""Record batches in SQLite: read by range, found by time, deleted in bounded steps."""
+"""Record batches in SQLite: read by range, found by time, rewritten or deleted in bounded steps."""
 
 from collections.abc import Sequence
 
-from semel_runtime.journal.base import BatchPosition, LaterBatches, StoredBatch
-from semel_runtime.journal.sqlite.connections import Readers, Writer
+from semel_runtime.journal.base import (
+    REWRITTEN_MAX,
+    BatchPosition,
+    LaterBatches,
+    StoredBatch,
+)
+from semel_runtime.journal.sqlite.connections import Readers, Value, Writer
 from semel_runtime.journal.sqlite.vacuum import give_back
 
 # Walks from batch to batch until it has enough bytes. (`length` reads no payload.)
@@ -79,6 +84,9 @@ DELETE FROM batches WHERE rowid IN (
 ) AND (SELECT epoch FROM owner) = ?5 RETURNING 1
 """
 
+_REWRITE = "INSERT INTO rewrites VALUES (?, ?, ?, ?, ?, ?)"
+_REWRITE_NEXT = ", (?, ?, ?, ?, ?, ?)"
+
 
 class SqliteBatchStore:
     """The table `batches`."""
@@ -105,10 +113,9 @@ class SqliteBatchStore:
         ]
 
     async def first_at(
-        self, partition: int, timestamp_ms: int, *, upto: int
+        self, partition: int, timestamp_ms: int, *, upto: int, start: int = 0
     ) -> BatchPosition | None:
         """See `BatchStore.first_at`. Walks an index, since time-stamps need not rise."""
-        start = 0
         while True:
             rows = await self._readers.fetch(_FIRST_AT, (partition, start, upto, timestamp_ms))
             base_offset, max_timestamp_ms = rows[0]
@@ -125,6 +132,21 @@ class SqliteBatchStore:
             [BatchPosition(base_offset=at, max_timestamp_ms=time_ms) for at, time_ms in rows],
             lowest,
         )
+
+    async def rewrite(
+        self, partition: int, *, removed: Sequence[int], replaced: Sequence[StoredBatch]
+    ) -> None:
+        """See `BatchStore.rewrite`. One statement, and so one transaction."""
+        count = len(removed) + len(replaced)
+        assert 0 < count <= REWRITTEN_MAX, f"{count} batches in one step"
+        epoch = self._writer.epoch
+        row: list[Value] = []
+        for base_offset in removed:
+            row += (epoch, partition, base_offset, None, None, None)
+        for batch in replaced:
+            row += (epoch, partition, batch.base_offset, batch.max_timestamp_ms)
+            row += (batch.header, batch.payload)
+        await self._writer.execute(_REWRITE + _REWRITE_NEXT * (count - 1), row)
 
     async def delete(self, partition: int, *, before: int, rows_max: int, bytes_max: int) -> int:
         """See `BatchStore.delete`."""

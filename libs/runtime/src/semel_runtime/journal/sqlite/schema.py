@@ -4,8 +4,8 @@
 * `batches` has one row for each record batch that rode along.
 * `owner` is one row: who may write, and which snapshot stands for the records below `first_offset`.
 * `snapshot_pieces` are the rows of that snapshot, and of one that is being written.
-* `appends` and `snapshot_appends` are views to insert into: their triggers check the epoch and the
-  position, so that any number of rows with these checks is one statement.
+* `appends`, `snapshot_appends` and `rewrites` are views to insert into: their triggers check the
+  epoch and the position, so that any number of rows with these checks is one statement.
 
 CRC-32C columns cover the row's key and data (see `chunks.py`). Batches have the service's own.
 """
@@ -90,7 +90,27 @@ BEGIN
 END;
 """
 
-MIGRATIONS = (_VERSION_1,)
+_VERSION_2 = """
+CREATE VIEW rewrites AS SELECT
+    NULL AS epoch, NULL AS partition, NULL AS base_offset, NULL AS max_timestamp_ms,
+    NULL AS header, NULL AS payload;
+
+CREATE TRIGGER remove_batch INSTEAD OF INSERT ON rewrites WHEN NEW.payload IS NULL
+BEGIN
+    SELECT RAISE(ABORT, 'fenced') FROM owner WHERE epoch <> NEW.epoch;
+    DELETE FROM batches WHERE partition = NEW.partition AND base_offset = NEW.base_offset;
+END;
+
+CREATE TRIGGER replace_batch INSTEAD OF INSERT ON rewrites WHEN NEW.payload IS NOT NULL
+BEGIN
+    SELECT RAISE(ABORT, 'fenced') FROM owner WHERE epoch <> NEW.epoch;
+    UPDATE batches SET
+        max_timestamp_ms = NEW.max_timestamp_ms, header = NEW.header, payload = NEW.payload
+    WHERE partition = NEW.partition AND base_offset = NEW.base_offset;
+END;
+"""
+
+MIGRATIONS = (_VERSION_1, _VERSION_2)
 """Scripts that lead from one schema version to the next. Released ones never change."""
 
 SCHEMA_VERSION = len(MIGRATIONS)
