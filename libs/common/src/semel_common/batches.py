@@ -50,6 +50,21 @@ class Columns:
             return range(base_offset, base_offset + len(self.values))
         return [base_offset + delta for delta in self.offset_deltas]
 
+    def at(self, positions: Sequence[int]) -> "Columns":
+        """Return the records at some positions, ascending; their offsets stay the same."""
+        deltas = self.offsets(0)
+        return Columns(
+            values=[self.values[each] for each in positions],
+            keys=None if self.keys is None else [self.keys[each] for each in positions],
+            timestamps_ms=[self.timestamps_ms[each] for each in positions],
+            headers={
+                position: self.headers[each]
+                for position, each in enumerate(positions)
+                if each in self.headers
+            },
+            offset_deltas=[deltas[each] for each in positions],
+        )
+
 
 def encode_records(columns: Columns) -> bytes:
     """Serialize columns as the message ``Records``."""
@@ -157,6 +172,14 @@ def seal(
     batch.payload = payload
     batch.crc32c = checksum(batch, payload)
     return batch
+
+
+def replace_records(batch: RecordBatch, columns: Columns) -> None:
+    """Put those of a batch's records into it that are left of it; it takes the same offsets."""
+    payload = compress(encode_records(columns), batch.codec)
+    batch.max_timestamp_ms = max(columns.timestamps_ms)
+    batch.payload = payload
+    batch.crc32c = checksum(batch, payload)
 
 
 def control_batch(

@@ -41,6 +41,7 @@ class SealedBatch(Struct, frozen=True, kw_only=True):
 
 def seal_batch(batch: RecordBatch, payload: bytes) -> SealedBatch:
     """Take a checked batch apart: the message itself becomes the header that is stored."""
+    batch.ClearField("delete_horizon_ms")  # compaction's, not a client's
     return SealedBatch(
         header=BatchHeader(
             record_count=batch.record_count,
@@ -51,7 +52,7 @@ def seal_batch(batch: RecordBatch, payload: bytes) -> SealedBatch:
             size_bytes=len(payload),
         ),
         max_timestamp_ms=batch.max_timestamp_ms,
-        stored_header=_strip(batch),
+        stored_header=strip(batch),
         payload=payload,
     )
 
@@ -103,8 +104,11 @@ def read_batch(stored: StoredBatch) -> RecordBatch:
     return batch
 
 
-def _strip(batch: RecordBatch) -> bytes:
-    """Serialize a batch without offset, payload, and fields that this release does not know."""
+def strip(batch: RecordBatch) -> bytes:
+    """Serialize a batch as it is stored: without offset and payload, which are taken from it.
+
+    Fields that this release does not know go, too.
+    """
     batch.ClearField("base_offset")
     batch.ClearField("payload")
     batch.DiscardUnknownFields()
@@ -121,4 +125,4 @@ def _marker(record: MarkerAppended) -> tuple[bytes, bytes]:
         timestamp_ms=record.appended_ms,
     )
     payload = batch.payload
-    return _strip(batch), payload
+    return strip(batch), payload

@@ -126,6 +126,7 @@ class RecordBatch(_message.Message):
     CODEC_FIELD_NUMBER: _builtins.int
     CRC32C_FIELD_NUMBER: _builtins.int
     PAYLOAD_FIELD_NUMBER: _builtins.int
+    DELETE_HORIZON_MS_FIELD_NUMBER: _builtins.int
     base_offset: _builtins.int
     """Offset of the first record. Given by the broker; ignored in a request, and not part of the CRC."""
     record_count: _builtins.int
@@ -148,6 +149,10 @@ class RecordBatch(_message.Message):
     """
     payload: _builtins.bytes
     """The serialized message Records, compressed by codec. Of a marker: the serialized ControlRecord."""
+    delete_horizon_ms: _builtins.int
+    """When tombstones in the batch, or the marker, may be removed, in milliseconds since 1970-01-01
+    UTC; 0: not known yet. Set by compaction, ignored in a request, and not part of the CRC.
+    """
     def __init__(
         self,
         *,
@@ -162,10 +167,11 @@ class RecordBatch(_message.Message):
         codec: Global___Codec.ValueType = ...,
         crc32c: _builtins.int = ...,
         payload: _builtins.bytes = ...,
+        delete_horizon_ms: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["base_offset", b"base_offset", "base_sequence", b"base_sequence", "codec", b"codec", "control", b"control", "crc32c", b"crc32c", "max_timestamp_ms", b"max_timestamp_ms", "payload", b"payload", "producer_epoch", b"producer_epoch", "producer_id", b"producer_id", "record_count", b"record_count", "transactional", b"transactional"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["base_offset", b"base_offset", "base_sequence", b"base_sequence", "codec", b"codec", "control", b"control", "crc32c", b"crc32c", "delete_horizon_ms", b"delete_horizon_ms", "max_timestamp_ms", b"max_timestamp_ms", "payload", b"payload", "producer_epoch", b"producer_epoch", "producer_id", b"producer_id", "record_count", b"record_count", "transactional", b"transactional"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
