@@ -3,7 +3,13 @@
 from compaction_harness import OPENED_MAX_BYTES, RETENTION_MS, Log, Reader, Write, state_of
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+)
 
 from semel.common.v1.records_pb2 import Codec
 
@@ -23,17 +29,21 @@ class CompactedLog(RuleBasedStateMachine):
         self.readers: list[Reader] = []
         self.all_opened = True
 
+    @initialize(all_opened=st.sampled_from([True, True, False]))
+    def choose(self, *, all_opened: bool) -> None:
+        self.all_opened = all_opened
+
     # -- writers -------------------------------------------------------------------------------
 
     @rule(writes=WRITES, codec=CODECS)
     def write(self, writes: list[Write], codec: Codec.ValueType) -> None:
         self.log.append(*writes, codec=codec)
 
+    @precondition(lambda self: not self.all_opened)
     @rule(key=KEYS, producer_id=st.just(0) | PRODUCERS)
     def write_more_than_is_opened(self, key: bytes, producer_id: int) -> None:
         large = Write(key, bytes(OPENED_MAX_BYTES))
         self.log.append(large, producer_id=producer_id, codec=Codec.CODEC_ZSTD)
-        self.all_opened = False
 
     @rule(writes=WRITES, producer_id=PRODUCERS)
     def write_in_a_transaction(self, writes: list[Write], producer_id: int) -> None:
@@ -63,11 +73,13 @@ class CompactedLog(RuleBasedStateMachine):
 
     # -- readers -------------------------------------------------------------------------------
 
-    @rule(data=st.data(), judges=st.booleans())
-    def begin_to_read(self, data: st.DataObject, *, judges: bool) -> None:
+    @rule(data=st.data(), judges=st.booleans(), batches=st.integers(min_value=1, max_value=4))
+    def begin_to_read(self, data: st.DataObject, *, judges: bool, batches: int) -> None:
         start = data.draw(st.integers(min_value=0, max_value=self.log.last_stable_offset))
         reader = Reader(start, started_ms=self.log.now_ms, judges_for_itself=judges)
         self.readers.append(reader)
+        for _ in range(batches):
+            reader.read(self.log)
 
     @precondition(lambda self: self.readers)
     @rule(data=st.data(), batches=st.integers(min_value=1, max_value=4))
@@ -101,7 +113,8 @@ class CompactedLog(RuleBasedStateMachine):
 
     @invariant()
     def who_reads_to_the_end_in_time_knows_every_value(self) -> None:
-        for reader in self.readers:
+        now = [Reader(0, started_ms=0, judges_for_itself=judges) for judges in (False, True)]
+        for reader in [*self.readers, *now]:
             at_the_end = reader.copy()
             while at_the_end.read(self.log):
                 pass
@@ -116,6 +129,8 @@ class CompactedLog(RuleBasedStateMachine):
         for _ in range(3):
             self.log.compact()
             self.log.now_ms += RETENTION_MS
+            self.readers.clear()
+            self.who_reads_to_the_end_in_time_knows_every_value()
         if self.all_opened:
             left = self.log.committed()
             values = {each.key: each.value for each in left}
@@ -126,4 +141,4 @@ class CompactedLog(RuleBasedStateMachine):
 
 
 TestCompactedLog = CompactedLog.TestCase
-TestCompactedLog.settings = settings(max_examples=40, stateful_step_count=25, deadline=None)
+TestCompactedLog.settings = settings(max_examples=100, stateful_step_count=25, deadline=None)
