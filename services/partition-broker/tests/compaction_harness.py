@@ -125,21 +125,20 @@ class Log:
 
     def compact(self, *, keys_max: int = 1_000, steps_max: int = 1_000, step: int = 2) -> None:
         """Make a pass; or only so many steps of it, after which the process is killed."""
-        cleaning = Cleaning(
-            self._survey(keys_max), now_ms=self.now_ms, delete_retention_ms=RETENTION_MS
-        )
-        below = [each for each in self.batches() if each.base_offset < cleaning.upto]
+        keys = self._survey(keys_max)
+        cleaning = Cleaning(keys, delete_retention_ms=RETENTION_MS)
+        below = [each for each in self.batches() if each.base_offset < keys.upto]
         for number, start in enumerate(range(0, len(below), step)):
             if number == steps_max:
                 return
             read = [self._read(each) for each in below[start : start + step]]
-            result = rewrite(cleaning, read, payload_max_bytes=OPENED_MAX_BYTES)
+            result = rewrite(cleaning, read, now_ms=self.now_ms, payload_max_bytes=OPENED_MAX_BYTES)
             for base_offset in result.removed:
                 del self.store[base_offset]
             for batch in result.replaced:
                 assert batch.record_count == self.store[batch.base_offset].record_count
                 self.store[batch.base_offset] = batch
-        self.compacted_upto, self.records_left = cleaning.upto, cleaning.records_left
+        self.compacted_upto, self.records_left = keys.upto, cleaning.records_left
 
     def _survey(self, keys_max: int) -> KeyMap:
         keys = KeyMap(start=self.compacted_upto, keys_max=keys_max)

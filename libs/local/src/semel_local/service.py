@@ -24,6 +24,7 @@ from semel_runtime.clock import SystemClock
 from semel_runtime.cluster.image import Listener
 from semel_runtime.journal import Journal
 from semel_runtime.journal.opening import open_journal
+from semel_runtime.offload import in_thread
 from semel_runtime.server.grpc_server import GrpcServer
 from semel_runtime.server.limits import ServerLimits
 from semel_runtime.testing.journal import MemoryJournal
@@ -111,6 +112,7 @@ class LocalService:
             clock=SystemClock(),
             random=Random(),
             listeners=(self.listener,),
+            offload=in_thread,
         )
         app = await stack.enter_async_context(self._build(environment))
         await server.start(app.handlers)

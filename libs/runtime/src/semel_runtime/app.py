@@ -33,6 +33,7 @@ from semel_runtime.journal.opening import open_journal
 from semel_runtime.journal.sqlite import SqliteOptions
 from semel_runtime.logs import configure_logging
 from semel_runtime.machine import Machine, Serde
+from semel_runtime.offload import Offload, in_thread, inline
 from semel_runtime.runner import Runner, RunnerOptions
 from semel_runtime.server.calls import Handlers
 from semel_runtime.server.grpc_server import GrpcServer
@@ -55,6 +56,8 @@ class Environment:
     """As they are advertised, with their real ports."""
     runner: RunnerOptions = RunnerOptions()  # noqa: RUF009 - immutable
     """When to take snapshots, and the other limits of the runner."""
+    offload: Offload = inline
+    """Where long computations run."""
 
 
 class App(Protocol):
@@ -182,6 +185,7 @@ async def _serve(name: str, settings: S, build: Callable[[S, Environment], App])
                 clock=SystemClock(),
                 random=Random(),
                 listeners=settings.advertised(bound),
+                offload=in_thread,
             )
             app = await stack.enter_async_context(build(settings, environment))
             return await _run(app, server, settings, stop)

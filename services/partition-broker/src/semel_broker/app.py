@@ -9,6 +9,7 @@ from typing import Self
 
 import structlog
 
+from semel_broker.compaction.compactor import Compactor
 from semel_broker.config import BrokerSettings
 from semel_broker.deleting import RecordDeleter
 from semel_broker.fetching import Fetcher
@@ -41,6 +42,7 @@ class _Background:
     inquiries: InquiryLoop[TopicPartition, Record]
     purger: Purger
     retention: RetentionLoop
+    compactor: Compactor
 
 
 class BrokerApp:
@@ -96,6 +98,7 @@ class BrokerApp:
             group.create_task(self._background.inquiries.run(), name="inquiries")
             group.create_task(self._background.purger.run(), name="purger")
             group.create_task(self._background.retention.run(), name="retention")
+            group.create_task(self._background.compactor.run(), name="compactor")
 
     def drain(self) -> None:
         """Let waiting fetches answer now: the process is about to stop."""
@@ -134,6 +137,14 @@ class BrokerApp:
             inquiries=inquiries,
             purger=purger,
             retention=retention,
+            compactor=Compactor(
+                runner,
+                machine,
+                store,
+                environment.clock,
+                environment.offload,
+                settings.compactor_options(),
+            ),
         )
 
     def _link(self, runner: Runner[Record], identity: Identity) -> ClusterLink:

@@ -5,6 +5,8 @@ from typing import Annotated
 from pydantic import Field
 
 from semel_broker.arrivals import ProduceLimits
+from semel_broker.compaction.compactor import CompactorOptions
+from semel_broker.compaction.keys import KEY_BYTES
 from semel_broker.fetching import FetchLimits
 from semel_broker.machine import LogLimits
 from semel_runtime.config import Count
@@ -30,6 +32,11 @@ class BrokerSettings(ParticipantSettings):
 
     log_retention_check_interval_ms: Count = 300_000
     """How often to look for records that are too old or too many, in milliseconds."""
+    log_cleaner_backoff_ms: Count = 15_000
+    """How often to look for logs to compact, in milliseconds."""
+    log_cleaner_dedupe_buffer_size: Annotated[int, Field(ge=1 << 16)] = 64 << 20
+    """The memory for keys in compaction, in bytes. When it is full, the rest is left to the next
+    pass."""
 
     def log_limits(self) -> LogLimits:
         """Return what a partition may hold."""
@@ -38,6 +45,13 @@ class BrokerSettings(ParticipantSettings):
             open_transactions_max=self.partition_open_transactions_max,
             message_max_bytes=self.message_max_bytes,
             inquiry=self.inquiry_times(),
+        )
+
+    def compactor_options(self) -> CompactorOptions:
+        """Return when to compact, and how much a pass may hold."""
+        return CompactorOptions(
+            backoff_ms=self.log_cleaner_backoff_ms,
+            keys_max=self.log_cleaner_dedupe_buffer_size // KEY_BYTES,
         )
 
     def produce_limits(self) -> ProduceLimits:

@@ -32,6 +32,8 @@ class BrokerSerde:
             case records.LogStartMoved():
                 message.log_start_moved.log_id = record.log_id
                 message.log_start_moved.log_start_offset = record.log_start_offset
+            case records.LogCompacted():
+                _write_compacted(record, message.log_compacted)
             case records.LogState():
                 _write_log(record, message.log_state)
             case records.LogDropped():
@@ -69,6 +71,8 @@ class BrokerSerde:
                 return _read_coordinator_epoch(message.coordinator_epoch_seen)
             case "log_start_moved":
                 return _read_log_start(message.log_start_moved)
+            case "log_compacted":
+                return _read_compacted(message.log_compacted)
             case "log_state":
                 return _read_log(message.log_state)
             case "log_dropped":
@@ -197,6 +201,18 @@ def _read_coordinator_epoch(message: journal.CoordinatorEpochSeen) -> Coordinato
 
 def _read_log_start(message: journal.LogStartMoved) -> records.LogStartMoved:
     return records.LogStartMoved(log_id=message.log_id, log_start_offset=message.log_start_offset)
+
+
+def _write_compacted(record: records.LogCompacted, message: journal.LogCompacted) -> None:
+    message.log_id = record.log_id
+    message.upto = record.upto
+    message.records_left = record.records_left
+
+
+def _read_compacted(message: journal.LogCompacted) -> records.LogCompacted:
+    return records.LogCompacted(
+        log_id=message.log_id, upto=message.upto, records_left=message.records_left
+    )
 
 
 def _write_log(record: records.LogState, message: journal.LogState) -> None:

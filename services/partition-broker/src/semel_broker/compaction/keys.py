@@ -4,6 +4,8 @@ from hashlib import blake2b
 
 from semel_broker.compaction.content import BatchContent
 
+KEY_BYTES = 160
+"""What a key takes in memory, about."""
 _DIGEST_BYTES = 16
 """With so many, two keys with one digest do not occur."""
 

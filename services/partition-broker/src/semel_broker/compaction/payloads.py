@@ -60,13 +60,15 @@ def open_batch(read: ReadBatch, *, payload_max_bytes: int) -> OpenedBatch:
     return OpenedBatch(batch=batch, content=content, columns=columns)
 
 
-def rewrite(cleaning: Cleaning, batches: Sequence[ReadBatch], *, payload_max_bytes: int) -> Rewrite:
+def rewrite(
+    cleaning: Cleaning, batches: Sequence[ReadBatch], *, now_ms: int, payload_max_bytes: int
+) -> Rewrite:
     """Decide what becomes of the next batches of a pass, and make what takes their places."""
     removed: list[int] = []
     replaced: list[StoredBatch] = []
     for read in batches:
         opened = open_batch(read, payload_max_bytes=payload_max_bytes)
-        match cleaning.decide(opened.content):
+        match cleaning.decide(opened.content, now_ms=now_ms):
             case Kept():
                 pass
             case Removed():

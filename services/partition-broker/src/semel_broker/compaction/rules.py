@@ -52,30 +52,27 @@ _REMOVED = Removed()
 class Cleaning:
     """The second part of a pass: is shown one batch after the other, and decides."""
 
-    def __init__(self, keys: KeyMap, *, now_ms: int, delete_retention_ms: int) -> None:
+    def __init__(self, keys: KeyMap, *, delete_retention_ms: int) -> None:
         """``keys`` knows the newest records of what was not compacted before."""
         self._keys = keys
-        self._now_ms = now_ms
-        self._new_horizon_ms = now_ms + delete_retention_ms
+        self._delete_retention_ms = delete_retention_ms
+        self._now_ms = 0
         self._with_records: set[tuple[int, int]] = set()
         """Transactions of which a record is left, and whose markers have not come yet."""
-        self._unopened = False
+        self.unopened = 0
+        """How many batches could not be opened."""
         self.records_left = 0
         """How many records and markers have stayed so far."""
 
-    @property
-    def upto(self) -> int:
-        """Where it ends."""
-        return self._keys.upto
-
-    def decide(self, batch: BatchContent) -> Fate:
-        """Decide what becomes of the next batch."""
+    def decide(self, batch: BatchContent, *, now_ms: int) -> Fate:
+        """Decide what becomes of the next batch; it is done before the one after it is shown."""
+        self._now_ms = now_ms
         if batch.aborted:
             return _REMOVED
         if batch.control:
             return self._decide_marker(batch)
         if batch.records is None:
-            self._unopened = True
+            self.unopened += 1
             self._leave(batch, 1)
             return _KEPT
         return self._decide_records(batch, batch.records)
@@ -88,7 +85,7 @@ class Cleaning:
         self.records_left += 1
         if needed or batch.delete_horizon_ms:
             return _KEPT
-        return Rewritten(positions=None, delete_horizon_ms=self._new_horizon_ms)
+        return Rewritten(positions=None, delete_horizon_ms=self._new_horizon_ms())
 
     def _decide_records(self, batch: BatchContent, records: KeyedRecords) -> Fate:
         positions = self._positions_left(batch, records)
@@ -110,14 +107,17 @@ class Cleaning:
             )
             if key is not None and not has_newer(key, offset)
         ]
-        if self._unopened or not self._is_past(batch.delete_horizon_ms):
+        if self.unopened or not self._is_past(batch.delete_horizon_ms):
             return newest
         return [each for each in newest if not records.tombstones[each]]
 
     def _horizon_ms(self, batch: BatchContent, has_tombstones: bool) -> int:
-        if not has_tombstones or self._unopened:
+        if not has_tombstones or self.unopened:
             return NO_HORIZON
-        return batch.delete_horizon_ms or self._new_horizon_ms
+        return batch.delete_horizon_ms or self._new_horizon_ms()
+
+    def _new_horizon_ms(self) -> int:
+        return self._now_ms + self._delete_retention_ms
 
     def _leave(self, batch: BatchContent, count: int) -> None:
         self.records_left += count

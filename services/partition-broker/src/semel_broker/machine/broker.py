@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TypeVar, assert_never
 
+from semel_broker.machine import compaction
+from semel_broker.machine.compaction import CompactionPlan
 from semel_broker.machine.deletion import RecordDeletions, expired
 from semel_broker.machine.directory import LogDirectory
 from semel_broker.machine.limits import LogLimits
@@ -17,6 +19,7 @@ from semel_broker.machine.produce import decide_append
 from semel_broker.machine.records import (
     AbortedTransaction,
     BatchAppended,
+    LogCompacted,
     LogDropped,
     LogIdsGiven,
     LogPurged,
@@ -202,6 +205,23 @@ class BrokerMachine:
             {log.log_id: log.log_start_offset for log in self._logs if log.log_start_offset}
         )
 
+    # -- compaction ----------------------------------------------------------------------------
+
+    def logs_to_compact(self) -> Result[list[CompactionPlan], Record]:
+        """Return what can be compacted, the dirtiest log first."""
+        return Result(compaction.plans(self._logs.led_here()))
+
+    def is_compacted(self, log_id: int) -> bool:
+        """Whether a log is here, and its topic compacted."""
+        log = self._logs.get(log_id)
+        return log is not None and log.config.cleanup_policy.compacts
+
+    def compacted(self, log_id: int, *, upto: int, records_left: int) -> Result[None, Record]:
+        """Note the end of a pass; whether the log is still there does not matter."""
+        if self._logs.get(log_id) is None:
+            return Result(None)
+        return Result(None, (LogCompacted(log_id=log_id, upto=upto, records_left=records_left),))
+
     # -- records -------------------------------------------------------------------------------
 
     def replay(self, offset: int, record: Record) -> None:
@@ -210,7 +230,9 @@ class BrokerMachine:
         match record:
             case BatchAppended() | MarkerAppended() | ProducerFenced() | LogStartMoved():
                 self._logs.log(record.log_id).replay(record)
-            case ProducerState() | OpenTransaction() | AbortedTransaction() | LogSegment():
+            case LogCompacted() | ProducerState() | OpenTransaction():
+                self._logs.log(record.log_id).replay(record)
+            case AbortedTransaction() | LogSegment():
                 self._logs.log(record.log_id).replay(record)
             case CoordinatorEpochSeen():
                 self._coordinator_epochs.replay(offset, record)

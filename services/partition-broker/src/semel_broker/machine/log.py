@@ -18,6 +18,7 @@ from semel_broker.machine.producer import after_batch, after_fence, after_marker
 from semel_broker.machine.records import (
     AbortedTransaction,
     BatchAppended,
+    LogCompacted,
     LogRecord,
     LogSegment,
     LogStartMoved,
@@ -38,6 +39,7 @@ class PartitionLog:
 
     __slots__ = (
         "aborted",
+        "compacted",
         "config",
         "identity",
         "log_end_offset",
@@ -59,6 +61,7 @@ class PartitionLog:
         # An OrderedDict, because a dict's first item costs as many steps as were deleted before it.
         self.open_transactions: OrderedDict[tuple[int, int], OpenTransaction] = OrderedDict()
         self.aborted = AbortedIndex()
+        self.compacted = LogCompacted(log_id=self.log_id, upto=0, records_left=0)
         self.segments = Segments()
         self.config = DEFAULTS
         """The topic's options, as the metadata has them."""
@@ -92,6 +95,9 @@ class PartitionLog:
                 self._supersede(state, below=record.fence, now_ms=record.fenced_ms)
             case LogStartMoved():
                 self._cut(record.log_start_offset)
+            case LogCompacted():
+                self.compacted = record
+                self.aborted = self.aborted.above(record.upto)
             case ProducerState():
                 self.producers[record.producer_id] = record
             case OpenTransaction():
@@ -110,6 +116,8 @@ class PartitionLog:
             log_start_offset=self.log_start_offset,
             log_end_offset=self.log_end_offset,
         )
+        if self.compacted.upto:
+            yield self.compacted
         yield from self.producers.values()
         yield from self.open_transactions.values()
         yield from self.aborted

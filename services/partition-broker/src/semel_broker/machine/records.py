@@ -60,6 +60,16 @@ class LogStartMoved(Struct, frozen=True, kw_only=True):
     log_start_offset: int
 
 
+class LogCompacted(Struct, frozen=True, kw_only=True):
+    """A pass of compaction over the log has come to its end; also an entity."""
+
+    log_id: int
+    upto: int
+    """The offset behind what is compacted: nothing below was aborted."""
+    records_left: int
+    """How many records and markers lie below it."""
+
+
 class LogDropped(Struct, frozen=True, kw_only=True):
     """The topic was deleted: nobody reaches the log any more, its batches are to be deleted."""
 
@@ -163,6 +173,7 @@ LogRecord: TypeAlias = (
     | MarkerAppended
     | ProducerFenced
     | LogStartMoved
+    | LogCompacted
     | ProducerState
     | OpenTransaction
     | AbortedTransaction

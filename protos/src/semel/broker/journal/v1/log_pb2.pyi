@@ -22,7 +22,8 @@ DESCRIPTOR: _descriptor.FileDescriptor
 @_typing.final
 class Record(_message.Message):
     """Record is one fact. Those up to log_purged are written as things happen; of the entities after
-    them, and of log_state, coordinator_epoch_seen, log_dropped and cluster_image, snapshots are made.
+    them, and of log_state, coordinator_epoch_seen, log_dropped, cluster_image and log_compacted,
+    snapshots are made.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -41,6 +42,7 @@ class Record(_message.Message):
     LOG_IDS_GIVEN_FIELD_NUMBER: _builtins.int
     CLUSTER_IMAGE_FIELD_NUMBER: _builtins.int
     LOG_SEGMENT_FIELD_NUMBER: _builtins.int
+    LOG_COMPACTED_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def batch_appended(self) -> Global___BatchAppended: ...
     @_builtins.property
@@ -69,6 +71,8 @@ class Record(_message.Message):
     def cluster_image(self) -> _cluster_pb2.ClusterImage: ...
     @_builtins.property
     def log_segment(self) -> Global___LogSegment: ...
+    @_builtins.property
+    def log_compacted(self) -> Global___LogCompacted: ...
     def __init__(
         self,
         *,
@@ -86,12 +90,13 @@ class Record(_message.Message):
         log_ids_given: Global___LogIdsGiven | None = ...,
         cluster_image: _cluster_pb2.ClusterImage | None = ...,
         log_segment: Global___LogSegment | None = ...,
+        log_compacted: Global___LogCompacted | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["aborted_transaction", b"aborted_transaction", "batch_appended", b"batch_appended", "cluster_image", b"cluster_image", "coordinator_epoch_seen", b"coordinator_epoch_seen", "log_dropped", b"log_dropped", "log_ids_given", b"log_ids_given", "log_purged", b"log_purged", "log_segment", b"log_segment", "log_start_moved", b"log_start_moved", "log_state", b"log_state", "marker_appended", b"marker_appended", "open_transaction", b"open_transaction", "producer_fenced", b"producer_fenced", "producer_state", b"producer_state", "record", b"record"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["aborted_transaction", b"aborted_transaction", "batch_appended", b"batch_appended", "cluster_image", b"cluster_image", "coordinator_epoch_seen", b"coordinator_epoch_seen", "log_compacted", b"log_compacted", "log_dropped", b"log_dropped", "log_ids_given", b"log_ids_given", "log_purged", b"log_purged", "log_segment", b"log_segment", "log_start_moved", b"log_start_moved", "log_state", b"log_state", "marker_appended", b"marker_appended", "open_transaction", b"open_transaction", "producer_fenced", b"producer_fenced", "producer_state", b"producer_state", "record", b"record"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["aborted_transaction", b"aborted_transaction", "batch_appended", b"batch_appended", "cluster_image", b"cluster_image", "coordinator_epoch_seen", b"coordinator_epoch_seen", "log_dropped", b"log_dropped", "log_ids_given", b"log_ids_given", "log_purged", b"log_purged", "log_segment", b"log_segment", "log_start_moved", b"log_start_moved", "log_state", b"log_state", "marker_appended", b"marker_appended", "open_transaction", b"open_transaction", "producer_fenced", b"producer_fenced", "producer_state", b"producer_state", "record", b"record"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["aborted_transaction", b"aborted_transaction", "batch_appended", b"batch_appended", "cluster_image", b"cluster_image", "coordinator_epoch_seen", b"coordinator_epoch_seen", "log_compacted", b"log_compacted", "log_dropped", b"log_dropped", "log_ids_given", b"log_ids_given", "log_purged", b"log_purged", "log_segment", b"log_segment", "log_start_moved", b"log_start_moved", "log_state", b"log_state", "marker_appended", b"marker_appended", "open_transaction", b"open_transaction", "producer_fenced", b"producer_fenced", "producer_state", b"producer_state", "record", b"record"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_record: _TypeAlias = _typing.Literal["batch_appended", "marker_appended", "producer_fenced", "coordinator_epoch_seen", "log_start_moved", "log_state", "log_dropped", "log_purged", "producer_state", "open_transaction", "aborted_transaction", "log_ids_given", "cluster_image", "log_segment"]  # noqa: Y015
+    _WhichOneofReturnType_record: _TypeAlias = _typing.Literal["batch_appended", "marker_appended", "producer_fenced", "coordinator_epoch_seen", "log_start_moved", "log_state", "log_dropped", "log_purged", "producer_state", "open_transaction", "aborted_transaction", "log_ids_given", "cluster_image", "log_segment", "log_compacted"]  # noqa: Y015
     _WhichOneofArgType_record: _TypeAlias = _typing.Literal["record", b"record"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_record) -> _WhichOneofReturnType_record | None: ...
 
@@ -269,6 +274,35 @@ class LogStartMoved(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___LogStartMoved: _TypeAlias = LogStartMoved  # noqa: Y015
+
+@_typing.final
+class LogCompacted(_message.Message):
+    """LogCompacted: a pass of compaction over the log has come to its end."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    LOG_ID_FIELD_NUMBER: _builtins.int
+    UPTO_FIELD_NUMBER: _builtins.int
+    RECORDS_LEFT_FIELD_NUMBER: _builtins.int
+    log_id: _builtins.int
+    upto: _builtins.int
+    """The offset behind what is compacted."""
+    records_left: _builtins.int
+    """How many records and markers lie below it."""
+    def __init__(
+        self,
+        *,
+        log_id: _builtins.int = ...,
+        upto: _builtins.int = ...,
+        records_left: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["log_id", b"log_id", "records_left", b"records_left", "upto", b"upto"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___LogCompacted: _TypeAlias = LogCompacted  # noqa: Y015
 
 @_typing.final
 class LogState(_message.Message):

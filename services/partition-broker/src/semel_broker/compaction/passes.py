@@ -1,0 +1,124 @@
+"""One pass over one log, in steps.
+
+A step reads some batches, decides, and writes in one atomic write what became of them. An append
+waits for one step at most, and after each there is a pause. Payloads are opened and made beside the
+event loop when they are large.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TypeVar
+
+from semel_broker.compaction.keys import KeyMap
+from semel_broker.compaction.payloads import ReadBatch, open_batch, rewrite
+from semel_broker.compaction.rules import Cleaning
+from semel_broker.machine.compaction import CompactionPlan
+from semel_broker.reader import OPENED_MAX_BYTES
+from semel_broker.stored import read_header
+from semel_common.errors import KafkaStorageError
+from semel_runtime.clock import Clock
+from semel_runtime.journal.base import REWRITTEN_MAX, BatchStore, StoredBatch
+from semel_runtime.journal.errors import JournalError
+from semel_runtime.offload import Offload
+
+T = TypeVar("T")
+
+_STEP_BYTES = 256 << 10
+"""What a step reads, and so the most that it writes; a single batch may go over it."""
+_INLINE_BYTES = 16 << 10
+"""Payloads up to this are opened at once: to hand them over would take longer."""
+
+
+class CompactionPass:
+    """A pass over the log that a plan is about."""
+
+    def __init__(
+        self, plan: CompactionPlan, store: BatchStore, clock: Clock, offload: Offload
+    ) -> None:
+        self._plan = plan
+        self._store = store
+        self._clock = clock
+        self._offload = offload
+
+    async def survey(self, *, upto: int, keys_max: int) -> KeyMap:
+        """Find the newest record of each key in what is dirty, as far as there is room for keys.
+
+        Raises KafkaStorageError.
+        """
+        keys = KeyMap(start=self._plan.dirty_offset, keys_max=keys_max)
+        while not keys.full:
+            batches = await self._read(keys.upto, upto)
+            if not batches:
+                keys.reach(upto)
+                break
+            await self._beside(partial(_add, keys, batches), batches)
+        return keys
+
+    async def clean(self, keys: KeyMap, *, wanted: Callable[[], bool]) -> Cleaning | None:
+        """Rewrite the log as far as the keys are known; None if it was given up half-way.
+
+        Raises KafkaStorageError, and what the store's writes raise.
+        """
+        config = self._plan.config
+        cleaning = Cleaning(keys, delete_retention_ms=config.delete_retention_ms)
+        offset = self._plan.log_start_offset
+        while batches := await self._read(offset, keys.upto):
+            if not wanted():
+                return None
+            await self._step(cleaning, batches)
+            offset = _end(batches[-1])
+        return cleaning
+
+    async def _step(self, cleaning: Cleaning, batches: Sequence[ReadBatch]) -> None:
+        decide = partial(
+            rewrite,
+            cleaning,
+            batches,
+            now_ms=self._clock.now_ms(),
+            payload_max_bytes=OPENED_MAX_BYTES,
+        )
+        result = await self._beside(decide, batches)
+        if result.removed or result.replaced:
+            await self._store.rewrite(
+                self._plan.log_id, removed=result.removed, replaced=result.replaced
+            )
+        await asyncio.sleep(0)
+
+    async def _read(self, offset: int, upto: int) -> Sequence[ReadBatch]:
+        if offset >= upto:
+            return ()
+        try:
+            batches = await self._store.read(
+                self._plan.log_id, offset, max_bytes=_STEP_BYTES, upto=upto
+            )
+        except JournalError as error:
+            raise KafkaStorageError(f"log cannot be read at offset {offset}: {error}") from error
+        return [self._judged(stored) for stored in batches[:REWRITTEN_MAX]]
+
+    def _judged(self, stored: StoredBatch) -> ReadBatch:
+        header = read_header(stored)
+        aborted = (
+            header.transactional
+            and not header.control
+            and self._plan.aborted.covers(
+                header.producer_id, header.producer_epoch, stored.base_offset
+            )
+        )
+        return ReadBatch(stored=stored, aborted=aborted)
+
+    async def _beside(self, work: Callable[[], T], batches: Sequence[ReadBatch]) -> T:
+        if sum(len(each.stored.payload) for each in batches) <= _INLINE_BYTES:
+            return work()
+        return await self._offload(work)
+
+
+def _add(keys: KeyMap, batches: Sequence[ReadBatch]) -> None:
+    for each in batches:
+        if keys.full:
+            return
+        keys.add(open_batch(each, payload_max_bytes=OPENED_MAX_BYTES).content)
+
+
+def _end(batch: ReadBatch) -> int:
+    return batch.stored.base_offset + batch.stored.record_count
