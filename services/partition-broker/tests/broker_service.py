@@ -23,6 +23,7 @@ from semel.common.v1.records_pb2 import Codec, RecordBatch
 from semel.coordinator.v1 import cluster_pb2 as cluster
 from semel.coordinator.v1 import transactions_pb2 as transactions
 from semel_broker.app import BrokerApp
+from semel_broker.compaction.compactor import Compactor
 from semel_broker.config import BrokerSettings
 from semel_broker.machine.records import Record
 from semel_common.batches import Columns, seal
@@ -112,6 +113,16 @@ class Broker:
         """Ask coordinators about all that is due, and wait for their answers."""
         async with asyncio.TaskGroup() as group:
             await self.inquiries.ask(group)
+
+    @property
+    def compactor(self) -> Compactor:
+        """What compacts its logs."""
+        assert self.app._background is not None
+        return self.app._background.compactor
+
+    async def compact(self) -> None:
+        """Look for dirty logs once, and compact them."""
+        await self.compactor.compact()
 
     @property
     def waiting(self) -> int:

@@ -126,8 +126,10 @@ class Cursor:
             if self.next_offset >= plan.upto or room <= 0 or self.found_bytes > found_before:
                 break
             stored = await _read(store, plan, self.next_offset, room)
-            if not stored or plan.log_start.offset > self.next_offset:
-                # What was to be read has been cut off meanwhile: the next call is told.
+            if plan.log_start.offset > self.next_offset:
+                break  # What was to be read has been cut off meanwhile: the next call is told.
+            if not stored:
+                self.next_offset = plan.upto  # Compaction has left nothing.
                 break
             for batch in stored:
                 room -= self._take(batch, plan, room)

@@ -38,7 +38,7 @@ def play(seed: int, steps: int = 60) -> BrokerHarness:
     broker = BrokerHarness(LIMITS)
     for version in range(2, steps):
         broker.now_ms += chance.choice((0, 1, 200, 9_000))
-        step = chance.choices((_produce, _mark, _metadata, _trim), (60, 30, 3, 3))[0]
+        step = chance.choices((_produce, _mark, _metadata, _trim, _compact), (60, 30, 3, 3, 3))[0]
         step(broker, chance, version)
     return broker
 
@@ -100,6 +100,16 @@ def _trim(broker: BrokerHarness, chance: random.Random, version: int) -> None:
         return
     with suppress(SemelError):
         broker.delete_records(chance.choice((None, *range(8))))
+
+
+def _compact(broker: BrokerHarness, chance: random.Random, version: int) -> None:
+    del version
+    log_id = chance.randrange(3)
+    log = broker.machine._logs.get(log_id)
+    if log is not None and log.compacted.upto < log.last_stable_offset:
+        left = chance.randrange(9)
+        upto = log.last_stable_offset
+        broker.run(broker.machine.compacted(log_id, upto=upto, records_left=left))
 
 
 @given(seed=SEEDS, share=st.floats(min_value=0, max_value=1))

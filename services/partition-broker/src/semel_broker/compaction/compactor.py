@@ -6,11 +6,10 @@ from functools import partial
 import structlog
 from msgspec import Struct
 
-from semel_broker.compaction.passes import CompactionPass
+from semel_broker.compaction.passes import CompactionPass, UnreadableLogError
 from semel_broker.machine import BrokerMachine
 from semel_broker.machine.compaction import CompactionPlan
 from semel_broker.machine.records import Record
-from semel_common.errors import KafkaStorageError
 from semel_runtime.clock import Clock
 from semel_runtime.cluster.topic_config import DEFAULTS
 from semel_runtime.journal.base import BatchPosition, BatchStore
@@ -62,8 +61,8 @@ class Compactor:
                 upto = await self._cleanable_upto(plan)
                 if plan.is_due(upto, overdue=await self._is_overdue(plan)):
                     await self._pass(plan, upto)
-            except KafkaStorageError as error:
-                log.warning("log not compacted", log_id=plan.log_id, error=error.message)
+            except UnreadableLogError as error:
+                log.warning("log not compacted", log_id=plan.log_id, error=str(error))
 
     async def _cleanable_upto(self, plan: CompactionPlan) -> int:
         """Return where the first record lies that is too young, or the last stable offset."""
@@ -90,7 +89,7 @@ class Compactor:
                 start=plan.dirty_offset,
             )
         except JournalError as error:
-            raise KafkaStorageError(f"log cannot be searched: {error}") from error
+            raise UnreadableLogError(f"log cannot be searched: {error}") from error
 
     async def _pass(self, plan: CompactionPlan, upto: int) -> None:
         work = CompactionPass(plan, self._store, self._clock, self._offload)

@@ -16,7 +16,6 @@ from semel_broker.compaction.rules import Cleaning
 from semel_broker.machine.compaction import CompactionPlan
 from semel_broker.reader import OPENED_MAX_BYTES
 from semel_broker.stored import read_header
-from semel_common.errors import KafkaStorageError
 from semel_runtime.clock import Clock
 from semel_runtime.journal.base import REWRITTEN_MAX, BatchStore, StoredBatch
 from semel_runtime.journal.errors import JournalError
@@ -28,6 +27,10 @@ _STEP_BYTES = 256 << 10
 """What a step reads, and so the most that it writes; a single batch may go over it."""
 _INLINE_BYTES = 16 << 10
 """Payloads up to this are opened at once: to hand them over would take longer."""
+
+
+class UnreadableLogError(Exception):
+    """The store cannot read a log; others may be well."""
 
 
 class CompactionPass:
@@ -44,7 +47,7 @@ class CompactionPass:
     async def survey(self, *, upto: int, keys_max: int) -> KeyMap:
         """Find the newest record of each key in what is dirty, as far as there is room for keys.
 
-        Raises KafkaStorageError.
+        Raises UnreadableLogError.
         """
         keys = KeyMap(start=self._plan.dirty_offset, keys_max=keys_max)
         while not keys.full:
@@ -58,7 +61,7 @@ class CompactionPass:
     async def clean(self, keys: KeyMap, *, wanted: Callable[[], bool]) -> Cleaning | None:
         """Rewrite the log as far as the keys are known; None if it was given up half-way.
 
-        Raises KafkaStorageError, and what the store's writes raise.
+        Raises UnreadableLogError, and what the store's writes raise.
         """
         config = self._plan.config
         cleaning = Cleaning(keys, delete_retention_ms=config.delete_retention_ms)
@@ -93,7 +96,7 @@ class CompactionPass:
                 self._plan.log_id, offset, max_bytes=_STEP_BYTES, upto=upto
             )
         except JournalError as error:
-            raise KafkaStorageError(f"log cannot be read at offset {offset}: {error}") from error
+            raise UnreadableLogError(f"log cannot be read at offset {offset}: {error}") from error
         return [self._judged(stored) for stored in batches[:REWRITTEN_MAX]]
 
     def _judged(self, stored: StoredBatch) -> ReadBatch:
