@@ -91,6 +91,32 @@ def decode_records(
     Raises CorruptMessageError when it is not what the header says, MessageTooLargeError when it is
     over ``payload_max_bytes`` once it is decompressed.
     """
+    records = _open(batch, payload_max_bytes)
+    base, deltas = records.base_timestamp_ms, records.timestamp_deltas_ms
+    count = len(records.values)
+    return Columns(
+        values=_with_absent(records.values, records.absent_values),
+        keys=_with_absent(records.keys, records.absent_keys) if records.keys else None,
+        timestamps_ms=[base + delta for delta in deltas] if deltas else [base] * count,
+        headers={h.position: _decode_headers(h) for h in records.headers},
+        offset_deltas=list(records.offset_deltas) or None,
+    )
+
+
+def position_without_key(
+    batch: RecordBatch, *, payload_max_bytes: int = PAYLOAD_SIZE_MAX_BYTES
+) -> int | None:
+    """Return the position of the first record of a batch without a key, if there is one.
+
+    Raises as ``decode_records``, which costs more.
+    """
+    records = _open(batch, payload_max_bytes)
+    if not records.keys:
+        return 0
+    return min(records.absent_keys, default=None)
+
+
+def _open(batch: RecordBatch, payload_max_bytes: int) -> Records:
     try:
         payload = decompress(batch.payload, batch.codec, size_max_bytes=payload_max_bytes)
         records = Records.FromString(payload)
@@ -105,15 +131,7 @@ def decode_records(
     wrong = _what_is_wrong(batch.record_count, records)
     if wrong is not None:
         raise CorruptMessageError(f"batch at offset {batch.base_offset} {wrong}")
-    base, deltas = records.base_timestamp_ms, records.timestamp_deltas_ms
-    count = len(records.values)
-    return Columns(
-        values=_with_absent(records.values, records.absent_values),
-        keys=_with_absent(records.keys, records.absent_keys) if records.keys else None,
-        timestamps_ms=[base + delta for delta in deltas] if deltas else [base] * count,
-        headers={h.position: _decode_headers(h) for h in records.headers},
-        offset_deltas=list(records.offset_deltas) or None,
-    )
+    return records
 
 
 def _what_is_wrong(record_count: int, records: Records) -> str | None:

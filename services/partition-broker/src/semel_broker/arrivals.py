@@ -11,8 +11,8 @@ from semel.broker.v1.broker_pb2 import ProducePartition as WirePartition
 from semel.common.v1.records_pb2 import Codec, Record, RecordBatch
 from semel_broker.machine.values import ProducePartition
 from semel_broker.names import partition_name
-from semel_broker.stored import SealedBatch, seal_batch
-from semel_common.batches import Columns, check_crc, seal
+from semel_broker.stored import OPENED_MAX_BYTES, SealedBatch, seal_batch
+from semel_common.batches import Columns, check_crc, position_without_key, seal
 from semel_common.errors import InvalidRecordError, InvalidRequestError
 from semel_common.ids import NO_PRODUCER_ID
 from semel_runtime.server.checks import INT64_MAX
@@ -50,6 +50,20 @@ def receive(partition: WirePartition, *, now_ms: int, limits: ProduceLimits) -> 
         raise InvalidRecordError("there is no batch for the partition")
     headers = tuple([each.header for each in batches])
     return Arrival(ProducePartition(name=name, batches=headers), batches)
+
+
+def check_keys(arrival: Arrival) -> None:
+    """Refuse what compaction could not keep apart: a batch that has a record without a key.
+
+    That is the one check which opens payloads, for compacted topics only. Raises
+    InvalidRecordError, CorruptMessageError or MessageTooLargeError.
+    """
+    for each in arrival.batches:
+        position = position_without_key(each.batch(), payload_max_bytes=OPENED_MAX_BYTES)
+        if position is not None:
+            raise InvalidRecordError(
+                f"record {position} of a batch has no key, and the topic is compacted"
+            )
 
 
 def _receive_batch(batch: RecordBatch, limits: ProduceLimits) -> SealedBatch:

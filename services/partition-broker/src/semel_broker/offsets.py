@@ -19,8 +19,8 @@ from semel_broker.machine import BrokerMachine
 from semel_broker.machine.records import Record
 from semel_broker.machine.values import IsolationLevel, PartitionName, ReadPlan
 from semel_broker.names import isolation_level, partition_name
-from semel_broker.reader import OPENED_MAX_BYTES, is_committed
-from semel_broker.stored import NEVER, read_batch
+from semel_broker.reader import is_committed
+from semel_broker.stored import NEVER, OPENED_MAX_BYTES, read_batch
 from semel_common.batches import decode_records
 from semel_common.errors import InvalidRequestError, KafkaStorageError, SemelError
 from semel_common.wire.status import to_value

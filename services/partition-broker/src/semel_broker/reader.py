@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 from semel.broker.v1.broker_pb2 import FetchPartitionResult
 from semel.common.v1.records_pb2 import Header, Record
 from semel_broker.machine.values import IsolationLevel, ReadPlan
-from semel_broker.stored import add_batch, read_batch, read_header
+from semel_broker.stored import OPENED_MAX_BYTES, add_batch, read_batch, read_header
 from semel_common.batches import Columns, decode_records
 from semel_common.errors import CorruptMessageError, KafkaStorageError, MessageTooLargeError
 from semel_runtime.journal.base import BatchStore, StoredBatch
@@ -21,9 +21,6 @@ from semel_runtime.journal.errors import JournalError
 _EMPTY_READS_MAX = 8
 """How often one call reads on past nothing but aborted batches; then it answers how far it came."""
 
-
-OPENED_MAX_BYTES = 16 << 20
-"""The largest payload, decompressed, that a broker opens: a small one may grow a thousandfold."""
 _RECORD_OVERHEAD_BYTES = 16
 """What a plain record takes in an answer beside its content, about."""
 

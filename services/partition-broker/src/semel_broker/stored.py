@@ -17,6 +17,8 @@ from semel_runtime.journal.base import StoredBatch
 
 NEVER = -1
 """The time of a marker in the store: no search by time finds it, because it holds no record."""
+OPENED_MAX_BYTES = 16 << 20
+"""The largest payload, decompressed, that a broker opens: a small one may grow a thousandfold."""
 
 
 class SealedBatch(Struct, frozen=True, kw_only=True):
@@ -26,6 +28,12 @@ class SealedBatch(Struct, frozen=True, kw_only=True):
     max_timestamp_ms: int
     stored_header: bytes
     payload: bytes
+
+    def batch(self) -> RecordBatch:
+        """Return it as a whole, without an offset."""
+        batch = RecordBatch.FromString(self.stored_header)
+        batch.payload = self.payload
+        return batch
 
     def at(self, log_id: int, base_offset: int) -> StoredBatch:
         """Give the batch its place."""

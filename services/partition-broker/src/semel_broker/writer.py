@@ -16,7 +16,7 @@ from semel.common.v1.participants_pb2 import (
     WriteTxnMarkersResponse,
 )
 from semel.common.v1.participants_pb2 import TopicPartition as WirePartition
-from semel_broker.arrivals import Arrival, ProduceLimits, receive
+from semel_broker.arrivals import Arrival, ProduceLimits, check_keys, receive
 from semel_broker.machine import BrokerMachine
 from semel_broker.machine.records import Record
 from semel_broker.machine.values import Appended, Outcome
@@ -119,7 +119,10 @@ class BrokerWriter:
 
     def _receive(self, partition: wire.ProducePartition, now_ms: int) -> Arrival | SemelError:
         try:
-            return receive(partition, now_ms=now_ms, limits=self._limits)
+            arrival = receive(partition, now_ms=now_ms, limits=self._limits)
+            if self._machine.needs_keys(arrival.request.name):
+                check_keys(arrival)
+            return arrival
         except SemelError as error:
             return error
 

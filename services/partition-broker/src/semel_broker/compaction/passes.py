@@ -14,8 +14,7 @@ from semel_broker.compaction.keys import KeyMap
 from semel_broker.compaction.payloads import ReadBatch, open_batch, rewrite
 from semel_broker.compaction.rules import Cleaning
 from semel_broker.machine.compaction import CompactionPlan
-from semel_broker.reader import OPENED_MAX_BYTES
-from semel_broker.stored import read_header
+from semel_broker.stored import OPENED_MAX_BYTES, read_header
 from semel_runtime.clock import Clock
 from semel_runtime.journal.base import REWRITTEN_MAX, BatchStore, StoredBatch
 from semel_runtime.journal.errors import JournalError

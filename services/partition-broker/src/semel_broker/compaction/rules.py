@@ -12,7 +12,7 @@ the key map ends. For each, the rules are:
   readers never need it. But one that reads uncommitted, and holds records back until it sees their
   marker, must find it if it could read the records.
 * A batch that cannot be opened stays as it is. It may hold older records of any key, so no
-  tombstone above it may go.
+  tombstone above it gets a horizon.
 
 The horizon is kept in the header of the batch, so it outlives restarts; a batch gets it when
 everything below was looked at in this pass, and so holds for all that is in it.
@@ -107,14 +107,16 @@ class Cleaning:
             )
             if key is not None and not has_newer(key, offset)
         ]
-        if self.unopened or not self._is_past(batch.delete_horizon_ms):
+        if not self._is_past(batch.delete_horizon_ms):
             return newest
         return [each for each in newest if not records.tombstones[each]]
 
     def _horizon_ms(self, batch: BatchContent, has_tombstones: bool) -> int:
-        if not has_tombstones or self.unopened:
+        if not has_tombstones:
             return NO_HORIZON
-        return batch.delete_horizon_ms or self._new_horizon_ms()
+        if batch.delete_horizon_ms or self.unopened:
+            return batch.delete_horizon_ms
+        return self._new_horizon_ms()
 
     def _new_horizon_ms(self) -> int:
         return self._now_ms + self._delete_retention_ms

@@ -216,6 +216,11 @@ class BrokerMachine:
         log = self._logs.get(log_id)
         return log is not None and log.config.cleanup_policy.compacts
 
+    def needs_keys(self, name: PartitionName) -> bool:
+        """Whether records without a key are refused; False if nothing is known of the partition."""
+        log = self._logs.look_up(name)
+        return log is not None and log.config.cleanup_policy.compacts
+
     def compacted(self, log_id: int, *, upto: int, records_left: int) -> Result[None, Record]:
         """Note the end of a pass; whether the log is still there does not matter."""
         if self._logs.get(log_id) is None:

@@ -73,6 +73,12 @@ class LogDirectory:
             )
         return log
 
+    def look_up(self, name: PartitionName) -> PartitionLog | None:
+        """Return the log of a partition, or None; whether it may be served is left to `find`."""
+        if name.topic_id:
+            return self._by_partition.get(TopicPartition(name.topic_id, name.partition))
+        return self._by_name.get((name.topic, name.partition))
+
     def find_by_id(self, partition: TopicPartition) -> PartitionLog:
         """Return the log of a partition; raises as `find`."""
         log = self._by_partition.get(partition)
