@@ -207,11 +207,15 @@ def _write_compacted(record: records.LogCompacted, message: journal.LogCompacted
     message.log_id = record.log_id
     message.upto = record.upto
     message.records_left = record.records_left
+    message.size_bytes_left = record.size_bytes_left
 
 
 def _read_compacted(message: journal.LogCompacted) -> records.LogCompacted:
     return records.LogCompacted(
-        log_id=message.log_id, upto=message.upto, records_left=message.records_left
+        log_id=message.log_id,
+        upto=message.upto,
+        records_left=message.records_left,
+        size_bytes_left=message.size_bytes_left,
     )
 
 

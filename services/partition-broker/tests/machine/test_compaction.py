@@ -9,12 +9,14 @@ from broker_harness import (
     PRODUCER,
     BrokerHarness,
     entities,
+    header,
     image,
     topic,
 )
 from msgspec.structs import replace
 
 from semel_broker.machine.compaction import CompactionPlan
+from semel_broker.machine.records import LogCompacted
 from semel_runtime.cluster.image import ClusterImage
 
 
@@ -37,10 +39,15 @@ def plans(broker: BrokerHarness) -> list[CompactionPlan]:
     return broker.run(broker.machine.logs_to_compact())
 
 
-def compacted(broker: BrokerHarness, upto: int, records_left: int) -> None:
+def compacted(
+    broker: BrokerHarness, upto: int, records_left: int, *, size_bytes_left: int = 0
+) -> None:
     """Note the end of a pass over partition 0."""
     log_id = broker.plan(upto).log_id
-    broker.run(broker.machine.compacted(log_id, upto=upto, records_left=records_left))
+    end = LogCompacted(
+        log_id=log_id, upto=upto, records_left=records_left, size_bytes_left=size_bytes_left
+    )
+    broker.run(broker.machine.compacted(end))
 
 
 def test_a_pass_may_go_up_to_the_last_stable_offset(broker: BrokerHarness) -> None:
@@ -95,8 +102,9 @@ def test_dirt_is_counted_in_records(broker: BrokerHarness) -> None:
 
 
 def test_what_lies_below_the_log_start_is_not_dirty(broker: BrokerHarness) -> None:
+    broker.apply_metadata(table(3, cleanup_policy="compact,delete"))
     broker.append(producer_id=PLAIN, count=10)
-    broker.run(broker.machine.advance_log_start(broker.plan().log_id, 7))
+    broker.delete_records(7)
 
     (plan,) = plans(broker)
 
@@ -135,4 +143,25 @@ def test_the_end_of_a_pass_over_a_deleted_log_is_of_no_interest(broker: BrokerHa
     broker.apply_metadata(image(9))
 
     assert not broker.machine.is_compacted(plan.log_id)
-    assert not broker.machine.compacted(plan.log_id, upto=1, records_left=1).records
+    end = LogCompacted(log_id=plan.log_id, upto=1, records_left=1, size_bytes_left=1)
+    assert not broker.machine.compacted(end).records
+
+
+def test_retention_by_size_counts_what_compaction_has_left(broker: BrokerHarness) -> None:
+    broker.apply_metadata(
+        table(3, cleanup_policy="compact,delete", retention_bytes="1000", segment_ms="1")
+    )
+    for _ in range(4):
+        broker.produce(header(producer_id=PLAIN, size_bytes=400))
+        broker.now_ms += 1
+    segments = broker.machine._logs.log(broker.plan().log_id).segments
+    assert segments.total_bytes == 4 * 500
+
+    compacted(broker, 3, 2, size_bytes_left=450)
+
+    assert [each.size_bytes for each in segments] == [150, 150, 150, 500]
+    assert segments.total_bytes == 950
+    broker.run(broker.machine.apply_retention(now_ms=broker.now_ms))
+    assert broker.plan().log_start_offset == 0
+    compacted(broker, 3, 2, size_bytes_left=9_999)
+    assert segments.total_bytes == 950

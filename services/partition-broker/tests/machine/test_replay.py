@@ -22,7 +22,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from semel_broker.machine import LogLimits
-from semel_broker.machine.records import MarkerAppended
+from semel_broker.machine.records import LogCompacted, MarkerAppended
 from semel_broker.serde import BrokerSerde
 from semel_common.errors import SemelError, TransactionCoordinatorFencedError
 
@@ -107,9 +107,13 @@ def _compact(broker: BrokerHarness, chance: random.Random, version: int) -> None
     log_id = chance.randrange(3)
     log = broker.machine._logs.get(log_id)
     if log is not None and log.compacted.upto < log.last_stable_offset:
-        left = chance.randrange(9)
-        upto = log.last_stable_offset
-        broker.run(broker.machine.compacted(log_id, upto=upto, records_left=left))
+        end = LogCompacted(
+            log_id=log_id,
+            upto=log.last_stable_offset,
+            records_left=chance.randrange(9),
+            size_bytes_left=chance.randrange(999),
+        )
+        broker.run(broker.machine.compacted(end))
 
 
 @given(seed=SEEDS, share=st.floats(min_value=0, max_value=1))

@@ -94,21 +94,16 @@ class Compactor:
     async def _pass(self, plan: CompactionPlan, upto: int) -> None:
         work = CompactionPass(plan, self._store, self._clock, self._offload)
         keys = await work.survey(upto=upto, keys_max=self._options.keys_max)
-        cleaning = await work.clean(keys, wanted=partial(self._machine.is_compacted, plan.log_id))
-        if cleaning is None:
+        end = await work.clean(keys, wanted=partial(self._machine.is_compacted, plan.log_id))
+        if end is None:
             return
-        decide = partial(
-            self._machine.compacted,
-            plan.log_id,
-            upto=keys.upto,
-            records_left=cleaning.records_left,
-        )
-        await self._runner.run(decide, privileged=True)
+        await self._runner.run(partial(self._machine.compacted, end), privileged=True)
         log.info(
             "log compacted",
             log_id=plan.log_id,
-            upto=keys.upto,
+            upto=end.upto,
             keys=len(keys),
-            records_left=cleaning.records_left,
-            unopened_batches=cleaning.unopened,
+            records_left=end.records_left,
+            size_bytes_left=end.size_bytes_left,
+            unopened_batches=work.unopened,
         )

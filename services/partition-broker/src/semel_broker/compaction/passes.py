@@ -5,7 +5,6 @@ waits for one step at most, and after each there is a pause. Payloads are opened
 event loop when they are large.
 """
 
-import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TypeVar
@@ -14,11 +13,13 @@ from semel_broker.compaction.keys import KeyMap
 from semel_broker.compaction.payloads import ReadBatch, open_batch, rewrite
 from semel_broker.compaction.rules import Cleaning
 from semel_broker.machine.compaction import CompactionPlan
+from semel_broker.machine.records import LogCompacted
 from semel_broker.stored import OPENED_MAX_BYTES, read_header
 from semel_runtime.clock import Clock
 from semel_runtime.journal.base import REWRITTEN_MAX, BatchStore, StoredBatch
 from semel_runtime.journal.errors import JournalError
 from semel_runtime.offload import Offload
+from semel_runtime.pacing import paced
 
 T = TypeVar("T")
 
@@ -33,7 +34,7 @@ class UnreadableLogError(Exception):
 
 
 class CompactionPass:
-    """A pass over the log that a plan is about."""
+    """A pass over the log that a plan is about; made for one."""
 
     def __init__(
         self, plan: CompactionPlan, store: BatchStore, clock: Clock, offload: Offload
@@ -42,6 +43,8 @@ class CompactionPass:
         self._store = store
         self._clock = clock
         self._offload = offload
+        self.unopened = 0
+        """Batches that could not be opened."""
 
     async def survey(self, *, upto: int, keys_max: int) -> KeyMap:
         """Find the newest record of each key in what is dirty, as far as there is room for keys.
@@ -57,7 +60,7 @@ class CompactionPass:
             await self._beside(partial(_add, keys, batches), batches)
         return keys
 
-    async def clean(self, keys: KeyMap, *, wanted: Callable[[], bool]) -> Cleaning | None:
+    async def clean(self, keys: KeyMap, *, wanted: Callable[[], bool]) -> LogCompacted | None:
         """Rewrite the log as far as the keys are known; None if it was given up half-way.
 
         Raises UnreadableLogError, and what the store's writes raise.
@@ -65,14 +68,24 @@ class CompactionPass:
         config = self._plan.config
         cleaning = Cleaning(keys, delete_retention_ms=config.delete_retention_ms)
         offset = self._plan.log_start_offset
+        size_bytes = 0
         while batches := await self._read(offset, keys.upto):
             if not wanted():
                 return None
-            await self._step(cleaning, batches)
+            size_bytes += await paced(self._step(cleaning, batches))
             offset = _end(batches[-1])
-        return cleaning
+        while await paced(self._store.give_back()):
+            pass
+        self.unopened = cleaning.unopened
+        return LogCompacted(
+            log_id=self._plan.log_id,
+            upto=keys.upto,
+            records_left=cleaning.records_left,
+            size_bytes_left=size_bytes,
+        )
 
-    async def _step(self, cleaning: Cleaning, batches: Sequence[ReadBatch]) -> None:
+    async def _step(self, cleaning: Cleaning, batches: Sequence[ReadBatch]) -> int:
+        """Clean some batches; answer how much is left of them."""
         decide = partial(
             rewrite,
             cleaning,
@@ -85,7 +98,7 @@ class CompactionPass:
             await self._store.rewrite(
                 self._plan.log_id, removed=result.removed, replaced=result.replaced
             )
-        await asyncio.sleep(0)
+        return result.size_bytes_left
 
     async def _read(self, offset: int, upto: int) -> Sequence[ReadBatch]:
         if offset >= upto:

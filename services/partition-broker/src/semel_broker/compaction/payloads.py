@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from semel.common.v1.records_pb2 import RecordBatch
 from semel_broker.compaction.content import BatchContent, KeyedRecords
 from semel_broker.compaction.rules import Cleaning, Kept, Removed, Rewritten
+from semel_broker.machine.segments import BATCH_OVERHEAD_BYTES
 from semel_broker.stored import read_batch, strip
 from semel_common.batches import Columns, check_crc, decode_records, replace_records
 from semel_common.errors import CorruptMessageError, MessageTooLargeError
@@ -32,6 +33,8 @@ class Rewrite(Struct, frozen=True, kw_only=True):
     removed: Sequence[int]
     """The base offsets of batches that go."""
     replaced: Sequence[StoredBatch]
+    size_bytes_left: int
+    """About what is left of these batches in the store."""
 
 
 class OpenedBatch(Struct, frozen=True, kw_only=True):
@@ -66,16 +69,23 @@ def rewrite(
     """Decide what becomes of the next batches of a pass, and make what takes their places."""
     removed: list[int] = []
     replaced: list[StoredBatch] = []
+    size_bytes = 0
     for read in batches:
         opened = open_batch(read, payload_max_bytes=payload_max_bytes)
         match cleaning.decide(opened.content, now_ms=now_ms):
             case Kept():
-                pass
+                size_bytes += _size_bytes(read.stored)
             case Removed():
                 removed.append(read.stored.base_offset)
             case Rewritten() as fate:
                 replaced.append(_rewritten(read.stored, opened, fate))
-    return Rewrite(removed=removed, replaced=replaced)
+                size_bytes += _size_bytes(replaced[-1])
+    return Rewrite(removed=removed, replaced=replaced, size_bytes_left=size_bytes)
+
+
+def _size_bytes(stored: StoredBatch) -> int:
+    """Count as the log's segments do."""
+    return len(stored.payload) + BATCH_OVERHEAD_BYTES
 
 
 def _columns(batch: RecordBatch, payload_max_bytes: int) -> Columns | None:

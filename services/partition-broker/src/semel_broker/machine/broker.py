@@ -221,11 +221,9 @@ class BrokerMachine:
         log = self._logs.look_up(name)
         return log is not None and log.config.cleanup_policy.compacts
 
-    def compacted(self, log_id: int, *, upto: int, records_left: int) -> Result[None, Record]:
-        """Note the end of a pass; whether the log is still there does not matter."""
-        if self._logs.get(log_id) is None:
-            return Result(None)
-        return Result(None, (LogCompacted(log_id=log_id, upto=upto, records_left=records_left),))
+    def compacted(self, end: LogCompacted) -> Result[None, Record]:
+        """Note the end of a pass; of a log that is gone, it is of no interest."""
+        return Result(None, () if self._logs.get(end.log_id) is None else (end,))
 
     # -- records -------------------------------------------------------------------------------
 

@@ -61,7 +61,7 @@ class PartitionLog:
         # An OrderedDict, because a dict's first item costs as many steps as were deleted before it.
         self.open_transactions: OrderedDict[tuple[int, int], OpenTransaction] = OrderedDict()
         self.aborted = AbortedIndex()
-        self.compacted = LogCompacted(log_id=self.log_id, upto=0, records_left=0)
+        self.compacted = LogCompacted(log_id=self.log_id, upto=0, records_left=0, size_bytes_left=0)
         self.segments = Segments()
         self.config = DEFAULTS
         """The topic's options, as the metadata has them."""
@@ -98,6 +98,7 @@ class PartitionLog:
             case LogCompacted():
                 self.compacted = record
                 self.aborted = self.aborted.above(record.upto)
+                self.segments.shrink(record.upto, record.size_bytes_left)
             case ProducerState():
                 self.producers[record.producer_id] = record
             case OpenTransaction():

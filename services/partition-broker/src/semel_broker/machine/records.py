@@ -68,6 +68,8 @@ class LogCompacted(Struct, frozen=True, kw_only=True):
     """The offset behind what is compacted: nothing below was aborted."""
     records_left: int
     """How many records and markers lie below it."""
+    size_bytes_left: int
+    """About what they take in the store."""
 
 
 class LogDropped(Struct, frozen=True, kw_only=True):

@@ -74,6 +74,22 @@ class Segments:
         if not self._closed and log_end_offset <= log_start_offset:
             self._last, self._size_bytes, self.total_bytes = None, 0, 0
 
+    def shrink(self, upto: int, size_bytes: int) -> None:
+        """Note that what lies below an offset takes so much, since it is compacted.
+
+        How much of it is in which segment, nobody has counted: each has its share.
+        """
+        ends = [each.base_offset for each in self][1:]
+        below = sum(end <= upto for end in ends)
+        before_bytes = sum(self._closed[number].size_bytes for number in range(below))
+        if size_bytes >= before_bytes:
+            return
+        for number in range(below):
+            segment = self._closed[number]
+            share_bytes = segment.size_bytes * size_bytes // before_bytes
+            self._closed[number] = replace(segment, size_bytes=share_bytes)
+            self.total_bytes -= segment.size_bytes - share_bytes
+
     def retained_from(
         self, config: TopicConfig, *, last_stable_offset: int, log_end_offset: int, now_ms: int
     ) -> int:

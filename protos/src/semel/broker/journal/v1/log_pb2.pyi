@@ -284,21 +284,25 @@ class LogCompacted(_message.Message):
     LOG_ID_FIELD_NUMBER: _builtins.int
     UPTO_FIELD_NUMBER: _builtins.int
     RECORDS_LEFT_FIELD_NUMBER: _builtins.int
+    SIZE_BYTES_LEFT_FIELD_NUMBER: _builtins.int
     log_id: _builtins.int
     upto: _builtins.int
     """The offset behind what is compacted."""
     records_left: _builtins.int
     """How many records and markers lie below it."""
+    size_bytes_left: _builtins.int
+    """About what they take in the store."""
     def __init__(
         self,
         *,
         log_id: _builtins.int = ...,
         upto: _builtins.int = ...,
         records_left: _builtins.int = ...,
+        size_bytes_left: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["log_id", b"log_id", "records_left", b"records_left", "upto", b"upto"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["log_id", b"log_id", "records_left", b"records_left", "size_bytes_left", b"size_bytes_left", "upto", b"upto"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
