@@ -145,7 +145,12 @@ class TransactionsHarness:
     # -- requests ------------------------------------------------------------------------------
 
     def init(
-        self, transactional_id: str = "app", instance: str = "one", number: int = 1
+        self,
+        transactional_id: str = "app",
+        instance: str = "one",
+        number: int = 1,
+        *,
+        keep_prepared: bool = False,
     ) -> TransactionKey:
         """InitProducerId."""
         call = InitProducerId(
@@ -153,6 +158,7 @@ class TransactionsHarness:
             instance_id=instance,
             init_number=number,
             timeout_ms=TIMEOUT_MS,
+            keep_prepared=keep_prepared,
         )
         return self.run(self.machine.init_producer_id(call, now_ms=self.now_ms))
 
@@ -185,6 +191,44 @@ class TransactionsHarness:
     ) -> TransactionKey:
         """EndTxn(abort)."""
         return self._end(key, participants, transactional_id, commit=False)
+
+    def prepare(
+        self,
+        key: TransactionKey,
+        participants: Sequence[Participant] | None = None,
+        *,
+        transactional_id: str = "app",
+    ) -> TransactionKey:
+        """PrepareTxn."""
+        return self.run(
+            self.machine.prepare_txn(
+                transactional_id,
+                key,
+                participants=None if participants is None else in_order(participants),
+                traceparent="of prepare",
+                now_ms=self.now_ms,
+            )
+        )
+
+    def complete_prepared(
+        self,
+        key: TransactionKey,
+        producer_epoch: int | None = None,
+        *,
+        commit: bool = True,
+        transactional_id: str = "app",
+    ) -> None:
+        """CompletePreparedTxn."""
+        self.run(
+            self.machine.complete_prepared_txn(
+                transactional_id,
+                key,
+                commit=commit,
+                producer_epoch=producer_epoch,
+                traceparent="of completion",
+                now_ms=self.now_ms,
+            )
+        )
 
     def inquire(self, *asked: tuple[TransactionKey, Participant]) -> Sequence[InquiryAnswer]:
         """InquireTransactions."""

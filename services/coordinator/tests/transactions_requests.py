@@ -53,6 +53,20 @@ def end_with(**fields: object) -> wire.EndTxnRequest:
     return end(participants=participants_pb2.Participants(**fields))  # type: ignore[arg-type]  # what a test gives
 
 
+def prepare(**fields: object) -> wire.PrepareTxnRequest:
+    given = {"transactional_id": "app", "producer_id": 1} | fields
+    return wire.PrepareTxnRequest(**given)  # type: ignore[arg-type]  # what a test gives
+
+
+def prepare_with(**fields: object) -> wire.PrepareTxnRequest:
+    return prepare(participants=participants_pb2.Participants(**fields))  # type: ignore[arg-type]  # what a test gives
+
+
+def complete(**fields: object) -> wire.CompletePreparedTxnRequest:
+    given = {"transactional_id": "app", "producer_id": 1, "result": COMMIT} | fields
+    return wire.CompletePreparedTxnRequest(**given)  # type: ignore[arg-type]  # what a test gives
+
+
 def inquire(**fields: object) -> wire.InquireTransactionsRequest:
     partition = participants_pb2.TopicPartition(topic_id="topic-a")
     given = {

@@ -21,6 +21,7 @@ LIMITS = TransactionLimits(
     transactional_ids_max=3,
     transactions_max=6,
     incomplete_transactions_max=3,
+    prepared_transactions_max=2,
     participants_max=3,
     all_participants_max=12,
     timeouts_per_tick_max=2,
@@ -48,8 +49,24 @@ some_participants = st.lists(st.sampled_from([A0, A1, B0, GROUP]), max_size=4)
 
 steps: st.SearchStrategy[Step] = st.one_of(
     st.builds(
-        lambda name, instance, number: lambda h: h.init(name, instance, number),
-        *(ids, st.sampled_from("abc"), st.integers(1, 3)),
+        lambda name, instance, number, keep: (
+            lambda h: h.init(name, instance, number, keep_prepared=keep)
+        ),
+        *(ids, st.sampled_from("abc"), st.integers(1, 3), st.booleans()),
+    ),
+    st.builds(
+        lambda name, shift, those: (
+            lambda h: h.prepare(key_of(h, name, shift), those, transactional_id=name)
+        ),
+        *(ids, shifts, st.none() | some_participants),
+    ),
+    st.builds(
+        lambda name, shift, epoch, commit: (
+            lambda h: h.complete_prepared(
+                key_of(h, name, shift), epoch, commit=commit, transactional_id=name
+            )
+        ),
+        *(ids, st.integers(-4, 0), st.none() | st.integers(0, 9), st.booleans()),
     ),
     st.builds(
         lambda name, shift, those: (
@@ -129,15 +146,22 @@ def test_indexes_say_what_the_transactions_say(taken: list[Step]) -> None:
     for producer_id, producer in state.producers.items():
         incomplete = [each.producer_epoch for each in state.incomplete_of(producer_id)]
         assert incomplete == sorted(incomplete)
-        assert incomplete == [
+        assert incomplete == sorted(
             key.producer_epoch for key in state.decided if key.producer_id == producer_id
-        ]
+        )
+        assert state.is_complete_below(producer_id, min(incomplete, default=0))
+        assert not incomplete or not state.is_complete_below(producer_id, incomplete[0] + 1)
+        assert list(producer.prepared) == sorted(
+            key.producer_epoch for key in state.prepared if key.producer_id == producer_id
+        )
+        assert all(producer.outcome_of(epoch) is None for epoch in producer.prepared)
         assert all(epoch < producer.producer_epoch for epoch in incomplete)
         assert state.incomplete_count(producer_id) == len(incomplete)
         ongoing = state.ongoing.get(producer_id)
         assert ongoing is None or ongoing.producer_epoch == producer.producer_epoch
     assert state.participant_count == (
         sum(len(each.participants) for each in state.ongoing.values())
+        + sum(len(each.participants) for each in state.prepared.values())
         + sum(len(each.participants) for each in state.decided.values())
     )
 
@@ -154,6 +178,11 @@ def test_handlers_change_nothing_themselves(taken: list[Step]) -> None:
             key = key_of(harness, name, 0)
             machine.add_partitions_to_txn(name, key, (A0, B0), now_ms=harness.now_ms)
             machine.end_txn(name, key, commit=True, participants=None, now_ms=harness.now_ms)
+            machine.prepare_txn(name, key, participants=None, now_ms=harness.now_ms)
+            for prepared in list(harness.machine._state.prepared_of(key.producer_id)):
+                machine.complete_prepared_txn(
+                    name, prepared.key, commit=True, producer_epoch=None, now_ms=harness.now_ms
+                )
         except SemelError:
             pass
     machine.tick(harness.now_ms + 10**9)

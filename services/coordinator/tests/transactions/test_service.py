@@ -8,10 +8,12 @@ from transactions_harness import A0, A1, GROUP, after
 from transactions_requests import (
     add,
     ask,
+    complete,
     end,
     init,
     inquire,
     offsets,
+    prepare,
     topics,
 )
 from transactions_service_harness import Cluster, until
@@ -25,12 +27,14 @@ from semel_common.errors import (
 from semel_common.wire.methods import (
     ADD_OFFSETS_TO_TXN,
     ADD_PARTITIONS_TO_TXN,
+    COMPLETE_PREPARED_TXN,
     DESCRIBE_TRANSACTIONS,
     END_TXN,
     GET_TRANSACTION_OUTCOME,
     INIT_PRODUCER_ID,
     INQUIRE_TRANSACTIONS,
     LIST_TRANSACTIONS,
+    PREPARE_TXN,
 )
 from semel_runtime.server.calls import Call, Handlers
 
@@ -39,6 +43,8 @@ METHODS = (
     ADD_PARTITIONS_TO_TXN,
     ADD_OFFSETS_TO_TXN,
     END_TXN,
+    PREPARE_TXN,
+    COMPLETE_PREPARED_TXN,
     INQUIRE_TRANSACTIONS,
     DESCRIBE_TRANSACTIONS,
     LIST_TRANSACTIONS,
@@ -58,7 +64,7 @@ async def test_nothing_is_answered_before_partitions_are_claimed(cluster: Cluste
     """C-035, C-081."""
     async with cluster.coordinator(claim=False, send=False) as coordinator:
         requests = (
-            *(init(), add(), offsets(), end(), inquire()),
+            *(init(), add(), offsets(), end(), prepare(), complete(), inquire()),
             *(wire.DescribeTransactionsRequest(), wire.ListTransactionsRequest()),
         )
         for request in requests:

@@ -69,6 +69,15 @@ ADD_OFFSETS_TO_TXN = Method(
 END_TXN = Method(
     TRANSACTIONS, "EndTxn", transactions.EndTxnRequest, transactions.EndTxnResponse, TRANSACTIONS
 )
+PREPARE_TXN = Method(
+    TRANSACTIONS, "PrepareTxn", transactions.PrepareTxnRequest, transactions.PrepareTxnResponse
+)
+COMPLETE_PREPARED_TXN = Method(
+    TRANSACTIONS,
+    "CompletePreparedTxn",
+    transactions.CompletePreparedTxnRequest,
+    transactions.CompletePreparedTxnResponse,
+)
 INQUIRE_TRANSACTIONS = Method(
     TRANSACTIONS,
     "InquireTransactions",

@@ -59,6 +59,8 @@ class _TransactionStateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Tran
     TRANSACTION_STATE_PREPARE_ABORT: _TransactionState.ValueType  # 4
     TRANSACTION_STATE_COMPLETE_COMMIT: _TransactionState.ValueType  # 5
     TRANSACTION_STATE_COMPLETE_ABORT: _TransactionState.ValueType  # 6
+    TRANSACTION_STATE_PREPARED: _TransactionState.ValueType  # 7
+    """It can be committed or aborted, whenever its owner says so."""
 
 class TransactionState(_TransactionState, metaclass=_TransactionStateEnumTypeWrapper):
     """TransactionState is where a transaction stands."""
@@ -70,6 +72,8 @@ TRANSACTION_STATE_PREPARE_COMMIT: TransactionState.ValueType  # 3
 TRANSACTION_STATE_PREPARE_ABORT: TransactionState.ValueType  # 4
 TRANSACTION_STATE_COMPLETE_COMMIT: TransactionState.ValueType  # 5
 TRANSACTION_STATE_COMPLETE_ABORT: TransactionState.ValueType  # 6
+TRANSACTION_STATE_PREPARED: TransactionState.ValueType  # 7
+"""It can be committed or aborted, whenever its owner says so."""
 Global___TransactionState: _TypeAlias = TransactionState  # noqa: Y015
 
 class _InquiryOutcome:
@@ -115,6 +119,7 @@ class InitProducerIdRequest(_message.Message):
     INIT_NUMBER_FIELD_NUMBER: _builtins.int
     TRANSACTION_TIMEOUT_MS_FIELD_NUMBER: _builtins.int
     WAIT_FIELD_NUMBER: _builtins.int
+    KEEP_PREPARED_FIELD_NUMBER: _builtins.int
     transactional_id: _builtins.str
     """Absent: a fresh producer id for idempotent sends without transactions. Empty is refused."""
     instance_id: _builtins.str
@@ -124,6 +129,8 @@ class InitProducerIdRequest(_message.Message):
     transaction_timeout_ms: _builtins.int
     """How long a transaction of this producer may stay open, in milliseconds."""
     wait: Global___WaitFor.ValueType
+    keep_prepared: _builtins.bool
+    """Leave the prepared transactions of the id as they are, and answer them; else they abort."""
     def __init__(
         self,
         *,
@@ -132,10 +139,11 @@ class InitProducerIdRequest(_message.Message):
         init_number: _builtins.int = ...,
         transaction_timeout_ms: _builtins.int = ...,
         wait: Global___WaitFor.ValueType = ...,
+        keep_prepared: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_transactional_id", b"_transactional_id", "transactional_id", b"transactional_id"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_transactional_id", b"_transactional_id", "init_number", b"init_number", "instance_id", b"instance_id", "transaction_timeout_ms", b"transaction_timeout_ms", "transactional_id", b"transactional_id", "wait", b"wait"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_transactional_id", b"_transactional_id", "init_number", b"init_number", "instance_id", b"instance_id", "keep_prepared", b"keep_prepared", "transaction_timeout_ms", b"transaction_timeout_ms", "transactional_id", b"transactional_id", "wait", b"wait"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__transactional_id: _TypeAlias = _typing.Literal["transactional_id"]  # noqa: Y015
     _WhichOneofArgType__transactional_id: _TypeAlias = _typing.Literal["_transactional_id", b"_transactional_id"]  # noqa: Y015
@@ -152,23 +160,59 @@ class InitProducerIdResponse(_message.Message):
     THROTTLE_TIME_MS_FIELD_NUMBER: _builtins.int
     PRODUCER_ID_FIELD_NUMBER: _builtins.int
     PRODUCER_EPOCH_FIELD_NUMBER: _builtins.int
+    PREPARED_FIELD_NUMBER: _builtins.int
     throttle_time_ms: _builtins.int
     producer_id: _builtins.int
     producer_epoch: _builtins.int
+    @_builtins.property
+    def prepared(self) -> _containers.RepeatedCompositeFieldContainer[Global___PreparedTransaction]:
+        """With keep_prepared: those that the caller has to complete, oldest first."""
+
     def __init__(
         self,
         *,
         throttle_time_ms: _builtins.int = ...,
         producer_id: _builtins.int = ...,
         producer_epoch: _builtins.int = ...,
+        prepared: _abc.Iterable[Global___PreparedTransaction] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["producer_epoch", b"producer_epoch", "producer_id", b"producer_id", "throttle_time_ms", b"throttle_time_ms"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["prepared", b"prepared", "producer_epoch", b"producer_epoch", "producer_id", b"producer_id", "throttle_time_ms", b"throttle_time_ms"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___InitProducerIdResponse: _TypeAlias = InitProducerIdResponse  # noqa: Y015
+
+@_typing.final
+class PreparedTransaction(_message.Message):
+    """PreparedTransaction is one that waits for its owner's decision."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PRODUCER_EPOCH_FIELD_NUMBER: _builtins.int
+    START_TIME_MS_FIELD_NUMBER: _builtins.int
+    PREPARED_TIME_MS_FIELD_NUMBER: _builtins.int
+    producer_epoch: _builtins.int
+    start_time_ms: _builtins.int
+    """When the coordinator heard of its first participant, and when it was prepared, in milliseconds
+    since 1970-01-01 UTC.
+    """
+    prepared_time_ms: _builtins.int
+    def __init__(
+        self,
+        *,
+        producer_epoch: _builtins.int = ...,
+        start_time_ms: _builtins.int = ...,
+        prepared_time_ms: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["prepared_time_ms", b"prepared_time_ms", "producer_epoch", b"producer_epoch", "start_time_ms", b"start_time_ms"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PreparedTransaction: _TypeAlias = PreparedTransaction  # noqa: Y015
 
 @_typing.final
 class AddPartitionsToTxnRequest(_message.Message):
@@ -342,6 +386,129 @@ class EndTxnResponse(_message.Message):
 Global___EndTxnResponse: _TypeAlias = EndTxnResponse  # noqa: Y015
 
 @_typing.final
+class PrepareTxnRequest(_message.Message):
+    """PrepareTxnRequest prepares the transaction (producer_id, producer_epoch)."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TRANSACTIONAL_ID_FIELD_NUMBER: _builtins.int
+    PRODUCER_ID_FIELD_NUMBER: _builtins.int
+    PRODUCER_EPOCH_FIELD_NUMBER: _builtins.int
+    PARTICIPANTS_FIELD_NUMBER: _builtins.int
+    transactional_id: _builtins.str
+    producer_id: _builtins.int
+    producer_epoch: _builtins.int
+    @_builtins.property
+    def participants(self) -> _participants_pb2.Participants:
+        """Those that commit, if it is committed: as of EndTxnRequest."""
+
+    def __init__(
+        self,
+        *,
+        transactional_id: _builtins.str = ...,
+        producer_id: _builtins.int = ...,
+        producer_epoch: _builtins.int = ...,
+        participants: _participants_pb2.Participants | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["participants", b"participants"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["participants", b"participants", "producer_epoch", b"producer_epoch", "producer_id", b"producer_id", "transactional_id", b"transactional_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PrepareTxnRequest: _TypeAlias = PrepareTxnRequest  # noqa: Y015
+
+@_typing.final
+class PrepareTxnResponse(_message.Message):
+    """PrepareTxnResponse names the producer's next transaction."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    THROTTLE_TIME_MS_FIELD_NUMBER: _builtins.int
+    PRODUCER_ID_FIELD_NUMBER: _builtins.int
+    PRODUCER_EPOCH_FIELD_NUMBER: _builtins.int
+    throttle_time_ms: _builtins.int
+    producer_id: _builtins.int
+    producer_epoch: _builtins.int
+    def __init__(
+        self,
+        *,
+        throttle_time_ms: _builtins.int = ...,
+        producer_id: _builtins.int = ...,
+        producer_epoch: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["producer_epoch", b"producer_epoch", "producer_id", b"producer_id", "throttle_time_ms", b"throttle_time_ms"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PrepareTxnResponse: _TypeAlias = PrepareTxnResponse  # noqa: Y015
+
+@_typing.final
+class CompletePreparedTxnRequest(_message.Message):
+    """CompletePreparedTxnRequest decides the prepared transaction (producer_id, prepared_epoch)."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TRANSACTIONAL_ID_FIELD_NUMBER: _builtins.int
+    PRODUCER_ID_FIELD_NUMBER: _builtins.int
+    PREPARED_EPOCH_FIELD_NUMBER: _builtins.int
+    PRODUCER_EPOCH_FIELD_NUMBER: _builtins.int
+    RESULT_FIELD_NUMBER: _builtins.int
+    WAIT_FIELD_NUMBER: _builtins.int
+    transactional_id: _builtins.str
+    producer_id: _builtins.int
+    prepared_epoch: _builtins.int
+    producer_epoch: _builtins.int
+    """The caller's own epoch, if it is a producer of this id: refused if another one has taken over.
+    Absent: the caller knows the decision from elsewhere, and nothing fences it.
+    """
+    result: _participants_pb2.TransactionResult.ValueType
+    wait: Global___WaitFor.ValueType
+    """UNSPECIFIED: DECIDED."""
+    def __init__(
+        self,
+        *,
+        transactional_id: _builtins.str = ...,
+        producer_id: _builtins.int = ...,
+        prepared_epoch: _builtins.int = ...,
+        producer_epoch: _builtins.int | None = ...,
+        result: _participants_pb2.TransactionResult.ValueType = ...,
+        wait: Global___WaitFor.ValueType = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_producer_epoch", b"_producer_epoch", "producer_epoch", b"producer_epoch"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_producer_epoch", b"_producer_epoch", "prepared_epoch", b"prepared_epoch", "producer_epoch", b"producer_epoch", "producer_id", b"producer_id", "result", b"result", "transactional_id", b"transactional_id", "wait", b"wait"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__producer_epoch: _TypeAlias = _typing.Literal["producer_epoch"]  # noqa: Y015
+    _WhichOneofArgType__producer_epoch: _TypeAlias = _typing.Literal["_producer_epoch", b"_producer_epoch"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__producer_epoch) -> _WhichOneofReturnType__producer_epoch | None: ...
+
+Global___CompletePreparedTxnRequest: _TypeAlias = CompletePreparedTxnRequest  # noqa: Y015
+
+@_typing.final
+class CompletePreparedTxnResponse(_message.Message):
+    """CompletePreparedTxnResponse is empty: the transaction has ended as asked."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    THROTTLE_TIME_MS_FIELD_NUMBER: _builtins.int
+    throttle_time_ms: _builtins.int
+    def __init__(
+        self,
+        *,
+        throttle_time_ms: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["throttle_time_ms", b"throttle_time_ms"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CompletePreparedTxnResponse: _TypeAlias = CompletePreparedTxnResponse  # noqa: Y015
+
+@_typing.final
 class InquireTransactionsRequest(_message.Message):
     """InquireTransactionsRequest asks for outcomes on behalf of participants."""
 
@@ -434,7 +601,7 @@ class InquiryAnswer(_message.Message):
     coordinator_epoch: _builtins.int
     """To be applied as a marker's."""
     time_left_ms: _builtins.int
-    """With ONGOING: until the transaction times out, in milliseconds."""
+    """With ONGOING: until the transaction times out, in milliseconds; 2^63-1: never, it is prepared."""
     current_epoch: _builtins.int
     """With NEVER_GIVEN: the producer's current epoch; -1: not even its id was given out."""
     @_builtins.property
@@ -559,6 +726,7 @@ class TransactionDescription(_message.Message):
     MISSING_MARKERS_FIELD_NUMBER: _builtins.int
     ABORT_REASON_FIELD_NUMBER: _builtins.int
     TRACEPARENT_FIELD_NUMBER: _builtins.int
+    PREPARED_TIME_MS_FIELD_NUMBER: _builtins.int
     producer_epoch: _builtins.int
     state: Global___TransactionState.ValueType
     start_time_ms: _builtins.int
@@ -569,6 +737,8 @@ class TransactionDescription(_message.Message):
     """Why it was aborted: CLIENT, TIMED_OUT, FENCED or OPERATOR; else empty."""
     traceparent: _builtins.str
     """W3C trace context, or empty."""
+    prepared_time_ms: _builtins.int
+    """Of a prepared one: when it was prepared, in milliseconds since 1970-01-01 UTC; else 0."""
     @_builtins.property
     def participants(self) -> _participants_pb2.Participants: ...
     @_builtins.property
@@ -585,10 +755,11 @@ class TransactionDescription(_message.Message):
         missing_markers: _participants_pb2.Participants | None = ...,
         abort_reason: _builtins.str = ...,
         traceparent: _builtins.str = ...,
+        prepared_time_ms: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["missing_markers", b"missing_markers", "participants", b"participants"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["abort_reason", b"abort_reason", "missing_markers", b"missing_markers", "participants", b"participants", "producer_epoch", b"producer_epoch", "start_time_ms", b"start_time_ms", "state", b"state", "traceparent", b"traceparent"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["abort_reason", b"abort_reason", "missing_markers", b"missing_markers", "participants", b"participants", "prepared_time_ms", b"prepared_time_ms", "producer_epoch", b"producer_epoch", "start_time_ms", b"start_time_ms", "state", b"state", "traceparent", b"traceparent"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -632,7 +803,9 @@ Global___ListTransactionsRequest: _TypeAlias = ListTransactionsRequest  # noqa: 
 
 @_typing.final
 class ListTransactionsResponse(_message.Message):
-    """ListTransactionsResponse lists what matched, by transactional id."""
+    """ListTransactionsResponse lists what matched, by transactional id: each id once for its current
+    transaction, and once for each that is prepared.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -671,8 +844,8 @@ class TransactionListing(_message.Message):
     producer_id: _builtins.int
     producer_epoch: _builtins.int
     state: Global___TransactionState.ValueType
-    """Of the current transaction; of an idle id: that of its last transaction that is not complete,
-    else EMPTY.
+    """Of the transaction that producer_epoch names; of an idle id: that of its last transaction that is
+    decided and not complete, else EMPTY.
     """
     start_time_ms: _builtins.int
     incomplete_transactions: _builtins.int

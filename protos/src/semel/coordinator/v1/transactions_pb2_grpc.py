@@ -62,6 +62,16 @@ class CoordinatorServiceStub(object):
                 request_serializer=semel_dot_coordinator_dot_v1_dot_outcomes__pb2.GetTransactionOutcomeRequest.SerializeToString,
                 response_deserializer=semel_dot_coordinator_dot_v1_dot_outcomes__pb2.GetTransactionOutcomeResponse.FromString,
                 _registered_method=True)
+        self.PrepareTxn = channel.unary_unary(
+                '/semel.coordinator.v1.CoordinatorService/PrepareTxn',
+                request_serializer=semel_dot_coordinator_dot_v1_dot_transactions__pb2.PrepareTxnRequest.SerializeToString,
+                response_deserializer=semel_dot_coordinator_dot_v1_dot_transactions__pb2.PrepareTxnResponse.FromString,
+                _registered_method=True)
+        self.CompletePreparedTxn = channel.unary_unary(
+                '/semel.coordinator.v1.CoordinatorService/CompletePreparedTxn',
+                request_serializer=semel_dot_coordinator_dot_v1_dot_transactions__pb2.CompletePreparedTxnRequest.SerializeToString,
+                response_deserializer=semel_dot_coordinator_dot_v1_dot_transactions__pb2.CompletePreparedTxnResponse.FromString,
+                _registered_method=True)
         self.InquireTransactions = channel.unary_unary(
                 '/semel.coordinator.v1.CoordinatorService/InquireTransactions',
                 request_serializer=semel_dot_coordinator_dot_v1_dot_transactions__pb2.InquireTransactionsRequest.SerializeToString,
@@ -126,6 +136,22 @@ class CoordinatorServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def PrepareTxn(self, request, context):
+        """Promises that a transaction can be committed, and that nothing but CompletePreparedTxn decides
+        it: it no longer times out. Ends it for its producer, which may begin the next one. A repeat gets
+        the same answer.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CompletePreparedTxn(self, request, context):
+        """Decides a prepared transaction. A repeat is a success, as long as the outcome is kept.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def InquireTransactions(self, request, context):
         """Tells a participant what became of transactions that are still open there.
         """
@@ -181,6 +207,16 @@ def add_CoordinatorServiceServicer_to_server(servicer, server):
                     servicer.GetTransactionOutcome,
                     request_deserializer=semel_dot_coordinator_dot_v1_dot_outcomes__pb2.GetTransactionOutcomeRequest.FromString,
                     response_serializer=semel_dot_coordinator_dot_v1_dot_outcomes__pb2.GetTransactionOutcomeResponse.SerializeToString,
+            ),
+            'PrepareTxn': grpc.unary_unary_rpc_method_handler(
+                    servicer.PrepareTxn,
+                    request_deserializer=semel_dot_coordinator_dot_v1_dot_transactions__pb2.PrepareTxnRequest.FromString,
+                    response_serializer=semel_dot_coordinator_dot_v1_dot_transactions__pb2.PrepareTxnResponse.SerializeToString,
+            ),
+            'CompletePreparedTxn': grpc.unary_unary_rpc_method_handler(
+                    servicer.CompletePreparedTxn,
+                    request_deserializer=semel_dot_coordinator_dot_v1_dot_transactions__pb2.CompletePreparedTxnRequest.FromString,
+                    response_serializer=semel_dot_coordinator_dot_v1_dot_transactions__pb2.CompletePreparedTxnResponse.SerializeToString,
             ),
             'InquireTransactions': grpc.unary_unary_rpc_method_handler(
                     servicer.InquireTransactions,
@@ -340,6 +376,60 @@ class CoordinatorService(object):
             '/semel.coordinator.v1.CoordinatorService/GetTransactionOutcome',
             semel_dot_coordinator_dot_v1_dot_outcomes__pb2.GetTransactionOutcomeRequest.SerializeToString,
             semel_dot_coordinator_dot_v1_dot_outcomes__pb2.GetTransactionOutcomeResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def PrepareTxn(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/semel.coordinator.v1.CoordinatorService/PrepareTxn',
+            semel_dot_coordinator_dot_v1_dot_transactions__pb2.PrepareTxnRequest.SerializeToString,
+            semel_dot_coordinator_dot_v1_dot_transactions__pb2.PrepareTxnResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CompletePreparedTxn(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/semel.coordinator.v1.CoordinatorService/CompletePreparedTxn',
+            semel_dot_coordinator_dot_v1_dot_transactions__pb2.CompletePreparedTxnRequest.SerializeToString,
+            semel_dot_coordinator_dot_v1_dot_transactions__pb2.CompletePreparedTxnResponse.FromString,
             options,
             channel_credentials,
             insecure,

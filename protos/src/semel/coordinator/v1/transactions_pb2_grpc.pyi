@@ -49,6 +49,13 @@ class CoordinatorServiceStub:
     """
     GetTransactionOutcome: _grpc.UnaryUnaryMultiCallable[_outcomes_pb2.GetTransactionOutcomeRequest, _outcomes_pb2.GetTransactionOutcomeResponse]
     """Tells how a transaction ended, as long as its producer has not ended 256 more since."""
+    PrepareTxn: _grpc.UnaryUnaryMultiCallable[_transactions_pb2.PrepareTxnRequest, _transactions_pb2.PrepareTxnResponse]
+    """Promises that a transaction can be committed, and that nothing but CompletePreparedTxn decides
+    it: it no longer times out. Ends it for its producer, which may begin the next one. A repeat gets
+    the same answer.
+    """
+    CompletePreparedTxn: _grpc.UnaryUnaryMultiCallable[_transactions_pb2.CompletePreparedTxnRequest, _transactions_pb2.CompletePreparedTxnResponse]
+    """Decides a prepared transaction. A repeat is a success, as long as the outcome is kept."""
     InquireTransactions: _grpc.UnaryUnaryMultiCallable[_transactions_pb2.InquireTransactionsRequest, _transactions_pb2.InquireTransactionsResponse]
     """Tells a participant what became of transactions that are still open there."""
     DescribeTransactions: _grpc.UnaryUnaryMultiCallable[_transactions_pb2.DescribeTransactionsRequest, _transactions_pb2.DescribeTransactionsResponse]
@@ -78,6 +85,13 @@ class CoordinatorServiceAsyncStub(CoordinatorServiceStub):
     """
     GetTransactionOutcome: _aio.UnaryUnaryMultiCallable[_outcomes_pb2.GetTransactionOutcomeRequest, _outcomes_pb2.GetTransactionOutcomeResponse]  # type: ignore[assignment]
     """Tells how a transaction ended, as long as its producer has not ended 256 more since."""
+    PrepareTxn: _aio.UnaryUnaryMultiCallable[_transactions_pb2.PrepareTxnRequest, _transactions_pb2.PrepareTxnResponse]  # type: ignore[assignment]
+    """Promises that a transaction can be committed, and that nothing but CompletePreparedTxn decides
+    it: it no longer times out. Ends it for its producer, which may begin the next one. A repeat gets
+    the same answer.
+    """
+    CompletePreparedTxn: _aio.UnaryUnaryMultiCallable[_transactions_pb2.CompletePreparedTxnRequest, _transactions_pb2.CompletePreparedTxnResponse]  # type: ignore[assignment]
+    """Decides a prepared transaction. A repeat is a success, as long as the outcome is kept."""
     InquireTransactions: _aio.UnaryUnaryMultiCallable[_transactions_pb2.InquireTransactionsRequest, _transactions_pb2.InquireTransactionsResponse]  # type: ignore[assignment]
     """Tells a participant what became of transactions that are still open there."""
     DescribeTransactions: _aio.UnaryUnaryMultiCallable[_transactions_pb2.DescribeTransactionsRequest, _transactions_pb2.DescribeTransactionsResponse]  # type: ignore[assignment]
@@ -134,6 +148,25 @@ class CoordinatorServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_outcomes_pb2.GetTransactionOutcomeResponse, _abc.Awaitable[_outcomes_pb2.GetTransactionOutcomeResponse]]:
         """Tells how a transaction ended, as long as its producer has not ended 256 more since."""
+
+    @_abc_1.abstractmethod
+    def PrepareTxn(
+        self,
+        request: _transactions_pb2.PrepareTxnRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_transactions_pb2.PrepareTxnResponse, _abc.Awaitable[_transactions_pb2.PrepareTxnResponse]]:
+        """Promises that a transaction can be committed, and that nothing but CompletePreparedTxn decides
+        it: it no longer times out. Ends it for its producer, which may begin the next one. A repeat gets
+        the same answer.
+        """
+
+    @_abc_1.abstractmethod
+    def CompletePreparedTxn(
+        self,
+        request: _transactions_pb2.CompletePreparedTxnRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_transactions_pb2.CompletePreparedTxnResponse, _abc.Awaitable[_transactions_pb2.CompletePreparedTxnResponse]]:
+        """Decides a prepared transaction. A repeat is a success, as long as the outcome is kept."""
 
     @_abc_1.abstractmethod
     def InquireTransactions(

@@ -20,6 +20,7 @@ from semel_coordinator.transactions.wire import (
     participants_from_wire,
     topic_partitions_from_wire,
 )
+from semel_runtime.server.calls import Call
 from semel_runtime.server.checks import (
     require_count,
     require_int,
@@ -28,10 +29,13 @@ from semel_runtime.server.checks import (
 )
 
 _PRODUCER_IDS_MAX = 10_000
+_TRACEPARENT_LENGTH_MAX = 64
+"""W3C's version 00 has 55 characters."""
 
 _STATES: dict[int, TransactionState] = {
     wire.TRANSACTION_STATE_EMPTY: TransactionState.EMPTY,
     wire.TRANSACTION_STATE_ONGOING: TransactionState.ONGOING,
+    wire.TRANSACTION_STATE_PREPARED: TransactionState.PREPARED,
     wire.TRANSACTION_STATE_PREPARE_COMMIT: TransactionState.PREPARE_COMMIT,
     wire.TRANSACTION_STATE_PREPARE_ABORT: TransactionState.PREPARE_ABORT,
     wire.TRANSACTION_STATE_COMPLETE_COMMIT: TransactionState.COMPLETE_COMMIT,
@@ -74,11 +78,13 @@ def result(value: int) -> int:
     return require_known("result", value, _RESULTS)
 
 
-def key(producer_id: int, producer_epoch: int) -> TransactionKey:
+def key(
+    producer_id: int, producer_epoch: int, epoch_field: str = "producer_epoch"
+) -> TransactionKey:
     """Check a producer id and epoch."""
     return TransactionKey(
         require_int("producer_id", producer_id, minimum=1),
-        require_int("producer_epoch", producer_epoch),
+        require_int(epoch_field, producer_epoch),
     )
 
 
@@ -92,9 +98,12 @@ def partitions(
 
 
 def participants(
-    request: wire.EndTxnRequest, limits: TransactionLimits, *, commit: bool
+    request: wire.EndTxnRequest | wire.PrepareTxnRequest,
+    limits: TransactionLimits,
+    *,
+    commit: bool,
 ) -> ParticipantSet | None:
-    """Read the participants of a transaction's end; None if they are not given.
+    """Read the participants of a transaction that ends or is prepared; None if not given.
 
     Of an abort, those over the limit are left out rather than refused: they will ask.
     """
@@ -152,3 +161,8 @@ def list_filter(request: wire.ListTransactionsRequest) -> ListFilter:
         running_longer_than_ms=running_longer_than_ms,
         matches=pattern("transactional_id_pattern", request.transactional_id_pattern),
     )
+
+
+def traceparent(call: Call) -> str:
+    """Return the trace context if it can be one: it is stored."""
+    return call.traceparent if len(call.traceparent) <= _TRACEPARENT_LENGTH_MAX else ""

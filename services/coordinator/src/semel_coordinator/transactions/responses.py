@@ -7,6 +7,7 @@ from semel_common.wire.status import to_value
 from semel_coordinator.transactions.machine import (
     InquiryAnswer,
     InquiryOutcome,
+    PreparedTransaction,
     TransactionalIdDescription,
     TransactionDescription,
     TransactionKey,
@@ -19,6 +20,7 @@ from semel_coordinator.transactions.wire import write_participants
 _STATES = {
     TransactionState.EMPTY: wire.TRANSACTION_STATE_EMPTY,
     TransactionState.ONGOING: wire.TRANSACTION_STATE_ONGOING,
+    TransactionState.PREPARED: wire.TRANSACTION_STATE_PREPARED,
     TransactionState.PREPARE_COMMIT: wire.TRANSACTION_STATE_PREPARE_COMMIT,
     TransactionState.PREPARE_ABORT: wire.TRANSACTION_STATE_PREPARE_ABORT,
     TransactionState.COMPLETE_COMMIT: wire.TRANSACTION_STATE_COMPLETE_COMMIT,
@@ -36,16 +38,34 @@ Missing = Callable[[TransactionKey], ParticipantSet | None]
 """Who has not acknowledged a transaction's marker; None if that is not known."""
 
 
-def init_producer_id(key: TransactionKey) -> wire.InitProducerIdResponse:
-    """Tell a producer who it is."""
+def init_producer_id(
+    key: TransactionKey, prepared: Iterable[PreparedTransaction] = ()
+) -> wire.InitProducerIdResponse:
+    """Tell a producer who it is, and what it has to complete."""
     return wire.InitProducerIdResponse(
-        producer_id=key.producer_id, producer_epoch=key.producer_epoch
+        producer_id=key.producer_id,
+        producer_epoch=key.producer_epoch,
+        prepared=[
+            wire.PreparedTransaction(
+                producer_epoch=each.producer_epoch,
+                start_time_ms=each.start_ms,
+                prepared_time_ms=each.prepared_ms,
+            )
+            for each in prepared
+        ],
     )
 
 
 def end_txn(next_key: TransactionKey) -> wire.EndTxnResponse:
     """Tell a producer its next transaction."""
     return wire.EndTxnResponse(
+        producer_id=next_key.producer_id, producer_epoch=next_key.producer_epoch
+    )
+
+
+def prepare_txn(next_key: TransactionKey) -> wire.PrepareTxnResponse:
+    """Tell a producer its next transaction."""
+    return wire.PrepareTxnResponse(
         producer_id=next_key.producer_id, producer_epoch=next_key.producer_epoch
     )
 
@@ -115,3 +135,4 @@ def _write_transaction(
         )
     out.abort_reason = "" if transaction.reason is None else transaction.reason.value
     out.traceparent = transaction.traceparent
+    out.prepared_time_ms = transaction.prepared_ms

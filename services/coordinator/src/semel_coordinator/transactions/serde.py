@@ -13,6 +13,7 @@ from semel_coordinator.transactions.machine import (
     CoordinatorEpoch,
     DecidedTransaction,
     ParticipantsAdded,
+    PreparedTransaction,
     Producer,
     ProducerIdsGiven,
     TransactionalId,
@@ -68,6 +69,8 @@ def write(record: TransactionsRecord, out: journal.TransactionsRecord) -> None:
             _write_participants_added(record, out.participants_added)
         case DecidedTransaction():
             _write_decided(record, out.decided_transaction)
+        case PreparedTransaction():
+            _write_prepared(record, out.prepared_transaction)
         case Producer():
             _write_producer(record, out.producer)
         case TransactionCompleted():
@@ -94,6 +97,8 @@ def read(message: journal.TransactionsRecord) -> TransactionsRecord:
             return _read_participants_added(message.participants_added)
         case "decided_transaction":
             return _read_decided(message.decided_transaction)
+        case "prepared_transaction":
+            return _read_prepared(message.prepared_transaction)
         case "producer":
             return _read_producer(message.producer)
         case "transaction_completed":
@@ -152,6 +157,7 @@ def _write_producer(record: Producer, out: journal.ProducerRecord) -> None:
     out.abort_reasons = record.abort_reasons.to_bytes(
         (record.abort_reasons.bit_length() + 7) // 8, "little"
     )
+    out.prepared.extend(record.prepared)
 
 
 def _read_producer(message: journal.ProducerRecord) -> Producer:
@@ -164,6 +170,7 @@ def _read_producer(message: journal.ProducerRecord) -> Producer:
         abort_reason=_REASON_FROM_JOURNAL[message.abort_reason],
         last_update_ms=message.last_update_ms,
         abort_reasons=int.from_bytes(message.abort_reasons, "little"),
+        prepared=tuple(message.prepared),
     )
 
 
@@ -207,6 +214,28 @@ def _read_decided(message: journal.DecidedTransactionRecord) -> DecidedTransacti
         committing=in_order(_read_participants(message.committing)),
         aborting=in_order(_read_participants(message.aborting)),
         reason=_REASON_FROM_JOURNAL[message.reason],
+        traceparent=message.traceparent,
+    )
+
+
+def _write_prepared(record: PreparedTransaction, out: journal.PreparedTransactionRecord) -> None:
+    out.producer_id = record.producer_id
+    out.producer_epoch = record.producer_epoch
+    out.start_ms = record.start_ms
+    out.prepared_ms = record.prepared_ms
+    _write_participants(record.committing, out.committing)
+    _write_participants(record.aborting, out.aborting)
+    out.traceparent = record.traceparent
+
+
+def _read_prepared(message: journal.PreparedTransactionRecord) -> PreparedTransaction:
+    return PreparedTransaction(
+        producer_id=message.producer_id,
+        producer_epoch=message.producer_epoch,
+        start_ms=message.start_ms,
+        prepared_ms=message.prepared_ms,
+        committing=in_order(_read_participants(message.committing)),
+        aborting=in_order(_read_participants(message.aborting)),
         traceparent=message.traceparent,
     )
 

@@ -42,6 +42,8 @@ from semel_coordinator.transactions.machine import (
 )
 from semel_coordinator.transactions.markers import MarkerSender
 from semel_coordinator.transactions.outcomes import OutcomesService
+from semel_coordinator.transactions.prepared_service import PreparedService
+from semel_coordinator.transactions.requests import traceparent
 from semel_coordinator.transactions.runs import Runs
 from semel_runtime.clock import Clock
 from semel_runtime.cluster.copy import ClusterCopy
@@ -54,8 +56,6 @@ _LIST_PIECE = 1_000
 """Transactional ids that a list looks at in one go, a few milliseconds."""
 _LIST_PIECE_WITH_PATTERN = 50
 """The same with a pattern, of which the worst may take milliseconds for each."""
-_TRACEPARENT_LENGTH_MAX = 64
-"""W3C's version 00 has 55 characters."""
 
 
 class TransactionsService:
@@ -79,6 +79,14 @@ class TransactionsService:
         self._clock = clock
         self._limits = limits
         self._claimed = False
+        self._prepared = PreparedService(
+            runner=runner,
+            machine=machine,
+            clock=clock,
+            limits=limits,
+            check_claimed=self._check_claimed,
+            wait_complete=self._wait_complete,
+        )
 
     def register(self, handlers: Handlers) -> None:
         """Add a handler for each RPC."""
@@ -86,6 +94,7 @@ class TransactionsService:
         handlers.add(ADD_PARTITIONS_TO_TXN, self.add_partitions_to_txn)
         handlers.add(ADD_OFFSETS_TO_TXN, self.add_offsets_to_txn)
         handlers.add(END_TXN, self.end_txn)
+        self._prepared.register(handlers)
         handlers.add(INQUIRE_TRANSACTIONS, self.inquire_transactions)
         handlers.add(DESCRIBE_TRANSACTIONS, self.describe_transactions)
         handlers.add(LIST_TRANSACTIONS, self.list_transactions)
@@ -124,6 +133,7 @@ class TransactionsService:
             instance_id=requests.instance_id(request.instance_id, self._limits),
             init_number=requests.init_number(request.init_number),
             timeout_ms=request.transaction_timeout_ms,
+            keep_prepared=request.keep_prepared,
         )
         now_ms = self._clock.now_ms()
         key = await self._runner.run(lambda: self._machine.init_producer_id(init, now_ms=now_ms))
@@ -131,7 +141,10 @@ class TransactionsService:
             await self._wait_complete(
                 lambda: self._machine.is_complete_below(*key), key.producer_id, call, {}
             )
-        return responses.init_producer_id(key)
+        if not request.keep_prepared:
+            return responses.init_producer_id(key)
+        prepared = await self._runner.run(lambda: self._machine.prepared_before(key))
+        return responses.init_producer_id(key, prepared)
 
     # -- transactions --------------------------------------------------------------------------
 
@@ -150,7 +163,7 @@ class TransactionsService:
                 transactional_id,
                 key,
                 partitions,
-                traceparent=_traceparent(call),
+                traceparent=traceparent(call),
                 now_ms=now_ms,
             )
         )
@@ -167,7 +180,7 @@ class TransactionsService:
         now_ms = self._clock.now_ms()
         await self._runner.run(
             lambda: self._machine.add_offsets_to_txn(
-                transactional_id, key, group_id, traceparent=_traceparent(call), now_ms=now_ms
+                transactional_id, key, group_id, traceparent=traceparent(call), now_ms=now_ms
             )
         )
         return wire.AddOffsetsToTxnResponse()
@@ -188,7 +201,7 @@ class TransactionsService:
                 key,
                 commit=commit,
                 participants=participants,
-                traceparent=_traceparent(call),
+                traceparent=traceparent(call),
                 now_ms=now_ms,
             )
         )
@@ -314,8 +327,3 @@ def _log_never_given(key: TransactionKey, request: str, current_epoch: int) -> N
         producer_epoch=key.producer_epoch,
         current_epoch=current_epoch,
     )
-
-
-def _traceparent(call: Call) -> str:
-    """Return the trace context if it can be one: it is stored."""
-    return call.traceparent if len(call.traceparent) <= _TRACEPARENT_LENGTH_MAX else ""

@@ -74,6 +74,7 @@ class TransactionsRecord(_message.Message):
     PARTICIPANTS_ADDED_FIELD_NUMBER: _builtins.int
     DECIDED_TRANSACTION_FIELD_NUMBER: _builtins.int
     TRANSACTION_COMPLETED_FIELD_NUMBER: _builtins.int
+    PREPARED_TRANSACTION_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def coordinator_epoch(self) -> Global___CoordinatorEpochRecord: ...
     @_builtins.property
@@ -88,6 +89,8 @@ class TransactionsRecord(_message.Message):
     def decided_transaction(self) -> Global___DecidedTransactionRecord: ...
     @_builtins.property
     def transaction_completed(self) -> Global___TransactionCompletedRecord: ...
+    @_builtins.property
+    def prepared_transaction(self) -> Global___PreparedTransactionRecord: ...
     def __init__(
         self,
         *,
@@ -98,12 +101,13 @@ class TransactionsRecord(_message.Message):
         participants_added: Global___ParticipantsAddedRecord | None = ...,
         decided_transaction: Global___DecidedTransactionRecord | None = ...,
         transaction_completed: Global___TransactionCompletedRecord | None = ...,
+        prepared_transaction: Global___PreparedTransactionRecord | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["coordinator_epoch", b"coordinator_epoch", "decided_transaction", b"decided_transaction", "participants_added", b"participants_added", "producer", b"producer", "producer_ids_given", b"producer_ids_given", "record", b"record", "transaction_completed", b"transaction_completed", "transactional_id", b"transactional_id"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["coordinator_epoch", b"coordinator_epoch", "decided_transaction", b"decided_transaction", "participants_added", b"participants_added", "prepared_transaction", b"prepared_transaction", "producer", b"producer", "producer_ids_given", b"producer_ids_given", "record", b"record", "transaction_completed", b"transaction_completed", "transactional_id", b"transactional_id"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["coordinator_epoch", b"coordinator_epoch", "decided_transaction", b"decided_transaction", "participants_added", b"participants_added", "producer", b"producer", "producer_ids_given", b"producer_ids_given", "record", b"record", "transaction_completed", b"transaction_completed", "transactional_id", b"transactional_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["coordinator_epoch", b"coordinator_epoch", "decided_transaction", b"decided_transaction", "participants_added", b"participants_added", "prepared_transaction", b"prepared_transaction", "producer", b"producer", "producer_ids_given", b"producer_ids_given", "record", b"record", "transaction_completed", b"transaction_completed", "transactional_id", b"transactional_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_record: _TypeAlias = _typing.Literal["coordinator_epoch", "producer_ids_given", "transactional_id", "producer", "participants_added", "decided_transaction", "transaction_completed"]  # noqa: Y015
+    _WhichOneofReturnType_record: _TypeAlias = _typing.Literal["coordinator_epoch", "producer_ids_given", "transactional_id", "producer", "participants_added", "decided_transaction", "transaction_completed", "prepared_transaction"]  # noqa: Y015
     _WhichOneofArgType_record: _TypeAlias = _typing.Literal["record", b"record"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_record) -> _WhichOneofReturnType_record | None: ...
 
@@ -215,6 +219,7 @@ class ProducerRecord(_message.Message):
     ABORT_REASON_FIELD_NUMBER: _builtins.int
     LAST_UPDATE_MS_FIELD_NUMBER: _builtins.int
     ABORT_REASONS_FIELD_NUMBER: _builtins.int
+    PREPARED_FIELD_NUMBER: _builtins.int
     producer_id: _builtins.int
     transactional_id: _builtins.str
     producer_epoch: _builtins.int
@@ -229,6 +234,10 @@ class ProducerRecord(_message.Message):
     """Four bits for each epoch before the current one, the latest lowest, little-endian: of an aborted
     one the number of its AbortReason; 0 of a committed one, and where the reason is not known.
     """
+    @_builtins.property
+    def prepared(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Epochs before the current one that are prepared: nothing is decided about them."""
+
     def __init__(
         self,
         *,
@@ -240,10 +249,11 @@ class ProducerRecord(_message.Message):
         abort_reason: Global___AbortReason.ValueType = ...,
         last_update_ms: _builtins.int = ...,
         abort_reasons: _builtins.bytes = ...,
+        prepared: _abc.Iterable[_builtins.int] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["abort_reason", b"abort_reason", "abort_reasons", b"abort_reasons", "last_update_ms", b"last_update_ms", "outcomes", b"outcomes", "outcomes_known", b"outcomes_known", "producer_epoch", b"producer_epoch", "producer_id", b"producer_id", "transactional_id", b"transactional_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["abort_reason", b"abort_reason", "abort_reasons", b"abort_reasons", "last_update_ms", b"last_update_ms", "outcomes", b"outcomes", "outcomes_known", b"outcomes_known", "prepared", b"prepared", "producer_epoch", b"producer_epoch", "producer_id", b"producer_id", "transactional_id", b"transactional_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -329,6 +339,49 @@ class DecidedTransactionRecord(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___DecidedTransactionRecord: _TypeAlias = DecidedTransactionRecord  # noqa: Y015
+
+@_typing.final
+class PreparedTransactionRecord(_message.Message):
+    """PreparedTransactionRecord is a transaction that can be committed or aborted at any time."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PRODUCER_ID_FIELD_NUMBER: _builtins.int
+    PRODUCER_EPOCH_FIELD_NUMBER: _builtins.int
+    START_MS_FIELD_NUMBER: _builtins.int
+    PREPARED_MS_FIELD_NUMBER: _builtins.int
+    COMMITTING_FIELD_NUMBER: _builtins.int
+    ABORTING_FIELD_NUMBER: _builtins.int
+    TRACEPARENT_FIELD_NUMBER: _builtins.int
+    producer_id: _builtins.int
+    producer_epoch: _builtins.int
+    start_ms: _builtins.int
+    prepared_ms: _builtins.int
+    traceparent: _builtins.str
+    @_builtins.property
+    def committing(self) -> Global___ParticipantList:
+        """Those that get a COMMIT marker if it is committed, and those that get an ABORT marker in any case."""
+
+    @_builtins.property
+    def aborting(self) -> Global___ParticipantList: ...
+    def __init__(
+        self,
+        *,
+        producer_id: _builtins.int = ...,
+        producer_epoch: _builtins.int = ...,
+        start_ms: _builtins.int = ...,
+        prepared_ms: _builtins.int = ...,
+        committing: Global___ParticipantList | None = ...,
+        aborting: Global___ParticipantList | None = ...,
+        traceparent: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["aborting", b"aborting", "committing", b"committing"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["aborting", b"aborting", "committing", b"committing", "prepared_ms", b"prepared_ms", "producer_epoch", b"producer_epoch", "producer_id", b"producer_id", "start_ms", b"start_ms", "traceparent", b"traceparent"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PreparedTransactionRecord: _TypeAlias = PreparedTransactionRecord  # noqa: Y015
 
 @_typing.final
 class TransactionCompletedRecord(_message.Message):

@@ -3,6 +3,7 @@
 from semel_coordinator.transactions.machine.entities import (
     DecidedTransaction,
     OngoingTransaction,
+    PreparedTransaction,
     Producer,
     TransactionalId,
     TransactionKey,
@@ -46,6 +47,7 @@ __all__ = [
     "Outcome",
     "OutcomeAnswer",
     "ParticipantsAdded",
+    "PreparedTransaction",
     "Producer",
     "ProducerIdsGiven",
     "TimedOut",

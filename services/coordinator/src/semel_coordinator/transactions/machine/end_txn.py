@@ -34,6 +34,7 @@ class EpochRow(StrEnum):
     """How an epoch e relates to its producer's current epoch c: the rows of the table."""
 
     CURRENT = "e = c"
+    LAST_PREPARED = "e = c-1, prepared"
     LAST_COMMITTED = "e = c-1, committed"
     LAST_ABORTED_BY_CLIENT = "e = c-1, aborted by this client"
     LAST_ABORTED_FOR_CLIENT = "e = c-1, aborted by time-out or operator"
@@ -46,6 +47,7 @@ class EndTxnAnswer(StrEnum):
     """What EndTxn does: the cells of the table."""
 
     DECIDE = "decides"
+    ABORT_PREPARED = "aborts what is prepared"
     SUCCESS = "success, with the next epoch"
     INVALID_TXN_STATE = "INVALID_TXN_STATE, with the outcome"
     TRANSACTION_ABORTABLE = "TRANSACTION_ABORTABLE, with reason and next epoch"
@@ -61,6 +63,8 @@ class EndTxnCell(NamedTuple):
 
 END_TXN_TABLE: dict[EpochRow, EndTxnCell] = {
     EpochRow.CURRENT: EndTxnCell(EndTxnAnswer.DECIDE, EndTxnAnswer.DECIDE),
+    # An abort is of a client that was not answered, and so has told nobody that it is prepared.
+    EpochRow.LAST_PREPARED: EndTxnCell(EndTxnAnswer.INVALID_TXN_STATE, EndTxnAnswer.ABORT_PREPARED),
     EpochRow.LAST_COMMITTED: EndTxnCell(EndTxnAnswer.SUCCESS, EndTxnAnswer.INVALID_TXN_STATE),
     EpochRow.LAST_ABORTED_BY_CLIENT: EndTxnCell(
         EndTxnAnswer.INVALID_TXN_STATE, EndTxnAnswer.SUCCESS
@@ -91,6 +95,8 @@ def row_of(producer: Producer, producer_epoch: int) -> EpochRow:
         return EpochRow.NEVER_GIVEN
     if producer_epoch < current - 1:
         return EpochRow.OLDER
+    if producer_epoch in producer.prepared:
+        return EpochRow.LAST_PREPARED
     if producer.outcome_of(producer_epoch) is Outcome.COMMITTED:
         return EpochRow.LAST_COMMITTED
     assert producer.abort_reason is not None, "the last epoch was aborted for a reason"
@@ -112,7 +118,7 @@ def refused(producer: Producer, producer_epoch: int, answer: EndTxnAnswer) -> Se
             return TransactionAbortableError(message, next_epoch=next_epoch, **details)
         case EndTxnAnswer.PRODUCER_FENCED:
             return ProducerFencedError(message, **details)
-        case EndTxnAnswer.DECIDE | EndTxnAnswer.SUCCESS:
+        case EndTxnAnswer.DECIDE | EndTxnAnswer.SUCCESS | EndTxnAnswer.ABORT_PREPARED:
             raise AssertionError(f"{answer} is no error")
         case _:
             assert_never(answer)
@@ -120,6 +126,9 @@ def refused(producer: Producer, producer_epoch: int, answer: EndTxnAnswer) -> Se
 
 _MESSAGES = {
     EpochRow.CURRENT: "producer epoch {epoch} is the current one",
+    EpochRow.LAST_PREPARED: (
+        "the transaction of producer epoch {epoch} is prepared: CompletePreparedTxn ends it"
+    ),
     EpochRow.LAST_COMMITTED: "the transaction of producer epoch {epoch} is committed",
     EpochRow.LAST_ABORTED_BY_CLIENT: "the transaction of producer epoch {epoch} is aborted",
     EpochRow.LAST_ABORTED_FOR_CLIENT: (
@@ -134,6 +143,8 @@ _MESSAGES = {
 
 def _facts(producer: Producer, producer_epoch: int) -> dict[str, str]:
     """Return what makes an answer definite: the outcome, and why it was aborted."""
+    if producer_epoch in producer.prepared:
+        return {"outcome": "PREPARED"}
     outcome = producer.outcome_of(producer_epoch)
     if outcome is None:
         return {}

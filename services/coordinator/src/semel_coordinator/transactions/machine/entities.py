@@ -10,6 +10,7 @@ from collections.abc import Set as AbstractSet
 from typing import NamedTuple, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from semel_common.ids import Participant
 from semel_coordinator.transactions.machine.states import (
@@ -72,7 +73,8 @@ class Producer(Struct, frozen=True, kw_only=True):
     producer_id: int
     transactional_id: str
     producer_epoch: int
-    """The current one. Nothing is decided yet about it, and everything about all before it."""
+    """The current one. Nothing is decided yet about it, and everything about all before it but
+    those that are prepared."""
     outcomes: int = 0
     """One bit for each epoch before the current one, the latest lowest: 1 is committed."""
     outcomes_known: int = 0
@@ -82,11 +84,13 @@ class Producer(Struct, frozen=True, kw_only=True):
     abort_reasons: int = 0
     """Four bits for each epoch before the current one, the latest lowest; as in REASON_NUMBERS, and
     0 of a committed one. So a producer that only commits keeps nothing."""
+    prepared: tuple[int, ...] = ()
+    """Epochs before the current one that nothing is decided about; the oldest first."""
 
     def outcome_of(self, producer_epoch: int) -> Outcome | None:
         """Return how an epoch ended; None if it is undecided, or too old to know."""
         age = self.producer_epoch - 1 - producer_epoch
-        if not 0 <= age < self.outcomes_known:
+        if not 0 <= age < self.outcomes_known or producer_epoch in self.prepared:
             return None
         return Outcome.COMMITTED if self.outcomes >> age & 1 else Outcome.ABORTED
 
@@ -114,6 +118,35 @@ class Producer(Struct, frozen=True, kw_only=True):
                 | (0 if reason is None else REASON_NUMBERS[reason])
             )
             & _REASONS_MASK,
+            prepared=self.prepared,
+        )
+
+    def with_prepared(self, now_ms: int) -> "Producer":
+        """Return the producer after the current epoch was prepared."""
+        return replace(
+            self,
+            producer_epoch=self.producer_epoch + 1,
+            outcomes=self.outcomes << 1 & _OUTCOMES_MASK,
+            outcomes_known=min(self.outcomes_known + 1, OUTCOMES_KEPT),
+            last_update_ms=now_ms,
+            abort_reasons=self.abort_reasons << _REASON_BITS & _REASONS_MASK,
+            prepared=(*self.prepared, self.producer_epoch),
+        )
+
+    def with_completed(
+        self, producer_epoch: int, reason: AbortReason | None, now_ms: int
+    ) -> "Producer":
+        """Return the producer after a prepared epoch was aborted for a reason, or committed."""
+        age = self.producer_epoch - 1 - producer_epoch
+        number = 0 if reason is None else REASON_NUMBERS[reason]
+        return replace(
+            self,
+            outcomes=(self.outcomes | (reason is None) << age) & _OUTCOMES_MASK,
+            abort_reasons=(self.abort_reasons | number << _REASON_BITS * age) & _REASONS_MASK,
+            # Whose reason it is must be told of the last epoch only.
+            abort_reason=reason if reason is not None and age == 0 else self.abort_reason,
+            last_update_ms=now_ms,
+            prepared=tuple(each for each in self.prepared if each != producer_epoch),
         )
 
 
@@ -163,6 +196,31 @@ class DecidedTransaction(Struct, frozen=True, kw_only=True):
     def participant_count(self) -> int:
         """How many get a marker."""
         return len(self.committing) + len(self.aborting)
+
+    @property
+    def participants(self) -> ParticipantSet:
+        """All that get a marker."""
+        return in_order((*self.committing, *self.aborting))
+
+
+class PreparedTransaction(Struct, frozen=True, kw_only=True):
+    """A transaction that can be committed or aborted, whenever its owner says so."""
+
+    producer_id: int
+    producer_epoch: int
+    start_ms: int
+    """As of the ongoing one; of one that was never registered: when it was prepared."""
+    prepared_ms: int
+    committing: ParticipantSet
+    """Those that get a COMMIT marker if it is committed."""
+    aborting: ParticipantSet
+    """Those that get an ABORT marker in any case: they were registered, and then not named."""
+    traceparent: str
+
+    @property
+    def key(self) -> TransactionKey:
+        """Its name."""
+        return TransactionKey(self.producer_id, self.producer_epoch)
 
     @property
     def participants(self) -> ParticipantSet:

@@ -3,7 +3,7 @@
 Theory of operation. A producer object is an instance with a random id, and its calls are numbered,
 so a delayed or repeated request is told from a new one: it never takes anything from a successor.
 Each call that is new raises the epoch, and the epoch before it ends aborted, whether or not
-anything was registered in it.
+anything was registered in it; so do those that are prepared, unless the call asks to keep them.
 """
 
 from msgspec import Struct
@@ -22,6 +22,7 @@ from semel_coordinator.transactions.machine.entities import (
     TransactionKey,
 )
 from semel_coordinator.transactions.machine.limits import TransactionLimits
+from semel_coordinator.transactions.machine.prepared import abort_all
 from semel_coordinator.transactions.machine.records import ProducerIdsGiven, TransactionsRecord
 from semel_coordinator.transactions.machine.state import TransactionsState
 from semel_coordinator.transactions.machine.states import AbortReason
@@ -37,6 +38,8 @@ class InitProducerId(Struct, frozen=True, kw_only=True):
     init_number: int
     """Counts the calls of this instance, from 1."""
     timeout_ms: int
+    keep_prepared: bool = False
+    """Leave what is prepared to the caller, in place of aborting it."""
 
 
 def check_timeout(limits: TransactionLimits, timeout_ms: int) -> None:
@@ -94,16 +97,16 @@ def next_init(
         return Result(TransactionKey(known.producer_id, known.init_epoch))
     producer = state.producers[known.producer_id]
     same = call.instance_id == known.instance_id
-    decision = aborted(
-        producer,
-        state.ongoing.get(known.producer_id),
-        reason=AbortReason.CLIENT if same else AbortReason.FENCED,
-        now_ms=now_ms,
-    )
+    reason = AbortReason.CLIENT if same else AbortReason.FENCED
+    before: tuple[TransactionsRecord, ...] = ()
+    if not call.keep_prepared:
+        producer, before = abort_all(state, producer, reason=reason, now_ms=now_ms)
+    ongoing = state.ongoing.get(known.producer_id)
+    decision = aborted(producer, ongoing, reason=reason, now_ms=now_ms)
     key = TransactionKey(known.producer_id, producer.producer_epoch + 1)
     superseded = known.superseded if same else (known.instance_id, *known.superseded)
     in_charge = _in_charge(call, key, superseded=superseded[:SUPERSEDED_KEPT])
-    return Result(key, (*decision, in_charge))
+    return Result(key, (*before, *decision, in_charge))
 
 
 def _check_not_superseded(known: TransactionalId, call: InitProducerId) -> None:

@@ -37,6 +37,8 @@ from semel_runtime.machine import Result
 
 NO_EPOCH = -1
 """The current epoch of a producer id that was never given out."""
+NEVER_TIMES_OUT_MS = 2**63 - 1
+"""The time left of a prepared transaction."""
 
 
 class InquiryOutcome(StrEnum):
@@ -150,6 +152,10 @@ class Inquirer:
         later = self._not_in_charge(producer_id)
         if later is not None:
             return InquiryAnswer(outcome=InquiryOutcome.LATER, error=later)
+        if inquiry.key in self._state.prepared:
+            # Its owner decides, whenever that is (protocol.md, section 6).
+            ongoing = InquiryOutcome.ONGOING
+            return self._known(ongoing, producer_id, time_left_ms=NEVER_TIMES_OUT_MS)
         current_epoch = self._current_epoch(producer_id)
         if current_epoch is not None and producer_epoch > current_epoch:
             self._rests_on_not_knowing = True

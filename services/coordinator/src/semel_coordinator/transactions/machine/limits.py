@@ -12,11 +12,13 @@ class TransactionLimits:
     transactional_ids_max: int = 250_000
     """Transactional ids that one coordinator instance keeps."""
     transactions_max: int = 100_000
-    """Transactions that one instance keeps at once: ongoing ones, and decided ones until all their
-    markers are written."""
+    """Transactions that one instance keeps at once: ongoing and prepared ones, and decided ones
+    until all their markers are written."""
     incomplete_transactions_max: int = 64
     """Decided transactions of one transactional id that may wait for their markers; past it, a
     commit is answered CONCURRENT_TRANSACTIONS."""
+    prepared_transactions_max: int = 64
+    """Transactions of one transactional id that may be prepared and not completed."""
     participants_max: int = 10_000
     """Partitions and groups of one transaction."""
     all_participants_max: int = 1_000_000

@@ -6,8 +6,9 @@ records that fixes its outcome with everybody who must be told, and begins the n
 producer goes on at once, while decided transactions wait for their markers, each by itself, until
 the last one is acknowledged and the transaction is forgotten but for its outcome:
 
-    EMPTY → ONGOING → PREPARE_COMMIT → COMPLETE_COMMIT
-                   └→ PREPARE_ABORT  → COMPLETE_ABORT
+    EMPTY → ONGOING ─────────────→ PREPARE_COMMIT → COMPLETE_COMMIT
+                 ├─ → PREPARED → ┤
+                 └───────────────→ PREPARE_ABORT  → COMPLETE_ABORT
 
 Handlers bear the RPCs' names. They raise, or return a response with records; only replay changes
 the state. Markers are no effect of a handler but a query, `pending_markers`: after a restart they
@@ -31,6 +32,7 @@ from semel_coordinator.transactions.machine.end_txn import (
 from semel_coordinator.transactions.machine.entities import (
     DecidedTransaction,
     ParticipantSet,
+    PreparedTransaction,
     Producer,
     TransactionKey,
 )
@@ -49,6 +51,11 @@ from semel_coordinator.transactions.machine.outcome import (
     find_outcome,
 )
 from semel_coordinator.transactions.machine.ownership import Ownership
+from semel_coordinator.transactions.machine.prepared import (
+    complete,
+    completion_records,
+    prepare,
+)
 from semel_coordinator.transactions.machine.queries import (
     ListFilter,
     TransactionalIdDescription,
@@ -199,6 +206,12 @@ class TransactionsMachine:
         next_key = TransactionKey(key.producer_id, key.producer_epoch + 1)
         if answer is EndTxnAnswer.SUCCESS:
             return Result(next_key)
+        if answer is EndTxnAnswer.ABORT_PREPARED:
+            prepared = self._state.prepared[key]
+            return Result(
+                next_key,
+                completion_records(producer, prepared, reason=AbortReason.CLIENT, now_ms=now_ms),
+            )
         if answer is not EndTxnAnswer.DECIDE:
             raise refused(producer, key.producer_epoch, answer)
         decide = commit_records if commit else abort_records
@@ -211,6 +224,63 @@ class TransactionsMachine:
             now_ms=now_ms,
         )
         return Result(next_key, records)
+
+    def prepare_txn(
+        self,
+        transactional_id: str,
+        key: TransactionKey,
+        *,
+        participants: ParticipantSet | None,
+        traceparent: str = "",
+        now_ms: int,
+    ) -> Result[TransactionKey, TransactionsRecord]:
+        """Promise that a transaction can be committed, and answer the producer's next one.
+
+        `participants`: as of EndTxn(commit). Idempotent. Raises InvalidProducerIdMappingError,
+        NotCoordinatorError, the errors of `PREPARE_TABLE`, ThrottlingQuotaExceededError.
+        """
+        return prepare(
+            self._state,
+            self._limits,
+            self._producer(transactional_id, key.producer_id),
+            key,
+            named=participants,
+            traceparent=traceparent,
+            now_ms=now_ms,
+        )
+
+    def complete_prepared_txn(
+        self,
+        transactional_id: str,
+        key: TransactionKey,
+        *,
+        commit: bool,
+        producer_epoch: int | None,
+        traceparent: str = "",
+        now_ms: int,
+    ) -> Result[None, TransactionsRecord]:
+        """Decide a prepared transaction; see prepared.py.
+
+        `producer_epoch`: the caller's own; None of a caller that is no producer of this id.
+        Idempotent. Raises InvalidProducerIdMappingError, NotCoordinatorError, ProducerFencedError,
+        and InvalidTxnStateError of a transaction that is not prepared, or ended otherwise.
+        """
+        return complete(
+            self._state,
+            self._producer(transactional_id, key.producer_id),
+            key,
+            commit=commit,
+            producer_epoch=producer_epoch,
+            traceparent=traceparent,
+            now_ms=now_ms,
+        )
+
+    def prepared_before(
+        self, key: TransactionKey
+    ) -> Result[list[PreparedTransaction], TransactionsRecord]:
+        """Return what a producer has prepared in epochs before this one, the oldest first."""
+        prepared = self._state.prepared_of(key.producer_id)
+        return Result([each for each in prepared if each.producer_epoch < key.producer_epoch])
 
     def inquire_transactions(
         self, inquiries: Sequence[Inquiry], *, now_ms: int

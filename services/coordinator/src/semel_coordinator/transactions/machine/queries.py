@@ -1,6 +1,6 @@
 """DescribeTransactions and ListTransactions: what operators ask."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
@@ -10,6 +10,7 @@ from semel_coordinator.transactions.machine.entities import (
     DecidedTransaction,
     OngoingTransaction,
     ParticipantSet,
+    PreparedTransaction,
     Producer,
     TransactionKey,
     in_order,
@@ -29,6 +30,8 @@ class TransactionDescription(Struct, frozen=True, kw_only=True):
     participants: ParticipantSet
     reason: AbortReason | None = None
     traceparent: str = ""
+    prepared_ms: int = 0
+    """0: it is not prepared."""
 
     @property
     def key(self) -> TransactionKey:
@@ -45,11 +48,11 @@ class TransactionalIdDescription(Struct, frozen=True, kw_only=True):
     producer_epoch: int = 0
     timeout_ms: int = 0
     transactions: tuple[TransactionDescription, ...] = ()
-    """The decided ones and the current one; the oldest first."""
+    """The decided and prepared ones, and the current one; the oldest first."""
 
 
 class TransactionListing(Struct, frozen=True, kw_only=True):
-    """A transactional id in a list."""
+    """A transactional id in a list, with its current transaction or with a prepared one."""
 
     transactional_id: str
     producer_id: int
@@ -81,13 +84,15 @@ def described(state: TransactionsState, transactional_id: str) -> TransactionalI
         )
     producer = state.producers[known.producer_id]
     ongoing = state.ongoing.get(known.producer_id)
-    decided = (_describe_decided(each) for each in state.incomplete_of(known.producer_id))
+    before = [_describe_decided(each) for each in state.incomplete_of(known.producer_id)]
+    before += [_describe_prepared(each) for each in state.prepared_of(known.producer_id)]
+    before.sort(key=lambda each: each.producer_epoch)
     return TransactionalIdDescription(
         transactional_id=transactional_id,
         producer_id=known.producer_id,
         producer_epoch=producer.producer_epoch,
         timeout_ms=known.timeout_ms,
-        transactions=(*decided, _describe_current(producer, ongoing)),
+        transactions=(*before, _describe_current(producer, ongoing)),
     )
 
 
@@ -100,7 +105,11 @@ def candidates(state: TransactionsState, wanted: ListFilter) -> Sequence[int]:
     )
     if not busy_only:
         return list(state.producers)
-    return list(dict.fromkeys((*state.ongoing, *(key.producer_id for key in state.decided))))
+    return list(
+        dict.fromkeys(
+            (*state.ongoing, *(key.producer_id for key in (*state.prepared, *state.decided)))
+        )
+    )
 
 
 def listed(
@@ -108,9 +117,37 @@ def listed(
 ) -> list[TransactionListing]:
     """List those of the producers that the filter wants, in the order given."""
     found = (
-        _listing(state, state.producers[each]) for each in producer_ids if each in state.producers
+        listing
+        for each in producer_ids
+        if each in state.producers
+        for listing in _listings(state, state.producers[each])
     )
     return [each for each in found if _is_wanted(each, wanted, now_ms)]
+
+
+def _listings(state: TransactionsState, producer: Producer) -> Iterator[TransactionListing]:
+    for prepared in state.prepared_of(producer.producer_id):
+        yield TransactionListing(
+            transactional_id=producer.transactional_id,
+            producer_id=producer.producer_id,
+            producer_epoch=prepared.producer_epoch,
+            state=TransactionState.PREPARED,
+            start_ms=prepared.start_ms,
+            incomplete_transactions=state.incomplete_count(producer.producer_id),
+        )
+    yield _listing(state, producer)
+
+
+def _describe_prepared(prepared: PreparedTransaction) -> TransactionDescription:
+    return TransactionDescription(
+        producer_id=prepared.producer_id,
+        producer_epoch=prepared.producer_epoch,
+        state=TransactionState.PREPARED,
+        start_ms=prepared.start_ms,
+        participants=prepared.participants,
+        traceparent=prepared.traceparent,
+        prepared_ms=prepared.prepared_ms,
+    )
 
 
 def _describe_decided(decided: DecidedTransaction) -> TransactionDescription:

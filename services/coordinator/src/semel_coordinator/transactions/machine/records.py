@@ -1,6 +1,6 @@
 """What the transaction coordinator writes: facts, each keyed by what it is about.
 
-Three of them are the entities themselves, whole. Participants are written as they come, so that
+Four of them are the entities themselves, whole. Participants are written as they come, so that
 a registration writes only what is new.
 """
 
@@ -9,6 +9,7 @@ from msgspec import Struct
 from semel_common.ids import Participant
 from semel_coordinator.transactions.machine.entities import (
     DecidedTransaction,
+    PreparedTransaction,
     Producer,
     TransactionalId,
 )
@@ -51,6 +52,7 @@ class TransactionCompleted(Struct, frozen=True, kw_only=True):
 TransactionsRecord = (
     ParticipantsAdded
     | DecidedTransaction
+    | PreparedTransaction
     | Producer
     | TransactionCompleted
     | TransactionalId

@@ -17,6 +17,7 @@ from semel_coordinator.transactions.machine.state import TransactionsState
 
 REGISTRATION_TABLE: dict[EpochRow, EndTxnAnswer] = {
     EpochRow.CURRENT: EndTxnAnswer.DECIDE,
+    EpochRow.LAST_PREPARED: EndTxnAnswer.INVALID_TXN_STATE,
     EpochRow.LAST_COMMITTED: EndTxnAnswer.INVALID_TXN_STATE,
     EpochRow.LAST_ABORTED_BY_CLIENT: EndTxnAnswer.INVALID_TXN_STATE,
     EpochRow.LAST_ABORTED_FOR_CLIENT: EndTxnAnswer.TRANSACTION_ABORTABLE,

@@ -10,6 +10,7 @@ from typing import assert_never
 from semel_coordinator.transactions.machine.entities import (
     DecidedTransaction,
     OngoingTransaction,
+    PreparedTransaction,
     Producer,
     TransactionalId,
     TransactionKey,
@@ -42,12 +43,13 @@ class TransactionsState:
         """By producer id; idempotent producers have none."""
         self.ongoing: dict[int, OngoingTransaction] = {}
         """By producer id: only its current epoch can be ongoing."""
+        self.prepared: dict[TransactionKey, PreparedTransaction] = {}
         self.decided: dict[TransactionKey, DecidedTransaction] = {}
         """In the order of their decisions."""
         self.participant_count = 0
-        """Of all transactions, ongoing and decided."""
+        """Of all transactions, ongoing, prepared and decided."""
         self._incomplete: dict[int, dict[int, None]] = {}
-        """Epochs of each producer that are in `decided`, rising."""
+        """Epochs of each producer that are in `decided`; rising, but for what was prepared."""
         self._last_offset = -1
 
     # -- questions -----------------------------------------------------------------------------
@@ -55,7 +57,7 @@ class TransactionsState:
     @property
     def transaction_count(self) -> int:
         """Transactions that are not complete."""
-        return len(self.ongoing) + len(self.decided)
+        return len(self.ongoing) + len(self.prepared) + len(self.decided)
 
     def incomplete_count(self, producer_id: int) -> int:
         """Return how many transactions of a producer wait for their markers."""
@@ -63,16 +65,21 @@ class TransactionsState:
 
     def incomplete_of(self, producer_id: int) -> Iterator[DecidedTransaction]:
         """Yield a producer's decided transactions, the oldest first."""
-        for producer_epoch in self._incomplete.get(producer_id, ()):
+        for producer_epoch in sorted(self._incomplete.get(producer_id, ())):
             yield self.decided[TransactionKey(producer_id, producer_epoch)]
+
+    def prepared_of(self, producer_id: int) -> Iterator[PreparedTransaction]:
+        """Yield a producer's prepared transactions, the oldest first."""
+        for producer_epoch in self.producers[producer_id].prepared:
+            yield self.prepared[TransactionKey(producer_id, producer_epoch)]
 
     def is_complete_below(self, producer_id: int, producer_epoch: int) -> bool:
         """Whether all markers of a producer's transactions before an epoch are acknowledged.
 
         Those that are not decided count as complete: nobody waits for what may never end.
         """
-        oldest = next(iter(self._incomplete.get(producer_id, ())), None)
-        return oldest is None or oldest >= producer_epoch
+        oldest = min(self._incomplete.get(producer_id, ()), default=producer_epoch)
+        return oldest >= producer_epoch
 
     def state_of(self, key: TransactionKey) -> TransactionState:
         """Return where a transaction stands."""
@@ -82,6 +89,8 @@ class TransactionsState:
         ongoing = self.ongoing.get(key.producer_id)
         if ongoing is not None and ongoing.producer_epoch == key.producer_epoch:
             return TransactionState.ONGOING
+        if key in self.prepared:
+            return TransactionState.PREPARED
         producer = self.producers.get(key.producer_id)
         if producer is None or key.producer_epoch >= producer.producer_epoch:
             return TransactionState.EMPTY
@@ -99,6 +108,8 @@ class TransactionsState:
                 self._add_participants(record)
             case DecidedTransaction():
                 self._decide(record)
+            case PreparedTransaction():
+                self._prepare(record)
             case Producer():
                 self.producers[record.producer_id] = record
             case TransactionCompleted():
@@ -127,6 +138,7 @@ class TransactionsState:
         ]
         records += self.transactional_ids.values()
         # Before the producers, whose epochs say that these are decided.
+        records += self.prepared.values()
         records += self.decided.values()
         records += self.producers.values()
         records += [_participants_of(ongoing) for ongoing in self.ongoing.values()]
@@ -150,12 +162,25 @@ class TransactionsState:
         ongoing.participants.update(dict.fromkeys(record.participants))
         self.participant_count += len(ongoing.participants)
 
+    def _prepare(self, record: PreparedTransaction) -> None:
+        self._enter(record.key, TransactionState.PREPARED)
+        self._end_ongoing(record.key)
+        self.participant_count += len(record.participants)
+        self.prepared[record.key] = record
+
+    def _end_ongoing(self, key: TransactionKey) -> None:
+        ongoing = self.ongoing.get(key.producer_id)
+        if ongoing is not None and ongoing.producer_epoch == key.producer_epoch:
+            del self.ongoing[key.producer_id]
+            self.participant_count -= len(ongoing.participants)
+
     def _decide(self, record: DecidedTransaction) -> None:
         key = record.key
         self._enter(key, record.state)
-        ongoing = self.ongoing.pop(record.producer_id, None)
-        if ongoing is not None:
-            self.participant_count -= len(ongoing.participants)
+        self._end_ongoing(key)
+        prepared = self.prepared.pop(key, None)
+        if prepared is not None:
+            self.participant_count -= len(prepared.participants)
         self.participant_count += record.participant_count
         self.decided[key] = record
         self._incomplete.setdefault(record.producer_id, {})[record.producer_epoch] = None

@@ -14,6 +14,7 @@ class TransactionState(StrEnum):
 
     EMPTY = "Empty"
     ONGOING = "Ongoing"
+    PREPARED = "Prepared"
     PREPARE_COMMIT = "PrepareCommit"
     PREPARE_ABORT = "PrepareAbort"
     COMPLETE_COMMIT = "CompleteCommit"
@@ -50,9 +51,14 @@ REASON_NUMBERS: dict[AbortReason, int] = {
 LEGAL_PREDECESSORS: dict[TransactionState, frozenset[TransactionState]] = {
     TransactionState.EMPTY: frozenset(),
     TransactionState.ONGOING: frozenset({TransactionState.EMPTY, TransactionState.ONGOING}),
-    # From EMPTY: participants may be heard of first when the transaction is ended.
-    TransactionState.PREPARE_COMMIT: frozenset({TransactionState.EMPTY, TransactionState.ONGOING}),
-    TransactionState.PREPARE_ABORT: frozenset({TransactionState.EMPTY, TransactionState.ONGOING}),
+    # From EMPTY: participants may be heard of first when the transaction is prepared or ended.
+    TransactionState.PREPARED: frozenset({TransactionState.EMPTY, TransactionState.ONGOING}),
+    TransactionState.PREPARE_COMMIT: frozenset(
+        {TransactionState.EMPTY, TransactionState.ONGOING, TransactionState.PREPARED}
+    ),
+    TransactionState.PREPARE_ABORT: frozenset(
+        {TransactionState.EMPTY, TransactionState.ONGOING, TransactionState.PREPARED}
+    ),
     TransactionState.COMPLETE_COMMIT: frozenset({TransactionState.PREPARE_COMMIT}),
     TransactionState.COMPLETE_ABORT: frozenset({TransactionState.PREPARE_ABORT}),
 }

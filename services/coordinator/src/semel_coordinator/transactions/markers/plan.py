@@ -116,9 +116,9 @@ class MarkerPlan:
     # -- what happens --------------------------------------------------------------------------
 
     def add(self, decided: DecidedTransaction) -> None:
-        """Plan the markers of a transaction. A repeat changes nothing."""
+        """Plan the markers of a transaction. A repeat changes nothing; so does one of nobody."""
         key = decided.key
-        if key in self._missing:
+        if key in self._missing or not decided.participant_count:
             return
         self._missing[key] = dict.fromkeys((*decided.committing, *decided.aborting))
         if decided.committing:

@@ -1,0 +1,515 @@
+"""Prepared transactions: every request in every state, who may complete, and what inquiries say."""
+
+from collections.abc import Callable
+
+import pytest
+from transactions_harness import A0, A1, B0, GROUP, TIMEOUT_MS, TransactionsHarness, after
+
+from semel_common.errors import (
+    InvalidTxnStateError,
+    ProducerFencedError,
+    SemelError,
+    ThrottlingQuotaExceededError,
+)
+from semel_coordinator.transactions.machine import (
+    DecidedTransaction,
+    InquiryOutcome,
+    ListFilter,
+    TransactionKey,
+    TransactionLimits,
+    TransactionState,
+)
+from semel_coordinator.transactions.machine.end_txn import EpochRow
+from semel_coordinator.transactions.machine.inquiry import NEVER_TIMES_OUT_MS
+from semel_coordinator.transactions.machine.prepared import PREPARE_TABLE
+
+HOUR_MS = 3_600_000
+
+# -- situations: each returns the key that requests are made for --------------------------------
+
+
+def empty(harness: TransactionsHarness) -> TransactionKey:
+    return harness.init()
+
+
+def ongoing(harness: TransactionsHarness) -> TransactionKey:
+    key = harness.init()
+    harness.add(key, A0)
+    return key
+
+
+def prepared(harness: TransactionsHarness) -> TransactionKey:
+    key = ongoing(harness)
+    harness.prepare(key)
+    return key
+
+
+def prepared_while_empty(harness: TransactionsHarness) -> TransactionKey:
+    key = harness.init()
+    harness.prepare(key)
+    return key
+
+
+def prepared_and_gone_on(harness: TransactionsHarness) -> TransactionKey:
+    key = prepared(harness)
+    harness.add(after(key), A0)
+    harness.commit(after(key))
+    return key
+
+
+def kept_by_a_successor(harness: TransactionsHarness) -> TransactionKey:
+    key = prepared(harness)
+    harness.init(instance="two", keep_prepared=True)
+    return key
+
+
+def aborted_by_a_successor(harness: TransactionsHarness) -> TransactionKey:
+    key = prepared(harness)
+    harness.init(instance="two")
+    return key
+
+
+def completed_with_commit(harness: TransactionsHarness) -> TransactionKey:
+    key = prepared(harness)
+    harness.complete_prepared(key, after(key).producer_epoch)
+    return key
+
+
+def completed_with_abort(harness: TransactionsHarness) -> TransactionKey:
+    key = prepared(harness)
+    harness.complete_prepared(key, after(key).producer_epoch, commit=False)
+    return key
+
+
+def aborted_by_an_operator(harness: TransactionsHarness) -> TransactionKey:
+    key = prepared(harness)
+    harness.complete_prepared(key, commit=False)
+    return key
+
+
+def committed(harness: TransactionsHarness) -> TransactionKey:
+    key = ongoing(harness)
+    harness.commit(key)
+    return key
+
+
+def timed_out(harness: TransactionsHarness) -> TransactionKey:
+    key = ongoing(harness)
+    harness.tick(after_ms=TIMEOUT_MS)
+    return key
+
+
+def fenced(harness: TransactionsHarness) -> TransactionKey:
+    key = ongoing(harness)
+    harness.init(instance="two")
+    return key
+
+
+def too_old_to_know(harness: TransactionsHarness) -> TransactionKey:
+    key = current = harness.init()
+    for _ in range(258):
+        current = harness.commit(current)
+    return key
+
+
+def never_given(harness: TransactionsHarness) -> TransactionKey:
+    return after(harness.init())
+
+
+def unknown_id(harness: TransactionsHarness) -> TransactionKey:
+    del harness
+    return TransactionKey(1, 0)
+
+
+# -- requests: each returns its answer in a few words -------------------------------------------
+
+
+def answer_of(request: Callable[[], str]) -> str:
+    try:
+        return request()
+    except SemelError as error:
+        facts = (error.details.get(name) for name in ("outcome", "reason", "next_epoch"))
+        return " ".join((error.code.name, *(fact for fact in facts if fact is not None)))
+
+
+def prepare(harness: TransactionsHarness, key: TransactionKey) -> str:
+    return f"{harness.prepare(key).producer_epoch}, {len(harness.records)} records"
+
+
+def add(harness: TransactionsHarness, key: TransactionKey) -> str:
+    harness.add(key, A1)
+    return f"{len(harness.records)} records"
+
+
+def end_commit(harness: TransactionsHarness, key: TransactionKey) -> str:
+    return f"{harness.commit(key).producer_epoch}, {len(harness.records)} records"
+
+
+def end_abort(harness: TransactionsHarness, key: TransactionKey) -> str:
+    return f"{harness.abort(key).producer_epoch}, {len(harness.records)} records"
+
+
+def commit(harness: TransactionsHarness, key: TransactionKey) -> str:
+    return _complete(harness, key, _current(harness, key), commit=True)
+
+
+def abort(harness: TransactionsHarness, key: TransactionKey) -> str:
+    return _complete(harness, key, _current(harness, key), commit=False)
+
+
+def commit_by_operator(harness: TransactionsHarness, key: TransactionKey) -> str:
+    return _complete(harness, key, None, commit=True)
+
+
+def commit_by_old_epoch(harness: TransactionsHarness, key: TransactionKey) -> str:
+    return _complete(harness, key, key.producer_epoch, commit=True)
+
+
+def inquire(harness: TransactionsHarness, key: TransactionKey) -> str:
+    (answer,) = harness.inquire((key, A0))
+    return answer.outcome.value
+
+
+def _current(harness: TransactionsHarness, key: TransactionKey) -> int | None:
+    return harness.machine.current_epoch(key.producer_id)
+
+
+def _complete(
+    harness: TransactionsHarness, key: TransactionKey, producer_epoch: int | None, *, commit: bool
+) -> str:
+    harness.complete_prepared(key, producer_epoch, commit=commit)
+    return f"{len(harness.records)} records"
+
+
+REQUESTS = (
+    *(prepare, add, end_commit, end_abort),
+    *(commit, abort, commit_by_operator, commit_by_old_epoch, inquire),
+)
+
+FENCED = "PRODUCER_FENCED"
+INVALID = "INVALID_TXN_STATE"
+COMMITTED, ABORTED, PREPARED = f"{INVALID} COMMITTED", f"{INVALID} ABORTED", f"{INVALID} PREPARED"
+SAME = "0 records"
+MAPPING = "INVALID_PRODUCER_ID_MAPPING"
+TIMED_OUT = "TRANSACTION_ABORTABLE ABORTED timed out 1"
+BY_OPERATOR = "TRANSACTION_ABORTABLE ABORTED operator 1"
+BY_CLIENT = f"{ABORTED} client"
+
+TABLE: dict[Callable[[TransactionsHarness], TransactionKey], tuple[str, ...]] = {
+    # prepare, add, EndTxn twice, then completion: commit, abort, by an operator, by the old epoch
+    empty: (
+        *("1, 2 records", "1 records", "1, 1 records", "1, 1 records"),
+        *(INVALID, INVALID, INVALID, INVALID, "ONGOING"),
+    ),
+    ongoing: (
+        *("1, 2 records", "1 records", "1, 2 records", "1, 2 records"),
+        *(INVALID, INVALID, INVALID, INVALID, "ONGOING"),
+    ),
+    prepared: (
+        *("1, 0 records", PREPARED, PREPARED, "1, 2 records"),
+        *("2 records", "2 records", "2 records", "2 records", "ONGOING"),
+    ),
+    prepared_while_empty: (
+        *("1, 0 records", PREPARED, PREPARED, "1, 3 records"),
+        *("3 records", "3 records", "3 records", "3 records", "ONGOING"),
+    ),
+    prepared_and_gone_on: (
+        *(f"{FENCED} PREPARED", f"{FENCED} PREPARED", f"{FENCED} PREPARED", f"{FENCED} PREPARED"),
+        *("2 records", "2 records", "2 records", "2 records", "ONGOING"),
+    ),
+    kept_by_a_successor: (
+        *(f"{FENCED} PREPARED", f"{FENCED} PREPARED", f"{FENCED} PREPARED", f"{FENCED} PREPARED"),
+        *("2 records", "2 records", "2 records", f"{FENCED} PREPARED", "ONGOING"),
+    ),
+    aborted_by_a_successor: (
+        *(f"{FENCED} ABORTED", f"{FENCED} ABORTED", f"{FENCED} ABORTED", f"{FENCED} ABORTED"),
+        *(ABORTED, SAME, ABORTED, ABORTED, "ABORTED"),
+    ),
+    completed_with_commit: (
+        *(COMMITTED, COMMITTED, "1, 0 records", COMMITTED),
+        *(SAME, COMMITTED, SAME, SAME, "COMMITTED"),
+    ),
+    completed_with_abort: (
+        *(BY_CLIENT, BY_CLIENT, BY_CLIENT, "1, 0 records"),
+        *(ABORTED, SAME, ABORTED, ABORTED, "ABORTED"),
+    ),
+    aborted_by_an_operator: (
+        *(BY_OPERATOR, BY_OPERATOR, BY_OPERATOR, "1, 0 records"),
+        *(ABORTED, SAME, ABORTED, ABORTED, "ABORTED"),
+    ),
+    committed: (
+        *(COMMITTED, COMMITTED, "1, 0 records", COMMITTED),
+        *(SAME, COMMITTED, SAME, SAME, "COMMITTED"),
+    ),
+    timed_out: (
+        *(TIMED_OUT, TIMED_OUT, TIMED_OUT, "1, 0 records"),
+        *(ABORTED, SAME, ABORTED, ABORTED, "ABORTED"),
+    ),
+    fenced: (
+        *(f"{FENCED} ABORTED fenced",) * 4,
+        *(ABORTED, SAME, ABORTED, ABORTED, "ABORTED"),
+    ),
+    too_old_to_know: (*(FENCED,) * 4, *(INVALID,) * 4, "ABORTED"),
+    never_given: (*(FENCED,) * 8, "NEVER_GIVEN"),
+    unknown_id: (*(MAPPING,) * 8, "NEVER_GIVEN"),
+}
+
+
+@pytest.mark.parametrize("restart", [False, True], ids=["live", "restarted"])
+@pytest.mark.parametrize(
+    ("situation", "request_", "expected"),
+    [
+        pytest.param(situation, request, answer, id=f"{situation.__name__}-{request.__name__}")
+        for situation, answers in TABLE.items()
+        for request, answer in zip(REQUESTS, answers, strict=True)
+    ],
+)
+def test_every_request_is_answered_as_the_table_says(
+    situation: Callable[[TransactionsHarness], TransactionKey],
+    request_: Callable[[TransactionsHarness, TransactionKey], str],
+    expected: str,
+    restart: bool,
+) -> None:
+    harness = TransactionsHarness()
+    key = situation(harness)
+    if restart:
+        harness.restart()
+    assert answer_of(lambda: request_(harness, key)) == expected
+
+
+def test_the_table_names_every_row() -> None:
+    assert set(PREPARE_TABLE) == set(EpochRow)
+
+
+# -- what is promised ---------------------------------------------------------------------------
+
+
+def decided_of(harness: TransactionsHarness, key: TransactionKey) -> DecidedTransaction:
+    (found,) = (each for each in harness.machine.pending_markers() if each.key == key)
+    return found
+
+
+def test_a_prepared_transaction_never_times_out() -> None:
+    """C-095: only ongoing ones do."""
+    harness = TransactionsHarness()
+    key = prepared(harness)
+    for _ in range(3):
+        assert harness.tick(after_ms=1_000 * HOUR_MS) == ()
+        (answer,) = harness.inquire((key, A0))
+        assert answer.outcome is InquiryOutcome.ONGOING
+        assert answer.time_left_ms == NEVER_TIMES_OUT_MS
+        assert not harness.records
+        harness.restart()
+    assert harness.states() == [TransactionState.PREPARED, TransactionState.EMPTY]
+
+
+def test_an_inquiry_of_a_stranger_changes_nothing_of_what_was_prepared() -> None:
+    harness = TransactionsHarness()
+    key = prepared(harness)
+    assert harness.inquire((key, B0))[0].outcome is InquiryOutcome.ONGOING
+    harness.complete_prepared(key)
+    assert harness.inquire((key, B0))[0].outcome is InquiryOutcome.ABORTED
+
+
+def test_exactly_those_that_were_named_commit() -> None:
+    harness = TransactionsHarness()
+    key = harness.init()
+    harness.add(key, A0, A1)
+    harness.prepare(key, [A0, GROUP])
+    harness.complete_prepared(key)
+    decided = decided_of(harness, key)
+    assert list(decided.committing) == [A0, GROUP]
+    assert list(decided.aborting) == [A1]
+    assert decided.traceparent == "of completion"
+
+
+def test_an_abort_tells_all_that_were_named_or_registered() -> None:
+    harness = TransactionsHarness()
+    key = harness.init()
+    harness.add(key, A0, A1)
+    harness.prepare(key, [A0, GROUP])
+    harness.init(instance="two")
+    decided = decided_of(harness, key)
+    assert decided.state is TransactionState.PREPARE_ABORT
+    assert list(decided.aborting) == [A0, GROUP, A1]
+    assert decided.traceparent == "of prepare"
+
+
+def test_one_without_participants_is_complete_at_once() -> None:
+    harness = TransactionsHarness()
+    key = prepared_while_empty(harness)
+    harness.complete_prepared(key)
+    assert harness.machine.pending_markers() == []
+    assert harness.machine.is_complete(key)
+    assert harness.states() == [TransactionState.EMPTY]
+
+
+def test_the_next_transaction_is_left_alone_by_a_completion() -> None:
+    harness = TransactionsHarness()
+    key = prepared(harness)
+    harness.add(after(key), A0, A1)
+    harness.complete_prepared(key)
+    assert harness.states() == [TransactionState.PREPARE_COMMIT, TransactionState.ONGOING]
+    harness.commit(after(key))
+    assert list(decided_of(harness, after(key)).committing) == [A0, A1]
+
+
+def test_a_successor_that_keeps_what_is_prepared_is_told_all_of_it() -> None:
+    harness = TransactionsHarness()
+    first = prepared(harness)
+    harness.now_ms += 5
+    second = harness.prepare(after(first), [A1])
+    second = after(second, -1)
+    key = harness.init(instance="two", keep_prepared=True)
+    third = after(harness.prepare(key, [B0]), -1)
+    assert [each.key for each in harness.run(harness.machine.prepared_before(key))] == [
+        first,
+        second,
+    ]
+    again = harness.init(instance="two", keep_prepared=True)
+    assert again == key
+    harness.complete_prepared(first, commit=False)
+    assert [each.key for each in harness.run(harness.machine.prepared_before(key))] == [second]
+    successor = harness.init(instance="three", keep_prepared=True)
+    (kept, latest) = harness.run(harness.machine.prepared_before(successor))
+    assert (kept.key, latest.key) == (second, third)
+    assert kept.prepared_ms == harness.now_ms
+    assert kept.start_ms == harness.now_ms
+
+
+def test_a_call_of_the_same_instance_aborts_what_it_prepared_unless_it_asks_to_keep_it() -> None:
+    harness = TransactionsHarness()
+    key = prepared(harness)
+    harness.init(number=2, keep_prepared=True)
+    assert harness.inquire((key, A0))[0].outcome is InquiryOutcome.ONGOING
+    harness.init(number=3)
+    assert harness.inquire((key, A0))[0].outcome is InquiryOutcome.ABORTED
+    assert decided_of(harness, key).reason == "client"
+
+
+def test_any_epoch_of_the_instance_in_charge_may_complete() -> None:
+    """Its transactions may have gone on while the request was on its way."""
+    harness = TransactionsHarness()
+    key = prepared(harness)
+    current = harness.init(instance="two", keep_prepared=True)
+    harness.commit(harness.commit(current, [A0]), [A0])
+    with pytest.raises(ProducerFencedError, match="fenced by a newer"):
+        harness.complete_prepared(key, current.producer_epoch - 1)
+    with pytest.raises(ProducerFencedError, match="never given out"):
+        harness.complete_prepared(key, current.producer_epoch + 3)
+    harness.complete_prepared(key, current.producer_epoch)
+
+
+def test_the_reason_of_an_older_abort_is_not_told_of_the_last_epoch() -> None:
+    harness = TransactionsHarness()
+    key = prepared(harness)
+    harness.add(after(key), A0)
+    harness.tick(after_ms=TIMEOUT_MS)
+    harness.complete_prepared(key, commit=False)
+    with pytest.raises(SemelError) as caught:
+        harness.commit(after(key))
+    assert caught.value.details["reason"] == "timed out"
+
+
+def test_a_decision_that_comes_late_waits_for_its_own_markers() -> None:
+    """Decided after a later one: what is incomplete is still told by epochs, the oldest first."""
+    harness = TransactionsHarness()
+    key = prepared(harness)
+    harness.commit(after(key), [A0])
+    harness.complete_prepared(key)
+    assert not harness.machine.is_complete_below(key.producer_id, 1)
+    assert harness.states() == [
+        *(TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_COMMIT),
+        TransactionState.EMPTY,
+    ]
+    harness.complete(key)
+    assert harness.machine.is_complete_below(key.producer_id, 1)
+    assert not harness.machine.is_complete_below(key.producer_id, 2)
+
+
+def test_an_outcome_that_is_older_than_what_is_kept_can_still_be_decided() -> None:
+    harness = TransactionsHarness()
+    key = prepared(harness)
+    current = after(key)
+    for _ in range(300):
+        current = harness.commit(current)
+    harness.complete_prepared(key, current.producer_epoch)
+    assert decided_of(harness, key).state is TransactionState.PREPARE_COMMIT
+    producer = harness.machine._state.producers[key.producer_id]
+    assert producer.outcomes < 1 << 256
+    with pytest.raises(InvalidTxnStateError, match="too old to know"):
+        harness.complete_prepared(key, current.producer_epoch)
+
+
+# -- limits -------------------------------------------------------------------------------------
+
+
+def test_no_more_than_so_many_are_prepared_for_one_id() -> None:
+    harness = TransactionsHarness(limits=TransactionLimits(prepared_transactions_max=2))
+    key = harness.init()
+    current = harness.prepare(harness.prepare(key))
+    with pytest.raises(ThrottlingQuotaExceededError, match="2 transactions are prepared"):
+        harness.prepare(current)
+    harness.complete_prepared(key)
+    harness.prepare(current)
+
+
+def test_what_there_is_no_room_for_cannot_be_prepared() -> None:
+    harness = TransactionsHarness(limits=TransactionLimits(all_participants_max=2))
+    key = harness.init()
+    harness.add(key, A0)
+    with pytest.raises(ThrottlingQuotaExceededError):
+        harness.prepare(key, [A0, A1, B0])
+    harness.prepare(key, [A0, A1])
+    assert harness.machine._state.participant_count == 2
+    harness.complete_prepared(key)
+    assert harness.machine._state.participant_count == 2
+
+
+# -- questions ----------------------------------------------------------------------------------
+
+
+def test_a_list_names_each_prepared_transaction_and_the_current_one() -> None:
+    harness = TransactionsHarness()
+    key = prepared(harness)
+    harness.prepare(after(key))
+    harness.add(after(key, 2), A0)
+    harness.init("idle")
+
+    def listed(*states: TransactionState) -> list[tuple[int, str]]:
+        wanted = ListFilter(states=frozenset(states))
+        machine = harness.machine
+        producers = harness.run(machine.list_candidates(wanted))
+        found = harness.run(machine.list_transactions(producers, wanted, now_ms=harness.now_ms))
+        assert all(each.transactional_id == "app" for each in found)
+        return [(each.producer_epoch, each.state.value) for each in found]
+
+    assert listed(TransactionState.PREPARED) == [(0, "Prepared"), (1, "Prepared")]
+    assert listed(TransactionState.ONGOING) == [(2, "Ongoing")]
+    assert listed(TransactionState.PREPARED, TransactionState.ONGOING) == [
+        *((0, "Prepared"), (1, "Prepared"), (2, "Ongoing")),
+    ]
+
+
+def test_a_description_says_since_when_it_is_prepared() -> None:
+    harness = TransactionsHarness()
+    key = ongoing(harness)
+    harness.now_ms += 7
+    harness.prepare(key, [A0, B0])
+    (described,) = harness.run(harness.machine.describe_transactions(["app"]))
+    transaction, current = described.transactions
+    assert transaction.state is TransactionState.PREPARED
+    assert transaction.prepared_ms == transaction.start_ms + 7 == harness.now_ms
+    assert list(transaction.participants) == [A0, B0]
+    assert current.prepared_ms == 0
+
+
+def test_replay_asserts_that_only_what_is_open_is_prepared() -> None:
+    harness = TransactionsHarness()
+    key = prepared(harness)
+    record = harness.machine._state.prepared[key]
+    with pytest.raises(AssertionError, match="from Prepared to Prepared"):
+        harness.machine.replay(99, record)
+    harness.complete_prepared(key)
+    with pytest.raises(AssertionError, match="from PrepareCommit to Prepared"):
+        harness.machine.replay(99, record)
