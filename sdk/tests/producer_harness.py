@@ -23,6 +23,7 @@ from network_faults import (
     Refuse,
     RefusePartition,
 )
+from prepared_fake import FakePrepared
 from producer_fakes import Log, TransactionalId
 
 from aiosemel import (
@@ -83,6 +84,7 @@ class FakeCluster:
         self.topics: dict[str, str] = {}
         self.logs: dict[ids.TopicPartition, Log] = {}
         self.transactional: dict[str, TransactionalId] = {}
+        self.prepared = FakePrepared(self.transactional)
         self.committed: dict[tuple[int, int], participants.Participants] = {}
         self.offsets: dict[tuple[int, int, str], list[tuple[int, Message]]] = defaultdict(list)
         self.calls: list[tuple[str, Message]] = []
@@ -208,6 +210,8 @@ class FakeCluster:
             "TxnOffsetCommit": self._txn_offset_commit,
             "EndTxn": self._end_txn,
             "GetTransactionOutcome": self._get_transaction_outcome,
+            "PrepareTxn": self.prepared.prepare_txn,
+            "CompletePreparedTxn": self.prepared.complete_prepared_txn,
             "CreateTopics": self._create_topics,
         }
         if name == "Produce":
@@ -279,7 +283,9 @@ class FakeCluster:
             self._decide(state, "ABORTED", "FENCED")
             state.instance = caller
         return transactions.InitProducerIdResponse(
-            producer_id=state.producer_id, producer_epoch=state.epoch
+            producer_id=state.producer_id,
+            producer_epoch=state.epoch,
+            prepared=self.prepared.kept(state, request),
         )
 
     def _add_partitions(

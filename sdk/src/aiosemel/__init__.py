@@ -69,6 +69,7 @@ from aiosemel.outcomes import (
     Resolution,
     TransactionOutcomeDescription,
 )
+from aiosemel.prepared import PreparedTransactionId
 from aiosemel.producer import Producer
 from aiosemel.transaction import Transaction
 from aiosemel.transactional_producer import TransactionalProducer
@@ -133,6 +134,7 @@ __all__ = [
     "Participants",
     "PartitionDescription",
     "PendingOffsets",
+    "PreparedTransactionId",
     "Producer",
     "ProducerFencedError",
     "ProducerOptions",

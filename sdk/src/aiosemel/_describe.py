@@ -43,6 +43,7 @@ GROUP_STATES = {
 TRANSACTION_STATES = {
     transactions.TRANSACTION_STATE_EMPTY: TransactionState.EMPTY,
     transactions.TRANSACTION_STATE_ONGOING: TransactionState.ONGOING,
+    transactions.TRANSACTION_STATE_PREPARED: TransactionState.PREPARED,
     transactions.TRANSACTION_STATE_PREPARE_COMMIT: TransactionState.PREPARE_COMMIT,
     transactions.TRANSACTION_STATE_PREPARE_ABORT: TransactionState.PREPARE_ABORT,
     transactions.TRANSACTION_STATE_COMPLETE_COMMIT: TransactionState.COMPLETE_COMMIT,
@@ -187,6 +188,7 @@ def _transaction(
         missing_markers=_participants(answer.missing_markers, names),
         abort_reason=answer.abort_reason,
         traceparent=answer.traceparent,
+        prepared_time_ms=answer.prepared_time_ms or None,
     )
 
 

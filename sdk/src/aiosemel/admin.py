@@ -14,6 +14,7 @@ from aiosemel._group_offsets import GroupOffsets, check_group_id
 from aiosemel._isolation import IsolationLevel
 from aiosemel._log_offsets import NO_OFFSET, AtTime, LogOffsets, RecordDeletion
 from aiosemel._metadata import COORDINATOR, GROUP_COORDINATOR, topics_in
+from aiosemel._producer.preparing import complete_prepared
 from aiosemel._retry import Deadline
 from aiosemel._transactions import get_outcome
 from aiosemel.descriptions import (
@@ -42,6 +43,7 @@ from aiosemel.offsets import (
     TopicPartition,
 )
 from aiosemel.outcomes import TransactionOutcomeDescription
+from aiosemel.prepared import PreparedTransactionId
 from semel.coordinator.v1 import cluster_pb2 as cluster
 from semel.coordinator.v1 import transactions_pb2 as transactions
 from semel.group.v1 import group_pb2 as group
@@ -370,6 +372,44 @@ class Admin:
             producer_id=producer_id,
             producer_epoch=producer_epoch,
             deadline=self._deadline(),
+        )
+
+    async def list_prepared_transactions(
+        self, *, transactional_id_pattern: str = ""
+    ) -> tuple[PreparedTransactionId, ...]:
+        """Return all prepared transactions, by transactional id, of each the oldest first.
+
+        As ``list_transactions`` with ``TransactionState.PREPARED``, which also says since when.
+        """
+        listed = await self.list_transactions(
+            states=[TransactionState.PREPARED], transactional_id_pattern=transactional_id_pattern
+        )
+        return tuple(
+            PreparedTransactionId(
+                transactional_id=each.transactional_id,
+                producer_id=each.producer_id,
+                producer_epoch=each.producer_epoch,
+            )
+            for each in listed
+        )
+
+    async def complete_prepared(
+        self, prepared: PreparedTransactionId, *, commit: bool, wait_until_visible: bool = False
+    ) -> None:
+        """Commit or abort a prepared transaction, from outside of its producer.
+
+        For a process that knows what the outside system has decided, and for operators. Nothing
+        fences the caller: it must know, not guess. May be called again.
+
+        Raises InvalidTxnStateError if it is not prepared, or has ended otherwise;
+        ``details["outcome"]`` says how. Raises InvalidProducerIdMappingError of an unknown id.
+        """
+        await complete_prepared(
+            self._cluster,
+            prepared,
+            self._deadline(),
+            commit=commit,
+            wait_until_visible=wait_until_visible,
         )
 
     async def _topic_names(

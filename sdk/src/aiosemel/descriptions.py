@@ -144,6 +144,7 @@ class TransactionState(StrEnum):
 
     EMPTY = "Empty"
     ONGOING = "Ongoing"
+    PREPARED = "Prepared"
     PREPARE_COMMIT = "PrepareCommit"
     PREPARE_ABORT = "PrepareAbort"
     COMPLETE_COMMIT = "CompleteCommit"
@@ -152,13 +153,13 @@ class TransactionState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransactionListing:
-    """One transactional id in a list."""
+    """One transactional id in a list: with its current transaction, or with a prepared one."""
 
     transactional_id: str
     producer_id: int
     producer_epoch: int
     state: TransactionState
-    """Of the current transaction; of an idle id, that of the last one that is not complete."""
+    """Of the transaction named; of an idle id, that of the last one that is not complete."""
     start_time_ms: int | None
     """Milliseconds since 1970-01-01 UTC; None: nothing is known of the transaction yet."""
     incomplete_transactions: int
@@ -189,6 +190,8 @@ class TransactionDescription:
     """client, timed out, fenced or operator; empty if it was not aborted."""
     traceparent: str
     """W3C trace context, or empty."""
+    prepared_time_ms: int | None = None
+    """Of a prepared one: milliseconds since 1970-01-01 UTC."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,6 +16,7 @@ from aiosemel.errors import (
     TransactionAbortedError,
 )
 from aiosemel.offsets import ConsumerGroupMetadata, OffsetAndMetadata, PartitionKey
+from aiosemel.prepared import PreparedTransactionId
 
 _log = logging.getLogger(__name__)
 
@@ -91,6 +92,11 @@ class Transaction:
         """As ``TransactionalProducer.send_offsets``, and never outside of this transaction."""
         self._check()
         await self._transactions.send_offsets(offsets, group)
+
+    async def prepare(self) -> PreparedTransactionId:
+        """As ``TransactionalProducer.prepare``: then the block's end does nothing more."""
+        self._check()
+        return await self._transactions.prepare()
 
     async def __aenter__(self) -> Self:
         if self._number is not None:

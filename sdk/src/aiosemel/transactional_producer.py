@@ -11,6 +11,7 @@ from aiosemel._producer.transactions import Transactions
 from aiosemel.errors import ClosedError, InvalidConfigError
 from aiosemel.offsets import ConsumerGroupMetadata, OffsetAndMetadata, PartitionKey
 from aiosemel.options import ProducerOptions
+from aiosemel.prepared import PreparedTransactionId
 from aiosemel.transaction import Transaction
 
 
@@ -43,15 +44,21 @@ class TransactionalProducer:
         """The id under which this producer's transactions stand."""
         return self._transactions.transactional_id
 
-    async def init_transactions(self, *, wait_until_visible: bool = True) -> None:
+    async def init_transactions(
+        self, *, wait_until_visible: bool = True, keep_prepared: bool = False
+    ) -> tuple[PreparedTransactionId, ...]:
         """Take over the transactional id: fence its older producers, abort what they left open.
 
         Also waits until every reader sees how the earlier transactions ended. With
         ``wait_until_visible=False`` it does not, which is enough for who restores only offsets.
+        With ``keep_prepared=True``, transactions that were prepared stay so, and are returned, the
+        oldest first: complete each as the outside system says. Without it they abort.
         After RequestTimedOutError, call it again. Any other error is final.
         """
         self._check_open()
-        await self._transactions.init_transactions(wait_until_visible=wait_until_visible)
+        return await self._transactions.init_transactions(
+            wait_until_visible=wait_until_visible, keep_prepared=keep_prepared
+        )
 
     async def begin_transaction(self) -> None:
         """Begin a transaction. Sends nothing yet.
@@ -145,6 +152,38 @@ class TransactionalProducer:
         """
         self._check_open()
         await self._transactions.commit(wait_until_visible=wait_until_visible)
+
+    async def prepare(self) -> PreparedTransactionId:
+        """Prepare the transaction: from here on it can be committed, and never times out.
+
+        For two-phase commit with a system outside, such as a database: store what is returned
+        there, in the same transaction as what belongs to it; then ``complete_prepared``. The
+        producer may begin its next transaction at once.
+
+        Raises TransactionAbortedError if it is not prepared and never will be: call ``abort`` then.
+        Raises RequestTimedOutError if it may be prepared or not: call ``prepare`` again, or
+        ``abort``. Any other error is final.
+        """
+        self._check_open()
+        return await self._transactions.prepare()
+
+    async def complete_prepared(
+        self, prepared: PreparedTransactionId, *, commit: bool, wait_until_visible: bool = False
+    ) -> None:
+        """Commit or abort a transaction that was prepared under this transactional id.
+
+        By this producer, or by one before it. May be called again, and at any time after
+        ``init_transactions``. The decision is durable when this returns; with
+        ``wait_until_visible=True``, readers see it.
+
+        Raises ProducerFencedError if another producer has taken over, which has to complete it.
+        Raises InvalidTxnStateError if it has ended otherwise; ``details["outcome"]`` says how. An
+        outcome that is older than 256 transactions of this id is not known any more.
+        """
+        self._check_open()
+        await self._transactions.complete_prepared(
+            prepared, commit=commit, wait_until_visible=wait_until_visible
+        )
 
     async def abort(self) -> None:
         """Abort the transaction: none of it ever becomes visible.

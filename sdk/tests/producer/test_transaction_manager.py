@@ -370,18 +370,18 @@ def test_a_failure_after_the_commit_was_sent_changes_nothing() -> None:
 
 def test_a_commit_can_be_withdrawn_before_it_is_sent() -> None:
     manager = manager_in(State.COMMITTING_TRANSACTION)
-    manager.withdraw_commit()
+    manager.withdraw()
     assert manager.state is State.IN_TRANSACTION
 
 
 def test_a_commit_that_was_sent_cannot_be_withdrawn() -> None:
     with pytest.raises(AssertionError, match="withdrawn"):
-        committing().withdraw_commit()
+        committing().withdraw()
 
 
 def test_withdrawing_a_commit_that_failed_changes_nothing() -> None:
     manager = manager_in(State.ABORTABLE_ERROR)
-    manager.withdraw_commit()
+    manager.withdraw()
     assert manager.state is State.ABORTABLE_ERROR
 
 

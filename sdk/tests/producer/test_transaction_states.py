@@ -39,6 +39,8 @@ def manager_in(state: State) -> TransactionManager:
     manager.sent(P0)
     manager.acknowledged(P0)
     match state:
+        case State.PREPARING_TRANSACTION:
+            manager.prepare()
         case State.COMMITTING_TRANSACTION:
             manager.commit()
         case State.ABORTING_TRANSACTION:
@@ -60,15 +62,17 @@ CALLS: dict[Call, Callable[[TransactionManager], object]] = {
     Call.SEND_OFFSETS: lambda manager: manager.send_offsets("g"),
     Call.COMMIT: TransactionManager.commit,
     Call.ABORT: TransactionManager.abort,
+    Call.PREPARE: TransactionManager.prepare,
+    Call.COMPLETE_PREPARED: TransactionManager.complete_prepared,
 }
 
 # What a call does in a state: the state after it, or the error that it raises.
 ILLEGAL = IllegalStateError
 EXPECTED: dict[State, tuple[State | type[SemelError], ...]] = {
-    # init_transactions, begin_transaction, send, send_offsets, commit, abort
-    State.UNINITIALIZED: (State.INITIALIZING, ILLEGAL, ILLEGAL, ILLEGAL, ILLEGAL, ILLEGAL),
-    State.INITIALIZING: (State.INITIALIZING, ILLEGAL, ILLEGAL, ILLEGAL, ILLEGAL, ILLEGAL),
-    State.READY: (ILLEGAL, State.IN_TRANSACTION, ILLEGAL, ILLEGAL, ILLEGAL, ILLEGAL),
+    # init_transactions, begin_transaction, send, send_offsets, commit, abort, prepare, complete
+    State.UNINITIALIZED: (State.INITIALIZING, *(ILLEGAL,) * 7),
+    State.INITIALIZING: (State.INITIALIZING, *(ILLEGAL,) * 7),
+    State.READY: (ILLEGAL, State.IN_TRANSACTION, *(ILLEGAL,) * 5, State.READY),
     State.IN_TRANSACTION: (
         ILLEGAL,
         ILLEGAL,
@@ -76,32 +80,36 @@ EXPECTED: dict[State, tuple[State | type[SemelError], ...]] = {
         State.IN_TRANSACTION,
         State.COMMITTING_TRANSACTION,
         State.ABORTING_TRANSACTION,
+        State.PREPARING_TRANSACTION,
+        State.IN_TRANSACTION,
+    ),
+    State.PREPARING_TRANSACTION: (
+        *(ILLEGAL,) * 5,
+        State.ABORTING_TRANSACTION,
+        State.PREPARING_TRANSACTION,
+        State.PREPARING_TRANSACTION,
     ),
     State.COMMITTING_TRANSACTION: (
-        ILLEGAL,
-        ILLEGAL,
+        *(ILLEGAL,) * 4,
+        State.COMMITTING_TRANSACTION,
         ILLEGAL,
         ILLEGAL,
         State.COMMITTING_TRANSACTION,
-        ILLEGAL,
     ),
     State.ABORTING_TRANSACTION: (
-        ILLEGAL,
-        ILLEGAL,
-        ILLEGAL,
-        ILLEGAL,
+        *(ILLEGAL,) * 5,
+        State.ABORTING_TRANSACTION,
         ILLEGAL,
         State.ABORTING_TRANSACTION,
     ),
     State.ABORTABLE_ERROR: (
-        TransactionAbortableError,
-        TransactionAbortableError,
-        TransactionAbortableError,
-        TransactionAbortableError,
+        *(TransactionAbortableError,) * 4,
         TransactionAbortedError,
         State.ABORTING_TRANSACTION,
+        TransactionAbortedError,
+        State.ABORTABLE_ERROR,
     ),
-    State.FATAL_ERROR: (ProducerFencedError,) * 6,
+    State.FATAL_ERROR: (ProducerFencedError,) * 8,
 }
 
 

@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Mapping
 
 from aiosemel._producer.batch import Request
-from aiosemel._producer.transaction_manager import EndTxn
+from aiosemel._producer.transaction_manager import EndTxn, PrepareTxn
 from aiosemel.offsets import OffsetAndMetadata, PartitionKey
 from aiosemel.options import Compression
+from aiosemel.prepared import PreparedTransactionId
 from semel.broker.v1 import broker_pb2 as broker
 from semel.common.v1 import participants_pb2 as participants
 from semel.common.v1.records_pb2 import Codec
@@ -66,19 +67,48 @@ def end_txn_request(
     end: EndTxn, transactional_id: str, *, wait_until_visible: bool
 ) -> transactions.EndTxnRequest:
     """Make the request that ends a transaction, with its participants."""
-    result = (
-        participants.TRANSACTION_RESULT_COMMIT
-        if end.commit
-        else participants.TRANSACTION_RESULT_ABORT
-    )
     return transactions.EndTxnRequest(
         transactional_id=transactional_id,
         producer_id=end.producer_id,
         producer_epoch=end.producer_epoch,
-        result=result,
+        result=_result(end.commit),
         participants=_participants(end.participants),
         wait=wait_for(wait_until_visible),
     )
+
+
+def prepare_request(prepare: PrepareTxn, transactional_id: str) -> transactions.PrepareTxnRequest:
+    """Make the request that prepares a transaction, with its participants."""
+    return transactions.PrepareTxnRequest(
+        transactional_id=transactional_id,
+        producer_id=prepare.producer_id,
+        producer_epoch=prepare.producer_epoch,
+        participants=_participants(prepare.participants),
+    )
+
+
+def complete_prepared_request(
+    prepared: PreparedTransactionId,
+    *,
+    commit: bool,
+    producer_epoch: int | None,
+    wait_until_visible: bool,
+) -> transactions.CompletePreparedTxnRequest:
+    """Make the request that decides a prepared transaction."""
+    return transactions.CompletePreparedTxnRequest(
+        transactional_id=prepared.transactional_id,
+        producer_id=prepared.producer_id,
+        prepared_epoch=prepared.producer_epoch,
+        producer_epoch=producer_epoch,
+        result=_result(commit),
+        wait=wait_for(wait_until_visible),
+    )
+
+
+def _result(commit: bool) -> participants.TransactionResult.ValueType:
+    if commit:
+        return participants.TRANSACTION_RESULT_COMMIT
+    return participants.TRANSACTION_RESULT_ABORT
 
 
 def wait_for(visible: bool) -> transactions.WaitFor.ValueType:

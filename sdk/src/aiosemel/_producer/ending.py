@@ -95,7 +95,7 @@ class Ending:
         """Return what to raise; None when the transaction has committed all the same."""
         raised = self._manager.commit_failed(error)
         if self._manager.state is State.READY:
-            self._start_epoch()
+            self.start_epoch()
         return raised
 
     # -- abort ----------------------------------------------------------------------------------
@@ -142,7 +142,7 @@ class Ending:
         self._registration.cancel()
         self._pipeline.discard_all(TransactionAbortedError("the transaction was aborted"))
         if end is None:
-            self._start_epoch()
+            self.start_epoch()
         return end
 
     def _abort_later(self, end: EndTxn) -> None:
@@ -177,8 +177,9 @@ class Ending:
 
     def _ended(self, response: EndTxnResponse) -> None:
         self._manager.ended(response.producer_id, response.producer_epoch)
-        self._start_epoch()
+        self.start_epoch()
 
-    def _start_epoch(self) -> None:
+    def start_epoch(self) -> None:
+        """Let the pipeline go on with the epoch that the manager has."""
         self._registration.cancel()
         self._pipeline.start_epoch(self._manager.producer_id, self._manager.producer_epoch)

@@ -15,6 +15,9 @@ Once EndTxn(commit) has gone out, only an outcome in its answer, or in the detai
 definite. Until one comes, the producer stays in COMMITTING_TRANSACTION, where ``commit`` asks again
 and nothing else is legal: above all no abort, which could contradict the commit.
 
+PrepareTxn asks the same of the sends as a commit, names the same participants, and is answered the
+next epoch too. Until it is, ``prepare`` asks again; ``abort`` is legal, because nobody knows yet.
+
 Reports that come late, from an epoch that has ended or after its end was sent, change nothing.
 
 Source: Kafka ``TransactionManager.java``.
@@ -59,6 +62,18 @@ class EndTxn:
     producer_epoch: int
     commit: bool
     participants: tuple[Participant, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrepareTxn:
+    """The request that prepares a transaction."""
+
+    producer_id: int
+    producer_epoch: int
+    participants: tuple[Participant, ...]
+
+
+_OPEN = (State.IN_TRANSACTION, State.COMMITTING_TRANSACTION, State.PREPARING_TRANSACTION)
 
 
 class TransactionManager:
@@ -132,6 +147,21 @@ class TransactionManager:
         self.check(Call.COMMIT)
         self._move(Call.COMMIT)
 
+    def prepare(self) -> None:
+        """Take no more sends; then wait until all are acknowledged, and call ``end_prepare``.
+
+        Raises TransactionAbortedError when the transaction can only be aborted.
+        """
+        if self.state is State.ABORTABLE_ERROR:
+            raise self._aborted()
+        self.check(Call.PREPARE)
+        self._move(Call.PREPARE)
+
+    def complete_prepared(self) -> int:
+        """Return the epoch to send with a completion, which says who asks."""
+        self.check(Call.COMPLETE_PREPARED)
+        return self.producer_epoch
+
     def abort(self) -> EndTxn | None:
         """Return the request to send; None when the transaction has ended with this call."""
         self.check(Call.ABORT)
@@ -171,7 +201,7 @@ class TransactionManager:
 
         Returns whether it is the first in this transaction, and must be registered.
         """
-        assert self.state in (State.IN_TRANSACTION, State.COMMITTING_TRANSACTION), self.state
+        assert self.state in _OPEN, self.state
         assert not self._end_sent, "sent after the transaction's end"
         if participant in self._sent:
             self._acknowledged.pop(participant, None)
@@ -186,8 +216,8 @@ class TransactionManager:
 
     def failed(self, error: SemelError, producer_epoch: int) -> None:
         """Take an error, not retriable or past its time, of something sent in an epoch."""
-        is_open = self.state in (State.IN_TRANSACTION, State.COMMITTING_TRANSACTION)
-        if not is_open or self._end_sent or producer_epoch != self.producer_epoch:
+        is_open = self.state in _OPEN and not self._end_sent
+        if not is_open or producer_epoch != self.producer_epoch:
             return
         self.error = error
         self._move(Event.FATAL if isinstance(error, _FATAL) else Event.ABORTABLE)
@@ -196,27 +226,57 @@ class TransactionManager:
 
     @property
     def end_sent(self) -> bool:
-        """Whether EndTxn of this transaction went out, so that its outcome is not ours alone."""
+        """Whether EndTxn or PrepareTxn went out, so that the outcome is not ours alone."""
         return self._end_sent
 
-    def withdraw_commit(self) -> None:
-        """Go back to before ``commit``: its time was up before EndTxn went out."""
-        if self.state is State.COMMITTING_TRANSACTION:
-            assert not self._end_sent, "a commit that was sent cannot be withdrawn"
-            self._move(Event.COMMIT_WITHDRAWN)
+    def withdraw(self) -> None:
+        """Go back to before ``commit`` or ``prepare``: time was up before a request went out."""
+        if self.state in (State.COMMITTING_TRANSACTION, State.PREPARING_TRANSACTION):
+            assert not self._end_sent, "what was sent cannot be withdrawn"
+            self._move(Event.WITHDRAWN)
+
+    def end_prepare(self) -> PrepareTxn:
+        """Return the request to send, also of a transaction that has sent nothing.
+
+        Raises TransactionAbortedError, or the fatal error, when a send has failed meanwhile.
+        """
+        self._check_acknowledged()
+        self.check(Call.PREPARE)
+        self.outcome = TransactionOutcome.UNKNOWN
+        self._end_sent = True
+        return PrepareTxn(
+            producer_id=self.producer_id,
+            producer_epoch=self.producer_epoch,
+            participants=tuple(self._acknowledged),
+        )
+
+    def prepared(self, producer_id: int, producer_epoch: int) -> None:
+        """Take the answer of PrepareTxn: the next transaction's epoch."""
+        self.outcome = TransactionOutcome.PREPARED
+        self._move(Event.ENDED)
+        self._start(producer_id, producer_epoch)
+
+    def prepare_failed(self, error: SemelError) -> SemelError:
+        """Take an error that answered PrepareTxn, or why there was no answer; return what to raise.
+
+        Of a retriable one, nothing is known: ``prepare`` asks again, ``abort`` gives up.
+        """
+        outcome = error.details.get(OUTCOME)
+        if outcome == TransactionOutcome.ABORTED or isinstance(error, TransactionAbortableError):
+            self.outcome = TransactionOutcome.ABORTED
+            self._settle_aborted(error)
+            return self._aborted_by(error)
+        if not isinstance(error, RetriableError):
+            self.error = error
+            self._move(Event.FATAL)
+        return error
 
     def end_commit(self) -> EndTxn | None:
         """Return the request to send; None when the transaction has ended with this call.
 
         Raises TransactionAbortedError, or the fatal error, when a send has failed meanwhile.
         """
-        if self.state is State.COMMITTING_TRANSACTION and self._acknowledged != self._sent:
-            waiting = [
-                participant for participant in self._sent if participant not in self._acknowledged
-            ]
-            self.failed(_unacknowledged(waiting), self.producer_epoch)
-        if self.state is State.ABORTABLE_ERROR:
-            raise self._aborted()
+        self._check_acknowledged()
         self.check(Call.COMMIT)
         self.outcome = TransactionOutcome.UNKNOWN if self._sent else TransactionOutcome.COMMITTED
         return self._end(commit=True, participants=self._acknowledged)
@@ -270,8 +330,18 @@ class TransactionManager:
         self._next_epoch = None
         self.error = None
 
+    def _check_acknowledged(self) -> None:
+        """Let the transaction only be aborted unless everything sent is acknowledged."""
+        if self.state in _OPEN and self._acknowledged != self._sent:
+            waiting = [
+                participant for participant in self._sent if participant not in self._acknowledged
+            ]
+            self.failed(_unacknowledged(waiting), self.producer_epoch)
+        if self.state is State.ABORTABLE_ERROR:
+            raise self._aborted()
+
     def _end(self, *, commit: bool, participants: Iterable[Participant]) -> EndTxn | None:
-        if not self._sent:
+        if not self._sent and not self._end_sent:
             self.ended(self.producer_id, self.producer_epoch)
             return None
         self._end_sent = True

@@ -1,7 +1,7 @@
 """The states of a transactional producer, and every legal step between them, as data.
 
-``transaction_manager`` says what the steps mean. The words are Kafka's, whose state of a prepared
-transaction (KIP-939) is not here yet.
+``transaction_manager`` says what the steps mean. The words are Kafka's, but for preparing: Kafka's
+producer stays PREPARED until it completes (KIP-939), and this one may begin its next transaction.
 """
 
 from enum import Enum, StrEnum, auto
@@ -14,6 +14,7 @@ class State(StrEnum):
     INITIALIZING = "INITIALIZING"
     READY = "READY"
     IN_TRANSACTION = "IN_TRANSACTION"
+    PREPARING_TRANSACTION = "PREPARING_TRANSACTION"
     COMMITTING_TRANSACTION = "COMMITTING_TRANSACTION"
     ABORTING_TRANSACTION = "ABORTING_TRANSACTION"
     ABORTABLE_ERROR = "ABORTABLE_ERROR"
@@ -29,6 +30,8 @@ class Call(StrEnum):
     SEND_OFFSETS = "send_offsets"
     COMMIT = "commit"
     ABORT = "abort"
+    PREPARE = "prepare"
+    COMPLETE_PREPARED = "complete_prepared"
 
 
 class TransactionOutcome(StrEnum):
@@ -37,16 +40,18 @@ class TransactionOutcome(StrEnum):
     COMMITTED = "COMMITTED"
     ABORTED = "ABORTED"
     """It is not committed, and never will be."""
+    PREPARED = "PREPARED"
+    """It can be committed or aborted, and has left this producer's hands."""
     UNKNOWN = "UNKNOWN"
-    """A commit was sent, and not answered."""
+    """A commit or a prepare was sent, and not answered."""
 
 
 class Event(Enum):
     """What the shell reports."""
 
     INITIALIZED = auto()
-    COMMIT_WITHDRAWN = auto()
-    """Before EndTxn went out."""
+    WITHDRAWN = auto()
+    """A commit or a prepare, before its request went out."""
     ENDED = auto()
     ABORTABLE = auto()
     FATAL = auto()
@@ -64,29 +69,44 @@ TRANSITIONS: dict[State, dict[Call | Event, State]] = {
         Event.FATAL: _S.FATAL_ERROR,
     },
     _S.READY: {
+        Call.COMPLETE_PREPARED: _S.READY,
         Call.BEGIN_TRANSACTION: _S.IN_TRANSACTION,
     },
     _S.IN_TRANSACTION: {
+        Call.COMPLETE_PREPARED: _S.IN_TRANSACTION,
         Call.SEND: _S.IN_TRANSACTION,
         Call.SEND_OFFSETS: _S.IN_TRANSACTION,
+        Call.PREPARE: _S.PREPARING_TRANSACTION,
         Call.COMMIT: _S.COMMITTING_TRANSACTION,
         Call.ABORT: _S.ABORTING_TRANSACTION,
         Event.ABORTABLE: _S.ABORTABLE_ERROR,
         Event.FATAL: _S.FATAL_ERROR,
     },
+    _S.PREPARING_TRANSACTION: {
+        Call.COMPLETE_PREPARED: _S.PREPARING_TRANSACTION,
+        Call.PREPARE: _S.PREPARING_TRANSACTION,
+        Call.ABORT: _S.ABORTING_TRANSACTION,
+        Event.WITHDRAWN: _S.IN_TRANSACTION,
+        Event.ENDED: _S.READY,
+        Event.ABORTABLE: _S.ABORTABLE_ERROR,
+        Event.FATAL: _S.FATAL_ERROR,
+    },
     _S.COMMITTING_TRANSACTION: {
+        Call.COMPLETE_PREPARED: _S.COMMITTING_TRANSACTION,
         Call.COMMIT: _S.COMMITTING_TRANSACTION,
-        Event.COMMIT_WITHDRAWN: _S.IN_TRANSACTION,
+        Event.WITHDRAWN: _S.IN_TRANSACTION,
         Event.ENDED: _S.READY,
         Event.ABORTABLE: _S.ABORTABLE_ERROR,
         Event.FATAL: _S.FATAL_ERROR,
     },
     _S.ABORTING_TRANSACTION: {
+        Call.COMPLETE_PREPARED: _S.ABORTING_TRANSACTION,
         Call.ABORT: _S.ABORTING_TRANSACTION,
         Event.ENDED: _S.READY,
         Event.FATAL: _S.FATAL_ERROR,
     },
     _S.ABORTABLE_ERROR: {
+        Call.COMPLETE_PREPARED: _S.ABORTABLE_ERROR,
         Call.ABORT: _S.ABORTING_TRANSACTION,
     },
     _S.FATAL_ERROR: {},

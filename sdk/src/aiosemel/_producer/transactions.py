@@ -15,6 +15,7 @@ from aiosemel._producer.deliveries import ColumnsDelivery, Delivery
 from aiosemel._producer.encode import offset_topics, wait_for
 from aiosemel._producer.ending import Ending
 from aiosemel._producer.pipeline import Pipeline
+from aiosemel._producer.preparing import Preparing
 from aiosemel._producer.registration import Registration
 from aiosemel._producer.resolving import Resolver
 from aiosemel._producer.sizes import Headers
@@ -32,6 +33,7 @@ from aiosemel.errors import (
 )
 from aiosemel.offsets import ConsumerGroupMetadata, OffsetAndMetadata, PartitionKey
 from aiosemel.options import ProducerOptions
+from aiosemel.prepared import PreparedTransactionId
 from semel.coordinator.v1.transactions_pb2 import InitProducerIdRequest
 from semel.group.v1.group_pb2 import TxnOffsetCommitRequest
 from semel_common.ids import GroupId
@@ -39,8 +41,8 @@ from semel_common.wire.methods import INIT_PRODUCER_ID, TXN_OFFSET_COMMIT
 
 _log = logging.getLogger(__name__)
 
-_OPEN = (State.IN_TRANSACTION, State.ABORTABLE_ERROR)
-_SENDING = (State.IN_TRANSACTION, State.COMMITTING_TRANSACTION)
+_OPEN = (State.IN_TRANSACTION, State.PREPARING_TRANSACTION, State.ABORTABLE_ERROR)
+_SENDING = (State.IN_TRANSACTION, State.PREPARING_TRANSACTION, State.COMMITTING_TRANSACTION)
 CLOSE_TIMEOUT_MS = 5_000
 """How long closing waits for the abort of an open transaction: the coordinator aborts it anyway."""
 
@@ -63,6 +65,9 @@ class Transactions:
         self._ending = Ending(
             context, options, transactional_id, self.manager, self.pipeline, self._registration
         )
+        self._preparing = Preparing(
+            context, options, transactional_id, self.manager, self._registration, self._ending
+        )
         self._in_progress: Call | None = None
         self._offsets_in_flight = False
         self._offsets_answered = Signal()
@@ -70,8 +75,13 @@ class Transactions:
 
     # -- the life of transactions ---------------------------------------------------------------
 
-    async def init_transactions(self, *, wait_until_visible: bool) -> None:
-        """Ask for producer id and epoch, which fences every older instance."""
+    async def init_transactions(
+        self, *, wait_until_visible: bool, keep_prepared: bool
+    ) -> tuple[PreparedTransactionId, ...]:
+        """Ask for producer id and epoch, which fences every older instance.
+
+        Returns the prepared transactions that are kept.
+        """
         self._begin_call(Call.INIT_TRANSACTIONS)
         try:
             request = InitProducerIdRequest(
@@ -80,12 +90,13 @@ class Transactions:
                 init_number=self.manager.init_transactions(),
                 transaction_timeout_ms=self._options.transaction_timeout_ms,
                 wait=wait_for(wait_until_visible),
+                keep_prepared=keep_prepared,
             )
-            await self._init(request)
+            return await self._init(request)
         finally:
             self._in_progress = None
 
-    async def _init(self, request: InitProducerIdRequest) -> None:
+    async def _init(self, request: InitProducerIdRequest) -> tuple[PreparedTransactionId, ...]:
         try:
             response = await self._cluster.call(
                 self._cluster.coordinator_of(self._transactional_id),
@@ -101,6 +112,14 @@ class Transactions:
             raise
         self.manager.initialized(response.producer_id, response.producer_epoch)
         self.pipeline.start_epoch(response.producer_id, response.producer_epoch)
+        return tuple(
+            PreparedTransactionId(
+                transactional_id=self._transactional_id,
+                producer_id=response.producer_id,
+                producer_epoch=prepared.producer_epoch,
+            )
+            for prepared in response.prepared
+        )
 
     async def begin_transaction(self) -> None:
         """Open a transaction; waits for an abort that is still under way in the background."""
@@ -218,16 +237,36 @@ class Transactions:
             self._transactional_id,
         )
 
+    async def prepare(self) -> PreparedTransactionId:
+        """Wait until all is acknowledged, then prepare the transaction; see ``Preparing``."""
+        self._begin_call(Call.PREPARE)
+        try:
+            self.manager.prepare()
+            deadline = self._deadline()
+            if not self.manager.end_sent:
+                await self._wait_for_sends(deadline)
+            return await self._preparing.prepare(deadline)
+        finally:
+            self._in_progress = None
+
+    async def complete_prepared(
+        self, prepared: PreparedTransactionId, *, commit: bool, wait_until_visible: bool
+    ) -> None:
+        """Decide a prepared transaction, whatever this producer does meanwhile."""
+        await self._preparing.complete(
+            prepared, self._deadline(), commit=commit, wait_until_visible=wait_until_visible
+        )
+
     async def _wait_for_sends(self, deadline: Deadline) -> None:
         try:
             await self._wait_for_offsets(deadline)
             await self.pipeline.flush(deadline)
         except asyncio.CancelledError:
-            self.manager.withdraw_commit()
+            self.manager.withdraw()
             self.abort_in_background()
             raise
         except RequestTimedOutError:
-            self.manager.withdraw_commit()
+            self.manager.withdraw()
             raise
 
     async def abort(self) -> None:
