@@ -40,6 +40,7 @@ def test_the_commands_are_those_that_are_promised() -> None:
         "topics delete-records",
         "topics describe",
         "topics list",
+        "transactions complete",
         "transactions describe",
         "transactions list",
         "transactions outcome",

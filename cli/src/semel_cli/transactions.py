@@ -1,6 +1,5 @@
 """`semel transactions`: list, describe; the other commands have modules of their own."""
 
-import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,19 +17,22 @@ from semel_cli.output import (
     show,
     time_text,
 )
+from semel_cli.prepared import EXAMPLES as COMPLETE_EXAMPLES
+from semel_cli.prepared import complete
 from semel_cli.session import BootstrapOption, UsageError, with_client
+from semel_cli.transaction_views import age_text, names, participants_document
 
 if TYPE_CHECKING:
     from aiosemel import SemelClient
     from aiosemel.descriptions import (
-        Participants,
         TransactionalIdDescription,
         TransactionDescription,
         TransactionListing,
         TransactionState,
     )
 
-app = typer.Typer(help="List and describe transactions.", no_args_is_help=True)
+app = typer.Typer(help="List, describe and complete transactions.", no_args_is_help=True)
+app.command(epilog=COMPLETE_EXAMPLES)(complete)
 
 
 @app.command(
@@ -38,6 +40,7 @@ app = typer.Typer(help="List and describe transactions.", no_args_is_help=True)
     epilog=examples(
         "semel transactions list",
         "semel transactions list --state Ongoing --running-longer-than 60",
+        "semel transactions list --state prepared",
         "semel transactions list --id-pattern 'orders-.*' --format json",
     ),
 )
@@ -45,8 +48,8 @@ def list_transactions(
     state: Annotated[
         list[str] | None,
         typer.Option(
-            help="Empty, Ongoing, PrepareCommit, PrepareAbort, CompleteCommit or CompleteAbort;"
-            " may be given more than once.",
+            help="Empty, Ongoing, Prepared, PrepareCommit, PrepareAbort, CompleteCommit or"
+            " CompleteAbort; may be given more than once.",
             show_default="any",
         ),
     ] = None,
@@ -68,7 +71,7 @@ def list_transactions(
     output_format: FormatOption = Format.TEXT,
     bootstrap: BootstrapOption = None,
 ) -> None:
-    """List transactional ids, with the transaction that each is in."""
+    """List transactional ids, with the transaction that each is in, and those that are prepared."""
     longer_ms = None if running_longer_than is None else int(running_longer_than * 1000)
 
     async def work(client: "SemelClient") -> "tuple[TransactionListing, ...]":
@@ -110,9 +113,9 @@ def describe(
                     each.producer_epoch,
                     each.state,
                     time_text(each.start_time_ms or 0),
-                    _age(each.start_time_ms),
-                    _names(each.participants),
-                    _names(each.missing_markers),
+                    age_text(each.start_time_ms),
+                    names(each.participants),
+                    names(each.missing_markers),
                     each.abort_reason,
                 )
                 for each in described.transactions
@@ -147,7 +150,7 @@ def _show_list(listed: "Sequence[TransactionListing]", output_format: Format) ->
                     each.producer_id,
                     each.producer_epoch,
                     each.state,
-                    _age(each.start_time_ms),
+                    age_text(each.start_time_ms),
                     each.incomplete_transactions,
                 )
                 for each in listed
@@ -172,31 +175,12 @@ def _transaction(each: "TransactionDescription") -> Json:
         "producer_epoch": each.producer_epoch,
         "state": each.state,
         "start_time_ms": each.start_time_ms,
-        "participants": _participants(each.participants),
-        "missing_markers": _participants(each.missing_markers),
+        "participants": participants_document(each.participants),
+        "missing_markers": participants_document(each.missing_markers),
         "abort_reason": each.abort_reason or None,
         "traceparent": each.traceparent or None,
+        "prepared_time_ms": each.prepared_time_ms,
     }
-
-
-def _participants(participants: "Participants") -> Json:
-    return {
-        "partitions": [
-            {"topic": each.topic, "partition": each.partition} for each in participants.partitions
-        ],
-        "group_ids": list(participants.group_ids),
-    }
-
-
-def _names(participants: "Participants") -> str:
-    groups = (f"group {group_id}" for group_id in participants.group_ids)
-    return ", ".join((*map(str, participants.partitions), *groups))
-
-
-def _age(start_time_ms: int | None) -> str | None:
-    if not start_time_ms:
-        return None
-    return duration_text(max(0, time.time_ns() // 1_000_000 - start_time_ms))
 
 
 def _state(text: str) -> "TransactionState":

@@ -1,0 +1,99 @@
+"""`semel transactions complete`: end a prepared transaction by hand."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from semel_cli.output import Facts, Format, FormatOption, duration_text, examples, note, show
+from semel_cli.session import BootstrapOption, CommandError, with_client
+from semel_cli.transaction_views import age_ms, names, participants_document
+
+if TYPE_CHECKING:
+    from aiosemel import SemelClient, TransactionDescription
+
+EXAMPLES = examples(
+    "semel transactions list --state prepared",
+    "semel transactions complete orders-1 5 --commit --dry-run",
+    "semel transactions complete orders-1 5 --commit",
+)
+
+
+def complete(
+    transactional_id: Annotated[str, typer.Argument(show_default=False)],
+    producer_epoch: Annotated[
+        int, typer.Argument(min=0, metavar="EPOCH", help="As `list` shows it.", show_default=False)
+    ],
+    commit: Annotated[
+        bool,
+        typer.Option(
+            "--commit/--abort",
+            help="What the outside system has decided: it must agree.",
+            show_default=False,
+        ),
+    ],
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")
+    ] = False,
+    output_format: FormatOption = Format.TEXT,
+    bootstrap: BootstrapOption = None,
+) -> None:
+    """Commit or abort a prepared transaction.
+
+    A prepared transaction waits for its owner, who has asked another system, such as a database, to
+    decide about it. Complete it by hand only if that owner will not come back, and only as that
+    system has decided.
+    """
+
+    async def work(client: "SemelClient") -> "TransactionDescription | None":
+        from aiosemel import PreparedTransactionId
+
+        described = await client.admin().describe_transactions(transactional_id)
+        found = next(
+            (
+                each
+                for each in described.transactions
+                if each.producer_epoch == producer_epoch and each.prepared_time_ms is not None
+            ),
+            None,
+        )
+        if dry_run and found is None:
+            raise CommandError(
+                f"transaction {producer_epoch} of {transactional_id} is not prepared; those that"
+                " are: semel transactions list --state prepared"
+            )
+        if not dry_run:
+            prepared = PreparedTransactionId(
+                transactional_id=transactional_id,
+                producer_id=described.producer_id,
+                producer_epoch=producer_epoch,
+            )
+            await client.admin().complete_prepared(prepared, commit=commit, wait_until_visible=True)
+        return found
+
+    found = with_client(bootstrap, work)
+    outcome = "COMMITTED" if commit else "ABORTED"
+    since_ms = None if found is None else age_ms(found.prepared_time_ms)
+    show(
+        output_format,
+        {
+            "transactional_id": transactional_id,
+            "producer_epoch": producer_epoch,
+            "outcome": outcome,
+            "dry_run": dry_run,
+            "prepared_time_ms": None if found is None else found.prepared_time_ms,
+            "participants": None if found is None else participants_document(found.participants),
+        },
+        Facts(
+            {
+                "Transactional id": transactional_id,
+                "Epoch": producer_epoch,
+                "Prepared for": None if since_ms is None else duration_text(since_ms),
+                "Wrote to": None if found is None else names(found.participants),
+                "Outcome": outcome,
+            }
+        ),
+    )
+    if dry_run:
+        note("Nothing was done: without --dry-run, it ends like this.")
+    elif found is None:
+        note("It had ended like this already.")
