@@ -15,9 +15,13 @@ from semel_broker.machine.records import BatchAppended, MarkerAppended
 from semel_broker.serde import BrokerSerde
 from semel_coordinator.machine import CoordinatorMachine
 from semel_coordinator.serde import CoordinatorSerde
-from semel_coordinator.transactions.machine.entities import DecidedTransaction, Producer
+from semel_coordinator.transactions.machine.entities import (
+    DecidedTransaction,
+    PreparedTransaction,
+    Producer,
+)
 from semel_coordinator.transactions.machine.records import CoordinatorEpoch
-from semel_coordinator.transactions.machine.states import TransactionState
+from semel_coordinator.transactions.machine.states import AbortReason, TransactionState
 from semel_group.machine import GroupMachine
 from semel_group.machine.records import TransactionEnded, TxnOffsetsCommitted
 from semel_group.serde import GroupSerde
@@ -54,6 +58,8 @@ class Invariants:
         self.violations: list[str] = []
         self.decided: dict[Transaction, bool] = {}
         """Whether a transaction commits: what is durable with its coordinator."""
+        self.prepared: dict[Transaction, PreparedTransaction] = {}
+        """What was promised, and to whom, over all time."""
         self._durable: dict[ServiceName, Durable] = {}
         self._watches: dict[Life, Watch] = {}
         self.checked = 0
@@ -196,6 +202,9 @@ class Watch:
                 )
             case DecidedTransaction():
                 self._decision(record)
+            case PreparedTransaction():
+                self._check(record.key not in self._owner.decided, f"{record} after its decision")
+                self._owner.prepared[record.key] = record
             case Producer():
                 before = self._durable.epochs.get(record.producer_id, 0)
                 self._check(
@@ -250,6 +259,12 @@ class Watch:
         committed = record.state is TransactionState.PREPARE_COMMIT
         before = self._owner.decided.setdefault(key, committed)
         self._check(before == committed, f"{key} was decided twice, differently")
+        prepared = self._owner.prepared.get(key)
+        if prepared is not None:
+            promised = prepared.committing if committed else prepared.participants
+            kept = promised <= (record.committing if committed else record.aborting)
+            self._check(kept, f"{record} forgets some of {prepared}")
+            self._check(record.reason is not AbortReason.TIMED_OUT, f"{prepared} has timed out")
 
     def _see_stable(self, log_id: int) -> None:
         durable = self._durable

@@ -23,6 +23,7 @@ from semel_checker.operations import (
     Poll,
     Polled,
     PolledRecord,
+    PrepareTransaction,
     Send,
     Sent,
     SentRecord,
@@ -37,6 +38,7 @@ from aiosemel import (
     Headers,
     KnownOutcome,
     OffsetAndMetadata,
+    PreparedTransactionId,
     ProducerOptions,
     Resolution,
     SemelClient,
@@ -125,16 +127,24 @@ class RecordedProducer(TransactionalProducer):
         manager = self._transactions.manager
         return Writer(manager.producer_id, manager.producer_epoch)
 
-    async def init_transactions(self, *, wait_until_visible: bool = True) -> None:
+    async def init_transactions(
+        self, *, wait_until_visible: bool = True, keep_prepared: bool = False
+    ) -> tuple[PreparedTransactionId, ...]:
         """See ``TransactionalProducer``."""
         operation = InitProducer(
-            transactional_id=self.transactional_id, wait_complete=wait_until_visible
+            transactional_id=self.transactional_id,
+            keep_prepared=keep_prepared,
+            wait_complete=wait_until_visible,
         )
         op = self._recorder.invoked(self._process, operation)
         with self._records.settled(self._process, op):
-            await super().init_transactions(wait_until_visible=wait_until_visible)
-        answer = Initialized(writer=self.writer)
+            kept = await super().init_transactions(
+                wait_until_visible=wait_until_visible, keep_prepared=keep_prepared
+            )
+        prepared = tuple(Writer(each.producer_id, each.producer_epoch) for each in kept)
+        answer = Initialized(writer=self.writer, prepared=prepared)
         self._recorder.returned(self._process, op, Outcome.OK, answer)
+        return kept
 
     async def send(
         self,
@@ -218,9 +228,34 @@ class RecordedProducer(TransactionalProducer):
             op = self._recorder.invoked(self._process, operation)
             self._recorder.returned(self._process, op, _RESOLVED[known.outcome])
 
+    async def prepare(self) -> PreparedTransactionId:
+        """See ``TransactionalProducer``."""
+        op = self._recorder.invoked(self._process, PrepareTransaction(writer=self.writer))
+        try:
+            with self._records.settled(self._process, op):
+                prepared = await super().prepare()
+        finally:
+            self._settle_sends()
+        self._recorder.returned(self._process, op, Outcome.OK)
+        return prepared
+
+    async def complete_prepared(
+        self, prepared: PreparedTransactionId, *, commit: bool, wait_until_visible: bool = False
+    ) -> None:
+        """See ``TransactionalProducer``."""
+        writer = Writer(prepared.producer_id, prepared.producer_epoch)
+        operation = EndTransaction(writer=writer, commit=commit, successor=self.writer)
+        op = self._recorder.invoked(self._process, operation)
+        with self._records.settled(self._process, op):
+            await super().complete_prepared(
+                prepared, commit=commit, wait_until_visible=wait_until_visible
+            )
+        self._recorder.returned(self._process, op, Outcome.OK)
+
     async def abort(self) -> None:
         """See ``TransactionalProducer``."""
-        if not self._transactions.manager._sent:
+        manager = self._transactions.manager
+        if not manager._sent and not manager.end_sent:
             await self._abort_unsent()
             return
         self._settle_sends()

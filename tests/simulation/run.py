@@ -40,6 +40,7 @@ from simulation.invariants import InvariantError, Invariants
 from simulation.network import Network
 from simulation.processes import BOOTSTRAP, NAMES, START_MS, Machinery, Service
 from simulation.recorded import Records
+from simulation.two_phase import Register, TwoPhase
 from simulation.workloads import (
     CLIENT,
     GROUP,
@@ -135,6 +136,7 @@ class Simulation:
             trace=self.trace,
             failures=self._failures,
         )
+        self._register = Register()
         self._clients = self._make_clients()
         targets = Targets(
             loop=loop,
@@ -290,6 +292,7 @@ class Simulation:
             state = TransactionState.COMMITTED if commit else TransactionState.ABORTED
             final = FinalTransaction(writer=Writer(*writer), state=state)
             self._recorder.observed("operator", final)
+        problems += self._register.disagreements(self._invariants.decided)
         return problems + [str(each) for each in check(self._recorder.events)]
 
     async def _final_group(self, consumer: Consumer) -> FinalGroup:
@@ -313,6 +316,8 @@ class Simulation:
             ("writer-3", Transactions("writer-3", 16, ("b", "in"), around)),
             ("duellist-0", Transactions("duel", 18, ("a", "b"), around)),
             ("duellist-1", Transactions("duel", 18, ("a", "b"), around)),
+            ("preparer-0", TwoPhase("prepared", 8, self._register, around)),
+            ("preparer-1", TwoPhase("prepared", 8, self._register, around)),
             ("plain", Plain(20, ("a", "in"), around)),
             ("transformer-0", Transformer("transformer-0", around)),
             ("transformer-1", Transformer("transformer-1", around)),

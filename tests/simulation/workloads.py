@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from random import Random
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from semel_checker.names import Partition, Writer
 from semel_checker.operations import PolledRecord, Send, SentRecord
@@ -46,6 +46,8 @@ from simulation.recorded import (
     source_header,
 )
 from simulation.world import Life, SimulatedLoop
+
+T = TypeVar("T")
 
 TOPICS = {"a": 3, "b": 2, "in": 3, "out": 2}
 GROUP = "transformers"
@@ -151,7 +153,7 @@ class Client:
             self.start()
 
 
-async def insist(attempt: Callable[[], Awaitable[None]]) -> None:
+async def insist(attempt: Callable[[], Awaitable[T]]) -> T:
     """Make an attempt again and again, as long as its error says so."""
     while True:
         try:
