@@ -1,0 +1,115 @@
+"""The example of two-phase commit with a database, killed between every two of its steps."""
+
+import asyncio
+import json
+import os
+import signal
+import sqlite3
+import sys
+from pathlib import Path
+
+import pytest
+
+from aiosemel import ConsumerOptions, OffsetReset, SemelClient, TopicPartition
+from semel_local import LocalCluster
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.timeout(240),
+    pytest.mark.asyncio(loop_scope="session"),
+]
+
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "two_phase_commit.py"
+# Runs the example, and kills itself when it has told so many of its steps.
+KILLED = """
+import logging, os, runpy, signal, sys
+
+class Killer(logging.Handler):
+    left = int(sys.argv.pop(1))
+    def emit(self, record):
+        self.left -= 1
+        if self.left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+logging.getLogger("bank").addHandler(Killer())
+sys.argv.pop(0)
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+NEVER = 0
+STEPS = 5
+"""That a payment tells of."""
+
+
+class Bank:
+    """The example with its database and its topic."""
+
+    def __init__(
+        self, cluster: LocalCluster, client: SemelClient, folder: Path, topic: str
+    ) -> None:
+        self._cluster = cluster
+        self._client = client
+        self._file = folder / "bank.db"
+        self._topic = topic
+
+    async def run(self, killed_at: int = NEVER) -> int:
+        """Run the example; returns its exit status."""
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-c", KILLED, str(killed_at), str(EXAMPLE), str(self._file)),
+            *("--bootstrap", self._cluster.bootstrap, "--topic", self._topic),
+            stderr=asyncio.subprocess.PIPE,
+            env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+        )
+        _, told = await process.communicate()
+        assert process.returncode in (0, -signal.SIGKILL), told.decode()
+        return process.returncode
+
+    def rows(self, statement: str) -> list[tuple[object, ...]]:
+        """Ask the database."""
+        database = sqlite3.connect(self._file)
+        try:
+            return database.execute(statement).fetchall()
+        finally:
+            database.close()
+
+    async def events(self) -> list[str]:
+        """The ids of the payments that readers of the topic see."""
+        places = [TopicPartition(self._topic, partition) for partition in range(4)]
+        options = ConsumerOptions(auto_offset_reset=OffsetReset.EARLIEST)
+        async with self._client.consumer(options=options) as consumer:
+            consumer.assign(places)
+            ends = await consumer.end_offsets(places)
+            found: list[str] = []
+            while any(consumer.positions().get(each, 0) < ends[each] for each in places):
+                for records in (await consumer.poll(100, 500)).values():
+                    found += [json.loads(record.value or b"")["id"] for record in records]
+        return sorted(found)
+
+
+@pytest.fixture
+def bank(cluster: LocalCluster, client: SemelClient, tmp_path: Path, topic: str) -> Bank:
+    return Bank(cluster, client, tmp_path, topic)
+
+
+@pytest.mark.parametrize("step", range(1, STEPS + 2))
+async def test_both_sides_agree_whatever_step_it_was_killed_after(bank: Bank, step: int) -> None:
+    """The second and third process are killed too: while they recover, if there is anything."""
+    for killed_at in (step, 1, 2):
+        assert await bank.run(killed_at) == -signal.SIGKILL
+        # What readers see is in the database: it has decided.
+        booked = [str(row[0]) for row in bank.rows("SELECT id FROM payment ORDER BY id")]
+        assert set(await bank.events()) <= set(booked)
+    assert await bank.run() == 0
+    assert bank.rows("SELECT id FROM payment ORDER BY id") == [("order-1",), ("order-2",)]
+    assert await bank.events() == ["order-1", "order-2"]
+    assert bank.rows("SELECT * FROM account ORDER BY name") == [
+        *(("alice", -20), ("bob", 15), ("carol", 5)),
+    ]
+    committed = bank.rows("SELECT count(*) FROM semel_transaction WHERE outcome = 'committed'")
+    assert committed == [(2,)]
+
+
+async def test_a_process_that_was_never_killed_leaves_nothing_open(bank: Bank) -> None:
+    assert await bank.run() == 0
+    assert await bank.events() == ["order-1", "order-2"]
+    assert await bank.run() == 0
+    assert await bank.events() == ["order-1", "order-2"]
