@@ -1,7 +1,8 @@
 """What a transaction coordinator does with prepared transactions, in the simplest way."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
+from google.protobuf.message import Message
 from producer_fakes import TransactionalId
 
 from aiosemel.errors import InvalidTxnStateError, ProducerFencedError
@@ -18,6 +19,13 @@ class FakePrepared:
         """Participants by producer id and epoch."""
         self.completed: dict[tuple[int, int], bool] = {}
         """Whether it was a commit."""
+
+    def handlers(self) -> dict[str, Callable[..., Message]]:
+        """Return what answers which request."""
+        return {
+            "PrepareTxn": self.prepare_txn,
+            "CompletePreparedTxn": self.complete_prepared_txn,
+        }
 
     def kept(
         self, state: TransactionalId, request: transactions.InitProducerIdRequest

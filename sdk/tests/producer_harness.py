@@ -210,8 +210,7 @@ class FakeCluster:
             "TxnOffsetCommit": self._txn_offset_commit,
             "EndTxn": self._end_txn,
             "GetTransactionOutcome": self._get_transaction_outcome,
-            "PrepareTxn": self.prepared.prepare_txn,
-            "CompletePreparedTxn": self.prepared.complete_prepared_txn,
+            **self.prepared.handlers(),
             "CreateTopics": self._create_topics,
         }
         if name == "Produce":

@@ -34,7 +34,7 @@ def outcome(
     output_format: FormatOption = Format.TEXT,
     bootstrap: BootstrapOption = None,
 ) -> None:
-    """Say how a transaction ended: COMMITTED, ABORTED, ONGOING or TOO_OLD_TO_KNOW.
+    """Say how a transaction ended: COMMITTED, ABORTED, ONGOING, PREPARED or TOO_OLD_TO_KNOW.
 
     The last 256 transactions of a transactional id are known.
     """

@@ -13,6 +13,7 @@ OUTCOMES: Mapping[int, KnownOutcome] = {
     wire.TRANSACTION_OUTCOME_COMMITTED: KnownOutcome.COMMITTED,
     wire.TRANSACTION_OUTCOME_ABORTED: KnownOutcome.ABORTED,
     wire.TRANSACTION_OUTCOME_ONGOING: KnownOutcome.ONGOING,
+    wire.TRANSACTION_OUTCOME_PREPARED: KnownOutcome.PREPARED,
     wire.TRANSACTION_OUTCOME_TOO_OLD_TO_KNOW: KnownOutcome.TOO_OLD_TO_KNOW,
 }
 REASONS: Mapping[int, AbortReason] = {

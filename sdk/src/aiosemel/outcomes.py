@@ -11,6 +11,8 @@ class KnownOutcome(StrEnum):
     ABORTED = "ABORTED"
     ONGOING = "ONGOING"
     """Not decided: it may still do either."""
+    PREPARED = "PREPARED"
+    """Its owner decides, whenever it comes back; see ``TransactionalProducer.prepare``."""
     TOO_OLD_TO_KNOW = "TOO_OLD_TO_KNOW"
     """Its producer has ended 256 more since, or its transactional id has expired."""
 
@@ -63,6 +65,6 @@ class Resolution:
     """How a transaction ended whose commit was not answered."""
 
     outcome: KnownOutcome
-    """Never ONGOING."""
+    """Never ONGOING or PREPARED."""
     abort_reason: AbortReason | None
     next_step: NextStep

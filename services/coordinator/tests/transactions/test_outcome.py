@@ -204,3 +204,17 @@ def test_another_coordinators_transactions_are_not_answered() -> None:
     theirs = next(name for name in ("a", "b", "c", "d") if partition_for_id(name, 10) % 2)
     with pytest.raises(NotCoordinatorError):
         ask(harness, 0, transactional_id=theirs)
+
+
+def test_a_prepared_transaction_is_neither_committed_nor_aborted_until_it_is_completed() -> None:
+    harness = TransactionsHarness()
+    key = harness.init()
+    harness.prepare(key, [A0])
+    harness.commit(after(key), [A0])
+    answer = ask(harness, 0)
+    assert (answer.outcome, answer.reason) == (KnownOutcome.PREPARED, None)
+    assert harness.verified
+    harness.complete_prepared(key, commit=False)
+    answer = ask(harness, 0)
+    assert (answer.outcome, answer.reason) == (KnownOutcome.ABORTED, AbortReason.OPERATOR)
+    assert ask(harness, 1).outcome is KnownOutcome.COMMITTED

@@ -191,9 +191,9 @@ INVALID = "INVALID_TXN_STATE"
 COMMITTED, ABORTED, PREPARED = f"{INVALID} COMMITTED", f"{INVALID} ABORTED", f"{INVALID} PREPARED"
 SAME = "0 records"
 MAPPING = "INVALID_PRODUCER_ID_MAPPING"
-TIMED_OUT = "TRANSACTION_ABORTABLE ABORTED timed out 1"
-BY_OPERATOR = "TRANSACTION_ABORTABLE ABORTED operator 1"
-BY_CLIENT = f"{ABORTED} client"
+TIMED_OUT = "TRANSACTION_ABORTABLE ABORTED TIMED_OUT 1"
+BY_OPERATOR = "TRANSACTION_ABORTABLE ABORTED OPERATOR 1"
+BY_CLIENT = f"{ABORTED} CLIENT"
 
 TABLE: dict[Callable[[TransactionsHarness], TransactionKey], tuple[str, ...]] = {
     # prepare, add, EndTxn twice, then completion: commit, abort, by an operator, by the old epoch
@@ -222,7 +222,7 @@ TABLE: dict[Callable[[TransactionsHarness], TransactionKey], tuple[str, ...]] = 
         *("2 records", "2 records", "2 records", f"{FENCED} PREPARED", "ONGOING"),
     ),
     aborted_by_a_successor: (
-        *(f"{FENCED} ABORTED", f"{FENCED} ABORTED", f"{FENCED} ABORTED", f"{FENCED} ABORTED"),
+        *(f"{FENCED} ABORTED FENCED",) * 4,
         *(ABORTED, SAME, ABORTED, ABORTED, "ABORTED"),
     ),
     completed_with_commit: (
@@ -246,7 +246,7 @@ TABLE: dict[Callable[[TransactionsHarness], TransactionKey], tuple[str, ...]] = 
         *(ABORTED, SAME, ABORTED, ABORTED, "ABORTED"),
     ),
     fenced: (
-        *(f"{FENCED} ABORTED fenced",) * 4,
+        *(f"{FENCED} ABORTED FENCED",) * 4,
         *(ABORTED, SAME, ABORTED, ABORTED, "ABORTED"),
     ),
     too_old_to_know: (*(FENCED,) * 4, *(INVALID,) * 4, "ABORTED"),
@@ -384,7 +384,7 @@ def test_a_call_of_the_same_instance_aborts_what_it_prepared_unless_it_asks_to_k
     assert harness.inquire((key, A0))[0].outcome is InquiryOutcome.ONGOING
     harness.init(number=3)
     assert harness.inquire((key, A0))[0].outcome is InquiryOutcome.ABORTED
-    assert decided_of(harness, key).reason == "client"
+    assert decided_of(harness, key).reason == "CLIENT"
 
 
 def test_any_epoch_of_the_instance_in_charge_may_complete() -> None:
@@ -408,7 +408,7 @@ def test_the_reason_of_an_older_abort_is_not_told_of_the_last_epoch() -> None:
     harness.complete_prepared(key, commit=False)
     with pytest.raises(SemelError) as caught:
         harness.commit(after(key))
-    assert caught.value.details["reason"] == "timed out"
+    assert caught.value.details["reason"] == "TIMED_OUT"
 
 
 def test_a_decision_that_comes_late_waits_for_its_own_markers() -> None:

@@ -28,6 +28,8 @@ class _TransactionOutcomeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Tr
     TRANSACTION_OUTCOME_ABORTED: _TransactionOutcome.ValueType  # 2
     TRANSACTION_OUTCOME_ONGOING: _TransactionOutcome.ValueType  # 3
     """Not decided: it may still do either."""
+    TRANSACTION_OUTCOME_PREPARED: _TransactionOutcome.ValueType  # 4
+    """It can be committed, and waits for its owner to decide; it has no timeout."""
     TRANSACTION_OUTCOME_TOO_OLD_TO_KNOW: _TransactionOutcome.ValueType  # 5
     """It ended, but its outcome is not kept any more: it is older than the last 256 of its producer,
     or the transactional id has expired since.
@@ -41,6 +43,8 @@ TRANSACTION_OUTCOME_COMMITTED: TransactionOutcome.ValueType  # 1
 TRANSACTION_OUTCOME_ABORTED: TransactionOutcome.ValueType  # 2
 TRANSACTION_OUTCOME_ONGOING: TransactionOutcome.ValueType  # 3
 """Not decided: it may still do either."""
+TRANSACTION_OUTCOME_PREPARED: TransactionOutcome.ValueType  # 4
+"""It can be committed, and waits for its owner to decide; it has no timeout."""
 TRANSACTION_OUTCOME_TOO_OLD_TO_KNOW: TransactionOutcome.ValueType  # 5
 """It ended, but its outcome is not kept any more: it is older than the last 256 of its producer,
 or the transactional id has expired since.

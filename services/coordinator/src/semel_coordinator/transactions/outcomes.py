@@ -26,6 +26,7 @@ _OUTCOMES = {
     KnownOutcome.COMMITTED: wire.TRANSACTION_OUTCOME_COMMITTED,
     KnownOutcome.ABORTED: wire.TRANSACTION_OUTCOME_ABORTED,
     KnownOutcome.ONGOING: wire.TRANSACTION_OUTCOME_ONGOING,
+    KnownOutcome.PREPARED: wire.TRANSACTION_OUTCOME_PREPARED,
     KnownOutcome.TOO_OLD_TO_KNOW: wire.TRANSACTION_OUTCOME_TOO_OLD_TO_KNOW,
 }
 _REASONS: dict[AbortReason | None, wire.AbortReason.ValueType] = {

@@ -1,10 +1,11 @@
 """GetTransactionOutcome: how a transaction ended, for whoever asks, and however often.
 
 Theory of operation. A decision begins the next epoch in the same commit, so an epoch says by itself
-what can be known of it: the current one is undecided, older ones are decided, and of the last 256
-the outcome is kept beside the current state. What is older is never guessed. An answer that is not
-an outcome rests on what this instance does not know, so it goes through a commit, which a deposed
-owner cannot make; an outcome, once decided, is the same for everyone and for ever.
+what can be known of it: the current one is undecided, older ones are decided, or prepared and so
+undecided, and of the last 256 the outcome is kept beside the current state. What is older is never
+guessed. An answer that is not an outcome rests on what this instance does not know, so it goes
+through a commit, which a deposed owner cannot make; an outcome, once decided, is the same for
+everyone and for ever.
 """
 
 from enum import StrEnum
@@ -30,6 +31,7 @@ class KnownOutcome(StrEnum):
     COMMITTED = "COMMITTED"
     ABORTED = "ABORTED"
     ONGOING = "ONGOING"
+    PREPARED = "PREPARED"
     TOO_OLD_TO_KNOW = "TOO_OLD_TO_KNOW"
     NEVER_GIVEN = "NEVER_GIVEN"
     """There is no such transaction: nobody was given this epoch, or this producer id."""
@@ -72,7 +74,7 @@ def find_outcome(
     if producer is None:
         answer = _of_unknown_producer(state, producer_id)
     elif name.producer_epoch < producer.producer_epoch:
-        answer = _of_decided(state, producer, name.producer_epoch)
+        answer = _of_older(state, producer, name.producer_epoch)
     elif name.producer_epoch == producer.producer_epoch:
         answer = _of_current(state, producer, now_ms)
     else:
@@ -112,7 +114,9 @@ def _of_unknown_producer(state: TransactionsState, producer_id: int) -> OutcomeA
     return OutcomeAnswer(outcome=outcome, producer_id=producer_id)
 
 
-def _of_decided(state: TransactionsState, producer: Producer, producer_epoch: int) -> OutcomeAnswer:
+def _of_older(state: TransactionsState, producer: Producer, producer_epoch: int) -> OutcomeAnswer:
+    if producer_epoch in producer.prepared:
+        return _answer(producer, KnownOutcome.PREPARED)
     outcome = producer.outcome_of(producer_epoch)
     if outcome is None:
         return _answer(producer, KnownOutcome.TOO_OLD_TO_KNOW)
