@@ -13,9 +13,9 @@ class LogLimits:
     """Producer ids that one partition remembers; past it, new ones are refused."""
     open_transactions_max: int = 100_000
     """Transactions that may be open in one partition; past it, new ones are refused."""
-    open_epochs_max: int = 128
+    open_epochs_max: int = 192
     """Transactions of one producer that may be open in one partition: the coordinator lets 64 wait
-    for their markers, so more come only from a client that makes epochs up."""
+    for their markers and 64 be prepared, so more come only from a client that makes epochs up."""
     message_max_bytes: int = 1_048_588
     """The largest payload of a batch, unless its topic says something else."""
     inquiry: InquiryTimes = field(default_factory=InquiryTimes)
