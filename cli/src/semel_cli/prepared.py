@@ -9,7 +9,7 @@ from semel_cli.session import BootstrapOption, CommandError, with_client
 from semel_cli.transaction_views import age_ms, names, participants_document
 
 if TYPE_CHECKING:
-    from aiosemel import SemelClient, TransactionDescription
+    from aiosemel import SemelClient, TransactionalIdDescription, TransactionDescription
 
 EXAMPLES = examples(
     "semel transactions list --state prepared",
@@ -43,36 +43,19 @@ def complete(
     decide about it. Complete it by hand only if that owner will not come back, and only as that
     system has decided.
     """
-
-    async def work(client: "SemelClient") -> "TransactionDescription | None":
-        from aiosemel import PreparedTransactionId
-
-        described = await client.admin().describe_transactions(transactional_id)
-        found = next(
-            (
-                each
-                for each in described.transactions
-                if each.producer_epoch == producer_epoch and each.prepared_time_ms is not None
-            ),
-            None,
+    found: TransactionDescription | None
+    if dry_run:
+        found = with_client(
+            bootstrap, lambda client: _rehearse(client, transactional_id, producer_epoch)
         )
-        if dry_run and found is None:
-            raise CommandError(
-                f"transaction {producer_epoch} of {transactional_id} is not prepared; those that"
-                " are: semel transactions list --state prepared"
-            )
-        if not dry_run:
-            prepared = PreparedTransactionId(
-                transactional_id=transactional_id,
-                producer_id=described.producer_id,
-                producer_epoch=producer_epoch,
-            )
-            await client.admin().complete_prepared(prepared, commit=commit, wait_until_visible=True)
-        return found
-
-    found = with_client(bootstrap, work)
+    else:
+        found = with_client(
+            bootstrap,
+            lambda client: _complete(client, transactional_id, producer_epoch, commit=commit),
+        )
     outcome = "COMMITTED" if commit else "ABORTED"
-    since_ms = None if found is None else age_ms(found.prepared_time_ms)
+    prepared_ms = None if found is None else found.prepared_time_ms
+    since_ms = age_ms(prepared_ms)
     show(
         output_format,
         {
@@ -80,7 +63,7 @@ def complete(
             "producer_epoch": producer_epoch,
             "outcome": outcome,
             "dry_run": dry_run,
-            "prepared_time_ms": None if found is None else found.prepared_time_ms,
+            "prepared_time_ms": prepared_ms,
             "participants": None if found is None else participants_document(found.participants),
         },
         Facts(
@@ -93,7 +76,49 @@ def complete(
             }
         ),
     )
+    _comment(was_prepared=found is not None, dry_run=dry_run)
+
+
+def _comment(*, was_prepared: bool, dry_run: bool) -> None:
     if dry_run:
         note("Nothing was done: without --dry-run, it ends like this.")
-    elif found is None:
+    elif not was_prepared:
         note("It had ended like this already.")
+
+
+async def _rehearse(
+    client: "SemelClient", transactional_id: str, producer_epoch: int
+) -> "TransactionDescription":
+    described = await client.admin().describe_transactions(transactional_id)
+    found = _prepared_in(described, producer_epoch)
+    if found is None:
+        raise CommandError(
+            f"transaction {producer_epoch} of {transactional_id} is not prepared; those that are:"
+            " semel transactions list --state prepared"
+        )
+    return found
+
+
+async def _complete(
+    client: "SemelClient", transactional_id: str, producer_epoch: int, *, commit: bool
+) -> "TransactionDescription | None":
+    """Return what was prepared; None if it had ended before."""
+    from aiosemel import PreparedTransactionId
+
+    described = await client.admin().describe_transactions(transactional_id)
+    prepared = PreparedTransactionId(
+        transactional_id=transactional_id,
+        producer_id=described.producer_id,
+        producer_epoch=producer_epoch,
+    )
+    await client.admin().complete_prepared(prepared, commit=commit, wait_until_visible=True)
+    return _prepared_in(described, producer_epoch)
+
+
+def _prepared_in(
+    described: "TransactionalIdDescription", producer_epoch: int
+) -> "TransactionDescription | None":
+    for each in described.transactions:
+        if each.producer_epoch == producer_epoch and each.prepared_time_ms is not None:
+            return each
+    return None
