@@ -228,7 +228,7 @@ async def test_a_transaction_that_timed_out_is_not_prepared(fake: FakeCluster) -
         producer = await begun(client)
         await producer.send_and_wait("t", b"v")
         fake.time_out("orders")
-        with pytest.raises(TransactionAbortedError, match="timed out"):
+        with pytest.raises(TransactionAbortedError, match="TIMED_OUT"):
             await producer.prepare()
         await producer.abort()
         await producer.begin_transaction()
