@@ -61,6 +61,7 @@ class ErrorCode(IntEnum):
     STALE_MEMBER_EPOCH = 113
     TRANSACTION_ABORTABLE = 120
     STALE_CLAIM_EPOCH = 1000
+    BASE_OFFSET_MISMATCH = 1020
 
 
 class SemelError(Exception):
@@ -231,6 +232,17 @@ class OutOfOrderSequenceNumberError(AbortableTransactionError):
     """A batch before this one is missing."""
 
     code = ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+class BaseOffsetMismatchError(AbortableTransactionError):
+    """The log does not end where the append was to begin: nothing of it was stored."""
+
+    code = ErrorCode.BASE_OFFSET_MISMATCH
+
+    @property
+    def log_end_offset(self) -> int:
+        """Where the log ended: what to read up to before trying again."""
+        return int(self.details["log_end_offset"])
 
 
 # -- a new producer or member --------------------------------------------------------------------

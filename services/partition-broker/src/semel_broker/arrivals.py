@@ -15,7 +15,7 @@ from semel_broker.stored import OPENED_MAX_BYTES, SealedBatch, seal_batch
 from semel_common.batches import Columns, check_crc, position_without_key, seal
 from semel_common.errors import InvalidRecordError, InvalidRequestError
 from semel_common.ids import NO_PRODUCER_ID
-from semel_runtime.server.checks import INT64_MAX
+from semel_runtime.server.checks import INT64_MAX, require_int
 
 _CODECS = frozenset(Codec.values())
 
@@ -49,7 +49,11 @@ def receive(partition: WirePartition, *, now_ms: int, limits: ProduceLimits) -> 
     if not batches:
         raise InvalidRecordError("there is no batch for the partition")
     headers = tuple([each.header for each in batches])
-    return Arrival(ProducePartition(name=name, batches=headers), batches)
+    if not partition.HasField("expected_base_offset"):
+        return Arrival(ProducePartition(name=name, batches=headers), batches)
+    expected = require_int("expected_base_offset", partition.expected_base_offset)
+    request = ProducePartition(name=name, batches=headers, expected_base_offset=expected)
+    return Arrival(request, batches)
 
 
 def check_keys(arrival: Arrival) -> None:

@@ -241,3 +241,27 @@ async def test_batches_and_plain_records_together_are_refused(broker: Broker) ->
         topic="orders", batches=[batch(b"one")], records=wire.PlainRecords(records=[Record()])
     )
     assert code(await broker.produce_as(partition)) == ErrorCode.INVALID_REQUEST
+
+
+# -- conditions -----------------------------------------------------------------------------------
+
+
+def _at(expected: int, *batches: RecordBatch) -> wire.ProducePartition:
+    return wire.ProducePartition(topic="orders", batches=batches, expected_base_offset=expected)
+
+
+async def test_a_condition_that_fails_names_the_end_and_stores_nothing(broker: Broker) -> None:
+    assert (await broker.produce_as(_at(0, batch(b"one")))).base_offset == 0
+    refused = await broker.produce_as(_at(0, batch(b"two", sequence=1)))
+    assert code(refused) is ErrorCode.BASE_OFFSET_MISMATCH
+    assert refused.error.metadata["log_end_offset"] == "1"
+    assert refused.base_offset == -1
+    assert (await broker.produce_as(_at(0, batch(b"one")))).base_offset == 0
+    fetched = await broker.fetch(isolation=READ_UNCOMMITTED)
+    assert fetched.high_watermark == 1
+
+
+async def test_a_negative_offset_is_no_condition(broker: Broker) -> None:
+    refused = await broker.produce_as(_at(-1, batch(b"one")))
+    assert code(refused) is ErrorCode.INVALID_REQUEST
+    assert "expected_base_offset is -1" in refused.error.message

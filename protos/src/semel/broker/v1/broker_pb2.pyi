@@ -108,10 +108,16 @@ class ProducePartition(_message.Message):
     PARTITION_FIELD_NUMBER: _builtins.int
     BATCHES_FIELD_NUMBER: _builtins.int
     RECORDS_FIELD_NUMBER: _builtins.int
+    EXPECTED_BASE_OFFSET_FIELD_NUMBER: _builtins.int
     topic: _builtins.str
     """A name, an id, or both: then they must agree."""
     topic_id: _builtins.str
     partition: _builtins.int
+    expected_base_offset: _builtins.int
+    """Append only if the log ends here, so that the first record gets this offset; else nothing is
+    stored, and BASE_OFFSET_MISMATCH says where it ends. A repeat is answered as one all the same:
+    without a producer id nothing can be known as a repeat.
+    """
     @_builtins.property
     def batches(self) -> _containers.RepeatedCompositeFieldContainer[_records_pb2.RecordBatch]: ...
     @_builtins.property
@@ -124,12 +130,15 @@ class ProducePartition(_message.Message):
         partition: _builtins.int = ...,
         batches: _abc.Iterable[_records_pb2.RecordBatch] | None = ...,
         records: Global___PlainRecords | None = ...,
+        expected_base_offset: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["records", b"records"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_expected_base_offset", b"_expected_base_offset", "expected_base_offset", b"expected_base_offset", "records", b"records"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["batches", b"batches", "partition", b"partition", "records", b"records", "topic", b"topic", "topic_id", b"topic_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_expected_base_offset", b"_expected_base_offset", "batches", b"batches", "expected_base_offset", b"expected_base_offset", "partition", b"partition", "records", b"records", "topic", b"topic", "topic_id", b"topic_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__expected_base_offset: _TypeAlias = _typing.Literal["expected_base_offset"]  # noqa: Y015
+    _WhichOneofArgType__expected_base_offset: _TypeAlias = _typing.Literal["_expected_base_offset", b"_expected_base_offset"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__expected_base_offset) -> _WhichOneofReturnType__expected_base_offset | None: ...
 
 Global___ProducePartition: _TypeAlias = ProducePartition  # noqa: Y015
 

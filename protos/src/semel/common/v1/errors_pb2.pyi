@@ -79,6 +79,8 @@ class _ErrorCodeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorCode.V
     """A registration with a claim epoch that is not newer than the last one registered: the volume
     was restored from an old backup, or cloned.
     """
+    ERROR_CODE_BASE_OFFSET_MISMATCH: _ErrorCode.ValueType  # 1020
+    """The log does not end at expected_base_offset: nothing was stored."""
 
 class ErrorCode(_ErrorCode, metaclass=_ErrorCodeEnumTypeWrapper):
     """ErrorCode names every error of the protocol, with Kafka's names and numbers; numbers from 1000 on
@@ -140,6 +142,8 @@ ERROR_CODE_STALE_CLAIM_EPOCH: ErrorCode.ValueType  # 1000
 """A registration with a claim epoch that is not newer than the last one registered: the volume
 was restored from an old backup, or cloned.
 """
+ERROR_CODE_BASE_OFFSET_MISMATCH: ErrorCode.ValueType  # 1020
+"""The log does not end at expected_base_offset: nothing was stored."""
 Global___ErrorCode: _TypeAlias = ErrorCode  # noqa: Y015
 
 @_typing.final

@@ -93,7 +93,13 @@ class BrokerMachine:
         taken.add(log.log_id)
         for batch in request.batches:
             self.cluster.check_producer_id(batch.producer_id)
-        decision = decide_append(log, request.batches, now_ms=now_ms, limits=self._limits)
+        decision = decide_append(
+            log,
+            request.batches,
+            expected_base_offset=request.expected_base_offset,
+            now_ms=now_ms,
+            limits=self._limits,
+        )
         records += decision.records
         return Appended(
             log_id=log.log_id,

@@ -14,6 +14,7 @@ from semel_broker.machine.log import PartitionLog
 from semel_broker.machine.records import AppendedBatch, BatchAppended, ProducerState
 from semel_broker.machine.values import BatchHeader
 from semel_common.errors import (
+    BaseOffsetMismatchError,
     ConcurrentTransactionsError,
     MessageTooLargeError,
     ThrottlingQuotaExceededError,
@@ -30,10 +31,18 @@ class AppendDecision(Struct, frozen=True):
 
 
 def decide_append(
-    log: PartitionLog, batches: Sequence[BatchHeader], *, now_ms: int, limits: LogLimits
+    log: PartitionLog,
+    batches: Sequence[BatchHeader],
+    *,
+    expected_base_offset: int | None = None,
+    now_ms: int,
+    limits: LogLimits,
 ) -> AppendDecision:
-    """Give offsets to all batches that are no repeats, or refuse the whole."""
-    candidate = _Candidate(log)
+    """Give offsets to all batches that are no repeats, or refuse the whole.
+
+    A condition is one of what is new: repeats have met theirs, or their original had none.
+    """
+    candidate = _Candidate(log, expected_base_offset)
     base_offsets: list[int | None] = []
     first_offset: int | None = None
     maximum = log.config.max_message_bytes or limits.message_max_bytes
@@ -47,6 +56,7 @@ def decide_append(
             candidate.append(batch, now_ms=now_ms, limits=limits)
         else:
             base_offsets.append(None)
+            candidate.pass_by(batch)
     assert first_offset is not None, "a request without batches was refused at the edge"
     return AppendDecision(first_offset, tuple(base_offsets), candidate.records)
 
@@ -54,10 +64,11 @@ def decide_append(
 class _Candidate:
     """A log as it would be after the batches decided so far."""
 
-    __slots__ = ("_appended", "_log", "_producers", "end_offset", "records")
+    __slots__ = ("_appended", "_expected", "_log", "_producers", "end_offset", "records")
 
-    def __init__(self, log: PartitionLog) -> None:
+    def __init__(self, log: PartitionLog, expected_base_offset: int | None) -> None:
         self._log = log
+        self._expected = expected_base_offset
         self._producers: dict[int, ProducerState] = {}
         self._appended: dict[int, BatchAppended] = {}
         self.end_offset = log.log_end_offset
@@ -88,8 +99,23 @@ class _Candidate:
             producer.check_transaction(state, batch)
             self._check_limits(state, batch, limits)
             self._appended[batch.producer_id] = record
+        if self._expected is not None:
+            self._check_expected(self._expected)
         self.records.append(record)
         self.end_offset += batch.record_count
+
+    def pass_by(self, repeat: BatchHeader) -> None:
+        """Leave out a repeat: what is new comes behind it."""
+        if self._expected is not None:
+            self._expected += repeat.record_count
+
+    def _check_expected(self, expected: int) -> None:
+        if not self.records and self.end_offset != expected:
+            raise BaseOffsetMismatchError(
+                f"the log ends at offset {self.end_offset}, not at {expected}",
+                log_end_offset=self.end_offset,
+                expected_base_offset=expected,
+            )
 
     def _producer(self, producer_id: int) -> ProducerState:
         """Return a producer's state, made when it is looked at: mostly, no second batch follows."""

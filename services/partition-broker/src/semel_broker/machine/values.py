@@ -40,6 +40,8 @@ class ProducePartition(Struct, frozen=True, kw_only=True):
 
     name: PartitionName
     batches: tuple[BatchHeader, ...]
+    expected_base_offset: int | None = None
+    """Where the log must end for them to be taken; None: anywhere."""
 
 
 class Appended(Struct, frozen=True, kw_only=True):
