@@ -201,6 +201,20 @@ async def test_one_request_asks_about_a_thousand_the_next_about_the_rest() -> No
 
 
 @in_virtual_time
+async def test_looking_at_very_many_takes_little_of_the_time() -> None:
+    async with asking(*(open_at(0, epoch) for epoch in range(10_000))) as it:
+        it.serve(0)
+        it.answer = lambda _: wire.InquiryAnswer(
+            outcome=wire.INQUIRY_OUTCOME_ONGOING, time_left_ms=60_000
+        )
+        await after(15_000)
+        assert {epoch for request in it.asked for epoch in request} == set(range(10_000))
+        looked = it.transactions.looked
+        await after(20_000)
+        assert it.transactions.looked - looked <= 12
+
+
+@in_virtual_time
 async def test_whoever_waits_does_not_wait_for_the_tick() -> None:
     async with asking() as each:
         each.transactions.due_now = False

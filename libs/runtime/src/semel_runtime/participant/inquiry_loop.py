@@ -1,10 +1,10 @@
 """Asks coordinators about transactions that stay open, so that nobody waits for ever.
 
 See protocol.md, section 6. Theory of operation: while transactions are open, the participant is
-asked every tick which of them are due; otherwise the loop sleeps. ``ask_now`` adds those that
-somebody waits for. All that are due at one coordinator go into one request, and each coordinator
-has one request at a time: one that does not answer holds up nobody but its own transactions. An
-answer is applied exactly as the marker would be.
+asked every tick which of them are due, less often if they are thousands; otherwise the loop
+sleeps. ``ask_now`` adds those that somebody waits for. All that are due at one coordinator go into
+one request, and each coordinator has one request at a time: one that does not answer holds up
+nobody but its own transactions. An answer is applied exactly as the marker would be.
 """
 
 import asyncio
@@ -33,6 +33,9 @@ R = TypeVar("R")
 
 _INQUIRIES_MAX = 1_000
 """As many go into one request; the rest waits for the next tick."""
+_PAUSE_FOR_EACH_MS = 0.25
+"""How much longer the pause is for each transaction that was looked at for nothing: that takes a
+fiftieth of it, and must not take the time of those that go on."""
 _JITTER = 0.2
 
 
@@ -105,6 +108,7 @@ class InquiryLoop(Generic[P, R]):
         self._awaited: set[OpenTransactionAt[P]] = set()
         self._asked: dict[OpenTransactionAt[P], _Asked] = {}
         self._busy: set[int] = set()
+        self._looked_for_nothing = 0
         self._unreachable: set[int] = set()
         """Coordinators whose last request failed: of failures in a row, the first one is told."""
 
@@ -144,7 +148,8 @@ class InquiryLoop(Generic[P, R]):
             self._asked.clear()
             await self._opened.wait()
         try:
-            async with asyncio.timeout(self._jittered_s(self._options.tick_ms)):
+            pause_ms = max(self._options.tick_ms, self._looked_for_nothing * _PAUSE_FOR_EACH_MS)
+            async with asyncio.timeout(self._jittered_s(pause_ms)):
                 await self._hurried.wait()
         except TimeoutError:
             return
@@ -154,6 +159,7 @@ class InquiryLoop(Generic[P, R]):
         self._hurried.clear()
         awaited, self._awaited = self._awaited, set()
         due = await self._inquirer.due(awaited)
+        self._looked_for_nothing = 0
         now = asyncio.get_running_loop().time()
         self._asked = {each: self._asked[each] for each in due if each in self._asked}
         by_coordinator: dict[int, list[OpenTransactionAt[P]]] = defaultdict(list)
@@ -163,6 +169,8 @@ class InquiryLoop(Generic[P, R]):
                 continue
             if self._may_ask(each, now, is_awaited=each in awaited):
                 by_coordinator[coordinator].append(each)
+            else:
+                self._looked_for_nothing += 1
         return {coordinator: each for coordinator, each in by_coordinator.items() if each}
 
     def _may_ask(self, transaction: OpenTransactionAt[P], now: float, *, is_awaited: bool) -> bool:
@@ -230,7 +238,7 @@ class InquiryLoop(Generic[P, R]):
         for transaction in transactions:
             self._asked[transaction] = _Asked(again_at, awaited_at)
 
-    def _jittered_s(self, duration_ms: int) -> float:
+    def _jittered_s(self, duration_ms: float) -> float:
         return duration_ms / 1000 * self._random.uniform(1 - _JITTER, 1)
 
 
