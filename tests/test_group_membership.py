@@ -118,7 +118,7 @@ class Group:
 
     def expire(self, member_id: str) -> bool:
         """Let a member's session be over; returns whether there was one."""
-        result = self.machine.expire_member(MemberKey(GROUP, member_id))
+        result = self.machine.expire_member(MemberKey(GROUP, member_id), now_ms=0)
         self._run(result.records)
         return result.response
 

@@ -177,6 +177,7 @@ class GroupHarness:
             subscribed_topics=None if topics is None else frozenset(topics),
             owned=None if owned is None else frozenset(owned),
             server_assignor=assignor,
+            arrived_ms=self.now_ms,
         )
         answer = self.run(self.machine.consumer_group_heartbeat(heartbeat))
         self._epochs[group_id, member_id] = answer.member_epoch
@@ -192,7 +193,9 @@ class GroupHarness:
 
     def expire(self, member_id: str, group_id: str = GROUP) -> bool:
         """Let a member's time be over."""
-        return self.run(self.machine.expire_member(MemberKey(group_id, member_id)))
+        return self.run(
+            self.machine.expire_member(MemberKey(group_id, member_id), now_ms=self.now_ms)
+        )
 
     def epoch(self, member_id: str, group_id: str = GROUP) -> int:
         """Return the epoch that a member was given last."""
@@ -312,6 +315,21 @@ class GroupHarness:
         """List all groups."""
         return self.run(self.machine.list_groups())
 
+    def delete_offsets(self, *numbers: int, group_id: str = GROUP) -> tuple[RefusedOffset, ...]:
+        """Delete offsets of ``orders``."""
+        asked = [NamedPartition(TopicName("orders", ""), number) for number in numbers]
+        return self.run(self.machine.delete_offsets(group_id, asked))
+
+    def delete(self, *group_ids: str) -> Sequence[str]:
+        """Delete groups; return the error of each, or an empty text."""
+        refused = self.run(self.machine.delete_groups(group_ids or [GROUP]))
+        return [each.code.name if each else "" for each in refused]
+
+    def expire_offsets(self, offsets_max: int = 100) -> int:
+        """Forget what has expired by now."""
+        group_ids = self.machine.group_ids()
+        return self.run(self.machine.expire_offsets(group_ids, offsets_max, now_ms=self.now_ms))
+
     def forget_deleted_topics(self, offsets_max: int = 100) -> int:
         """Forget offsets of topics that are gone."""
         return self.run(self.machine.remove_deleted_topics(offsets_max))
@@ -365,6 +383,7 @@ def state_of(machine: GroupMachine) -> tuple[object, ...]:
     return (
         machine.cluster.image,
         machine.membership.groups,
+        machine.membership._epochs_given,
         machine.offsets._groups,
         tuple(machine.offsets.coordinator_epochs.snapshot()),
         machine.offsets._pending,

@@ -7,11 +7,13 @@ from types import TracebackType
 from typing import Self
 
 from semel_common.ids import GroupId
+from semel_group.admin_service import GroupAdminService
 from semel_group.config import GroupSettings
 from semel_group.inquiry import GroupInquirer
 from semel_group.machine import GroupMachine
 from semel_group.machine.records import Record
 from semel_group.metadata import MetadataTaker
+from semel_group.retention import OffsetRetention
 from semel_group.serde import GroupSerde
 from semel_group.service import MembershipService, OffsetsService
 from semel_group.sessions import MemberExpiry, MemberSessions
@@ -30,6 +32,7 @@ class _Background:
     link: ClusterLink
     expiry: MemberExpiry
     inquiries: InquiryLoop[GroupId, Record]
+    retention: OffsetRetention
 
 
 class GroupApp:
@@ -80,6 +83,7 @@ class GroupApp:
             group.create_task(self._background.link.run(), name="cluster link")
             group.create_task(self._background.expiry.run(), name="member expiry")
             group.create_task(self._background.inquiries.run(), name="inquiries")
+            group.create_task(self._background.retention.run(), name="offset retention")
 
     def drain(self) -> None:
         """Let parked calls answer now: there are none here."""
@@ -101,14 +105,31 @@ class GroupApp:
             runner,
             machine,
             sessions,
+            environment.clock,
             heartbeat_interval_ms=settings.group_consumer_heartbeat_interval_ms,
             reconciling_heartbeat_interval_ms=(
                 settings.group_consumer_reconciling_heartbeat_interval_ms
             ),
         ).register(self.handlers)
         OffsetsService(runner, machine, inquiries, environment.clock).register(self.handlers)
-        expiry = MemberExpiry(runner, machine, sessions, session_timeout_ms=session_timeout_ms)
-        return _Background(link=self._link(runner, identity), expiry=expiry, inquiries=inquiries)
+        GroupAdminService(runner, machine).register(self.handlers)
+        return _Background(
+            link=self._link(runner, identity),
+            expiry=MemberExpiry(
+                runner,
+                machine,
+                sessions,
+                environment.clock,
+                session_timeout_ms=session_timeout_ms,
+            ),
+            inquiries=inquiries,
+            retention=OffsetRetention(
+                runner,
+                machine,
+                environment.clock,
+                check_interval_ms=settings.offsets_retention_check_interval_ms,
+            ),
+        )
 
     def _link(self, runner: Runner[Record], identity: Identity) -> ClusterLink:
         taker = MetadataTaker(runner, self._machine, self._environment.journal)

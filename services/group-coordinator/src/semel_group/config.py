@@ -28,6 +28,10 @@ class GroupSettings(ParticipantSettings):
     """Producer ids that one group remembers; past it, new ones are refused."""
     group_pending_transactions_max: Count = 100_000
     """Transactions that may be open in one group; past it, new ones are refused."""
+    offsets_retention_minutes: Count = 10_080
+    """How long an offset is kept once no member of its group reads the topic, in minutes."""
+    offsets_retention_check_interval_ms: Count = 600_000
+    """How often it is looked for offsets that have expired, in milliseconds."""
     offset_metadata_max_bytes: Annotated[int, Field(ge=0, le=1 << 20)] = 4_096
     """Metadata that may be kept with a committed offset, in bytes."""
 
@@ -50,6 +54,7 @@ class GroupSettings(ParticipantSettings):
             offsets_max=self.group_offsets_max,
             producers_max=self.group_producers_max,
             pending_transactions_max=self.group_pending_transactions_max,
+            offsets_retention_ms=self.offsets_retention_minutes * 60_000,
             offset_metadata_max_bytes=self.offset_metadata_max_bytes,
             inquiry=self.inquiry_times(),
         )

@@ -46,7 +46,7 @@ _GROUPS_MAX = 10_000
 # -- membership ----------------------------------------------------------------------------------
 
 
-def heartbeat(request: wire.ConsumerGroupHeartbeatRequest) -> Heartbeat:
+def heartbeat(request: wire.ConsumerGroupHeartbeatRequest, *, arrived_ms: int = 0) -> Heartbeat:
     """Read a heartbeat. Who joins says everything, and owns nothing yet."""
     epoch = require_int("member_epoch", request.member_epoch, minimum=STATIC_LEAVE_EPOCH)
     timeout_ms = require_int("rebalance_timeout_ms", request.rebalance_timeout_ms)
@@ -59,6 +59,7 @@ def heartbeat(request: wire.ConsumerGroupHeartbeatRequest) -> Heartbeat:
         subscribed_topics=_subscription(request),
         owned=_owned(request),
         server_assignor=_optional_name("server_assignor", request.server_assignor),
+        arrived_ms=arrived_ms,
     )
     if epoch == JOIN_EPOCH:
         _check_joining(read)
@@ -166,10 +167,15 @@ def asked_partitions(request: wire.FetchOffsetsRequest) -> list[NamedPartition] 
     if request.all_partitions:
         require_count("topics", request.topics, maximum=0)
         return None
-    _check_partition_count("topics", request.topics)
+    return named_partitions(request.topics)
+
+
+def named_partitions(topics: Sequence[wire.OffsetFetchTopic]) -> list[NamedPartition]:
+    """Read partitions by topic."""
+    _check_partition_count("topics", topics)
     return [
         NamedPartition(_topic_name(topic), _partition(partition))
-        for topic in request.topics
+        for topic in topics
         for partition in topic.partitions
     ]
 
@@ -229,8 +235,8 @@ def group_states(request: wire.ListGroupsRequest) -> frozenset[GroupState]:
     ) or frozenset(known)
 
 
-def group_ids(request: wire.DescribeGroupsRequest) -> list[str]:
-    """Read which groups are asked for."""
+def group_ids(request: wire.DescribeGroupsRequest | wire.DeleteGroupsRequest) -> list[str]:
+    """Read which groups are meant."""
     require_count("group_ids", request.group_ids, maximum=_GROUPS_MAX)
     return [group_id(each) for each in request.group_ids]
 

@@ -35,13 +35,14 @@ _EVENTS = {
 
 
 class MembershipService:
-    """Answers heartbeats, and operators."""
+    """Answers heartbeats."""
 
     def __init__(
         self,
         runner: Runner[Record],
         machine: GroupMachine,
         sessions: MemberSessions,
+        clock: Clock,
         *,
         heartbeat_interval_ms: int,
         reconciling_heartbeat_interval_ms: int,
@@ -50,6 +51,7 @@ class MembershipService:
         self._runner = runner
         self._machine = machine
         self._sessions = sessions
+        self._clock = clock
         self._interval_ms = heartbeat_interval_ms
         self._reconciling_interval_ms = min(
             heartbeat_interval_ms, reconciling_heartbeat_interval_ms
@@ -58,15 +60,13 @@ class MembershipService:
     def register(self, handlers: Handlers) -> None:
         """Add the handlers."""
         handlers.add(methods.CONSUMER_GROUP_HEARTBEAT, self.consumer_group_heartbeat)
-        handlers.add(methods.LIST_GROUPS, self.list_groups)
-        handlers.add(methods.DESCRIBE_GROUPS, self.describe_groups)
 
     async def consumer_group_heartbeat(
         self, request: wire.ConsumerGroupHeartbeatRequest, call: Call
     ) -> wire.ConsumerGroupHeartbeatResponse:
         """Join, keep up, acknowledge or leave."""
         del call
-        heartbeat = requests.heartbeat(request)
+        heartbeat = requests.heartbeat(request, arrived_ms=self._clock.now_ms())
         key = MemberKey(heartbeat.group_id, heartbeat.member_id)
         self._sessions.heard(key, loop_ms())
         decide = partial(self._machine.consumer_group_heartbeat, heartbeat)
@@ -83,32 +83,6 @@ class MembershipService:
             assignment = responses.assignment(answer.assignment, self._machine.topics)
             response.assignment.CopyFrom(assignment)
         return response
-
-    async def list_groups(
-        self, request: wire.ListGroupsRequest, call: Call
-    ) -> wire.ListGroupsResponse:
-        """List the groups of this instance that are in one of the states asked for."""
-        del call
-        states = requests.group_states(request)
-        listings = await self._runner.run(self._machine.list_groups)
-        return wire.ListGroupsResponse(
-            groups=[responses.group_listing(each) for each in listings if each.state in states]
-        )
-
-    async def describe_groups(
-        self, request: wire.DescribeGroupsRequest, call: Call
-    ) -> wire.DescribeGroupsResponse:
-        """Describe each group, or say why not."""
-        del call
-        group_ids = requests.group_ids(request)
-        descriptions = await self._runner.run(partial(self._machine.describe_groups, group_ids))
-        topics = self._machine.topics
-        return wire.DescribeGroupsResponse(
-            groups=[
-                responses.group_description(group_id, description, topics)
-                for group_id, description in zip(group_ids, descriptions, strict=True)
-            ]
-        )
 
     def _note(self, heartbeat: Heartbeat, answer: HeartbeatAnswer) -> None:
         key = MemberKey(heartbeat.group_id, heartbeat.member_id)

@@ -17,6 +17,7 @@ import structlog
 from semel_group.machine import GroupMachine
 from semel_group.machine.records import Member, Record
 from semel_group.machine.values import HeartbeatAnswer, MemberKey
+from semel_runtime.clock import Clock
 from semel_runtime.runner import Runner
 
 log = structlog.get_logger(__name__)
@@ -110,10 +111,12 @@ class MemberExpiry:
         runner: Runner[Record],
         machine: GroupMachine,
         sessions: MemberSessions,
+        clock: Clock,
         *,
         session_timeout_ms: int,
     ) -> None:
         """Do nothing yet."""
+        self._clock = clock
         self._runner = runner
         self._machine = machine
         self._sessions = sessions
@@ -136,7 +139,8 @@ class MemberExpiry:
         """Remove the members whose time is over by now."""
         for key, reason in self._sessions.expired(now_ms):
             self._sessions.forget(key)
-            expire = partial(self._machine.expire_member, key)
+            wall_ms = self._clock.now_ms()
+            expire = partial(self._machine.expire_member, key, now_ms=wall_ms)
             if await self._runner.run(expire, privileged=True):
                 log.info(
                     "member removed", group_id=key.group_id, member_id=key.member_id, reason=reason

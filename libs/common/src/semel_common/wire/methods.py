@@ -157,6 +157,10 @@ LIST_GROUPS = Method(GROUP, "ListGroups", group.ListGroupsRequest, group.ListGro
 DESCRIBE_GROUPS = Method(
     GROUP, "DescribeGroups", group.DescribeGroupsRequest, group.DescribeGroupsResponse
 )
+DELETE_OFFSETS = Method(
+    GROUP, "DeleteOffsets", group.DeleteOffsetsRequest, group.DeleteOffsetsResponse
+)
+DELETE_GROUPS = Method(GROUP, "DeleteGroups", group.DeleteGroupsRequest, group.DeleteGroupsResponse)
 
 # One RPC of two services: which stream carries it depends on who is asked.
 BROKER_WRITE_TXN_MARKERS = Method(

@@ -66,6 +66,16 @@ class GroupServiceStub(object):
                 request_serializer=semel_dot_group_dot_v1_dot_group__pb2.DescribeGroupsRequest.SerializeToString,
                 response_deserializer=semel_dot_group_dot_v1_dot_group__pb2.DescribeGroupsResponse.FromString,
                 _registered_method=True)
+        self.DeleteOffsets = channel.unary_unary(
+                '/semel.group.v1.GroupService/DeleteOffsets',
+                request_serializer=semel_dot_group_dot_v1_dot_group__pb2.DeleteOffsetsRequest.SerializeToString,
+                response_deserializer=semel_dot_group_dot_v1_dot_group__pb2.DeleteOffsetsResponse.FromString,
+                _registered_method=True)
+        self.DeleteGroups = channel.unary_unary(
+                '/semel.group.v1.GroupService/DeleteGroups',
+                request_serializer=semel_dot_group_dot_v1_dot_group__pb2.DeleteGroupsRequest.SerializeToString,
+                response_deserializer=semel_dot_group_dot_v1_dot_group__pb2.DeleteGroupsResponse.FromString,
+                _registered_method=True)
         self.Stream = channel.stream_stream(
                 '/semel.group.v1.GroupService/Stream',
                 request_serializer=semel_dot_group_dot_v1_dot_group__pb2.StreamRequest.SerializeToString,
@@ -120,6 +130,20 @@ class GroupServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def DeleteOffsets(self, request, context):
+        """Forgets offsets of topics that no member of the group reads, those in open transactions too.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DeleteGroups(self, request, context):
+        """Forgets groups that have no members, with all their offsets.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Stream(self, request_iterator, context):
         """Carries typed requests of the hot path and their answers, in any order, over one stream.
         """
@@ -159,6 +183,16 @@ def add_GroupServiceServicer_to_server(servicer, server):
                     servicer.DescribeGroups,
                     request_deserializer=semel_dot_group_dot_v1_dot_group__pb2.DescribeGroupsRequest.FromString,
                     response_serializer=semel_dot_group_dot_v1_dot_group__pb2.DescribeGroupsResponse.SerializeToString,
+            ),
+            'DeleteOffsets': grpc.unary_unary_rpc_method_handler(
+                    servicer.DeleteOffsets,
+                    request_deserializer=semel_dot_group_dot_v1_dot_group__pb2.DeleteOffsetsRequest.FromString,
+                    response_serializer=semel_dot_group_dot_v1_dot_group__pb2.DeleteOffsetsResponse.SerializeToString,
+            ),
+            'DeleteGroups': grpc.unary_unary_rpc_method_handler(
+                    servicer.DeleteGroups,
+                    request_deserializer=semel_dot_group_dot_v1_dot_group__pb2.DeleteGroupsRequest.FromString,
+                    response_serializer=semel_dot_group_dot_v1_dot_group__pb2.DeleteGroupsResponse.SerializeToString,
             ),
             'Stream': grpc.stream_stream_rpc_method_handler(
                     servicer.Stream,
@@ -330,6 +364,60 @@ class GroupService(object):
             '/semel.group.v1.GroupService/DescribeGroups',
             semel_dot_group_dot_v1_dot_group__pb2.DescribeGroupsRequest.SerializeToString,
             semel_dot_group_dot_v1_dot_group__pb2.DescribeGroupsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DeleteOffsets(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/semel.group.v1.GroupService/DeleteOffsets',
+            semel_dot_group_dot_v1_dot_group__pb2.DeleteOffsetsRequest.SerializeToString,
+            semel_dot_group_dot_v1_dot_group__pb2.DeleteOffsetsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DeleteGroups(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/semel.group.v1.GroupService/DeleteGroups',
+            semel_dot_group_dot_v1_dot_group__pb2.DeleteGroupsRequest.SerializeToString,
+            semel_dot_group_dot_v1_dot_group__pb2.DeleteGroupsResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -47,6 +47,10 @@ class GroupServiceStub:
     """Lists the groups of this instance."""
     DescribeGroups: _grpc.UnaryUnaryMultiCallable[_group_pb2.DescribeGroupsRequest, _group_pb2.DescribeGroupsResponse]
     """Describes groups: members, assignments, offsets."""
+    DeleteOffsets: _grpc.UnaryUnaryMultiCallable[_group_pb2.DeleteOffsetsRequest, _group_pb2.DeleteOffsetsResponse]
+    """Forgets offsets of topics that no member of the group reads, those in open transactions too."""
+    DeleteGroups: _grpc.UnaryUnaryMultiCallable[_group_pb2.DeleteGroupsRequest, _group_pb2.DeleteGroupsResponse]
+    """Forgets groups that have no members, with all their offsets."""
     Stream: _grpc.StreamStreamMultiCallable[_group_pb2.StreamRequest, _group_pb2.StreamResponse]
     """Carries typed requests of the hot path and their answers, in any order, over one stream."""
 
@@ -69,6 +73,10 @@ class GroupServiceAsyncStub(GroupServiceStub):
     """Lists the groups of this instance."""
     DescribeGroups: _aio.UnaryUnaryMultiCallable[_group_pb2.DescribeGroupsRequest, _group_pb2.DescribeGroupsResponse]  # type: ignore[assignment]
     """Describes groups: members, assignments, offsets."""
+    DeleteOffsets: _aio.UnaryUnaryMultiCallable[_group_pb2.DeleteOffsetsRequest, _group_pb2.DeleteOffsetsResponse]  # type: ignore[assignment]
+    """Forgets offsets of topics that no member of the group reads, those in open transactions too."""
+    DeleteGroups: _aio.UnaryUnaryMultiCallable[_group_pb2.DeleteGroupsRequest, _group_pb2.DeleteGroupsResponse]  # type: ignore[assignment]
+    """Forgets groups that have no members, with all their offsets."""
     Stream: _aio.StreamStreamMultiCallable[_group_pb2.StreamRequest, _group_pb2.StreamResponse]  # type: ignore[assignment]
     """Carries typed requests of the hot path and their answers, in any order, over one stream."""
 
@@ -124,6 +132,22 @@ class GroupServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_group_pb2.DescribeGroupsResponse, _abc.Awaitable[_group_pb2.DescribeGroupsResponse]]:
         """Describes groups: members, assignments, offsets."""
+
+    @_abc_1.abstractmethod
+    def DeleteOffsets(
+        self,
+        request: _group_pb2.DeleteOffsetsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_group_pb2.DeleteOffsetsResponse, _abc.Awaitable[_group_pb2.DeleteOffsetsResponse]]:
+        """Forgets offsets of topics that no member of the group reads, those in open transactions too."""
+
+    @_abc_1.abstractmethod
+    def DeleteGroups(
+        self,
+        request: _group_pb2.DeleteGroupsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_group_pb2.DeleteGroupsResponse, _abc.Awaitable[_group_pb2.DeleteGroupsResponse]]:
+        """Forgets groups that have no members, with all their offsets."""
 
     @_abc_1.abstractmethod
     def Stream(

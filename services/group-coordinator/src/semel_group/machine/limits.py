@@ -21,5 +21,7 @@ class GroupLimits:
     """Transactions without an outcome, in one group."""
     offset_metadata_max_bytes: int = 4_096
     """Bytes of an offset's metadata, in UTF-8."""
+    offsets_retention_ms: int = 7 * 24 * 3_600_000
+    """How long an offset is kept once its group does not read the topic any more."""
     inquiry: InquiryTimes = field(default_factory=InquiryTimes)
     """When an open transaction is asked about."""

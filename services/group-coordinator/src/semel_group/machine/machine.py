@@ -19,6 +19,7 @@ from semel_common.errors import (
 )
 from semel_common.ids import GroupId
 from semel_group.machine.commits import Admission, distinct
+from semel_group.machine.deletion import GroupDeletion
 from semel_group.machine.describe import described, listed
 from semel_group.machine.fetch import fetch_all, fetch_named, holders
 from semel_group.machine.limits import GroupLimits
@@ -26,7 +27,9 @@ from semel_group.machine.membership.machine import MembershipMachine
 from semel_group.machine.offsets.machine import OffsetsMachine
 from semel_group.machine.records import (
     ConsumerGroup,
+    GroupDeleted,
     Member,
+    MemberEpochsGiven,
     MemberRemoved,
     OffsetCommitted,
     OffsetRemoved,
@@ -67,6 +70,7 @@ class GroupMachine:
         self.topics = Topics(self.cluster)
         self.membership = MembershipMachine(limits, self.topics.named)
         self.offsets = OffsetsMachine(limits)
+        self._deletion = GroupDeletion(limits, self.membership, self.offsets, self.topics)
 
     # -- membership ------------------------------------------------------------------------------
 
@@ -75,9 +79,9 @@ class GroupMachine:
         self._check_in_charge(heartbeat.group_id)
         return self.membership.consumer_group_heartbeat(heartbeat)
 
-    def expire_member(self, key: MemberKey) -> Result[bool, Record]:
+    def expire_member(self, key: MemberKey, *, now_ms: int) -> Result[bool, Record]:
         """Remove a member that was silent or slow for too long. Answers whether it was there."""
-        return self.membership.remove_member(key)
+        return self.membership.remove_member(key, now_ms=now_ms)
 
     # -- offsets ---------------------------------------------------------------------------------
 
@@ -223,15 +227,51 @@ class GroupMachine:
 
     def list_groups(self) -> Result[tuple[GroupListing, ...], Record]:
         """List all groups of this instance, by id."""
-        group_ids = {*self.membership.groups, *self.offsets.group_ids()}
         groups = self.membership.groups
-        return Result(tuple(listed(each, groups.get(each)) for each in sorted(group_ids)))
+        return Result(tuple(listed(each, groups.get(each)) for each in self.group_ids()))
+
+    def group_ids(self) -> list[str]:
+        """Return all groups of this instance."""
+        return sorted({*self.membership.groups, *self.offsets.group_ids()})
 
     def describe_groups(
         self, group_ids: Sequence[str]
     ) -> Result[tuple[GroupDescription | SemelError, ...], Record]:
         """Describe groups, in the order given; of each, why not."""
         return Result(tuple(self._described(each) for each in group_ids))
+
+    def delete_offsets(
+        self, group_id: str, asked: Iterable[NamedPartition]
+    ) -> Result[tuple[RefusedOffset, ...], Record]:
+        """See ``GroupDeletion.delete_offsets``. Raises GroupIdNotFoundError."""
+        self._check_in_charge(group_id)
+        if not self._exists(group_id):
+            raise _no_such_group(group_id)
+        return self._deletion.delete_offsets(group_id, asked)
+
+    def delete_groups(
+        self, group_ids: Sequence[str]
+    ) -> Result[tuple[SemelError | None, ...], Record]:
+        """Forget groups with their offsets. Answers for each, in the order given, why not."""
+        refused: list[SemelError | None] = []
+        records: list[Record] = []
+        for group_id in group_ids:
+            try:
+                self._check_in_charge(group_id)
+                if not self._exists(group_id):
+                    raise _no_such_group(group_id)
+                records.append(self._deletion.delete_group(group_id))
+                refused.append(None)
+            except SemelError as error:
+                refused.append(error)
+        return Result(tuple(refused), tuple(records))
+
+    def expire_offsets(
+        self, group_ids: Iterable[str], offsets_max: int, *, now_ms: int
+    ) -> Result[int, Record]:
+        """See ``GroupDeletion.expire``: so many records at most. Answers how many it were."""
+        records = tuple(islice(self._deletion.expire(group_ids, now_ms), offsets_max))
+        return Result(len(records), records)
 
     # -- metadata --------------------------------------------------------------------------------
 
@@ -249,6 +289,11 @@ class GroupMachine:
                 self.cluster.replay(offset, record)
             case ConsumerGroup() | Member() | MemberRemoved():
                 self.membership.replay(offset, record)
+            case MemberEpochsGiven():
+                self.membership.replay(offset, record)
+            case GroupDeleted():
+                self.membership.replay(offset, record)
+                self.offsets.replay(offset, record)
             case _:
                 self.offsets.replay(offset, record)
 

@@ -28,6 +28,9 @@ class ConsumerGroup(Struct, frozen=True, kw_only=True):
     """Partitions of each subscribed topic, by its id, as the target was made for them."""
     target: Mapping[str, frozenset[TopicPartition]]
     """What each member is to hold in the end, by member id; every member is named."""
+    unsubscribed: Mapping[str, int] = {}
+    """Since when nobody subscribes to a topic any more, by its id, in milliseconds since 1970-01-01
+    UTC; of topics that were subscribed to within the retention of offsets."""
 
 
 class Member(Struct, frozen=True, kw_only=True):
@@ -67,6 +70,18 @@ class MemberRemoved(Struct, frozen=True, kw_only=True):
 
     group_id: str
     member_id: str
+
+
+class GroupDeleted(Struct, frozen=True, kw_only=True):
+    """A group without members is gone, with its offsets; what transactions hold for it goes too."""
+
+    group_id: str
+
+
+class MemberEpochsGiven(Struct, frozen=True, kw_only=True):
+    """Groups that are gone have had epochs up to this one. Written in snapshots only."""
+
+    group_epoch: int
 
 
 # -- offsets -------------------------------------------------------------------------------------
@@ -133,7 +148,9 @@ class ProducerState(Struct, frozen=True, kw_only=True):
     """The base sequence of that epoch's last commit."""
 
 
-MembershipRecord: TypeAlias = ConsumerGroup | Member | MemberRemoved
+MembershipRecord: TypeAlias = (
+    ConsumerGroup | Member | MemberRemoved | GroupDeleted | MemberEpochsGiven
+)
 """What changes who is in a group."""
 
 GroupOffsetsRecord: TypeAlias = (

@@ -38,6 +38,8 @@ class Heartbeat(Struct, frozen=True, kw_only=True):
     subscribed_topics: frozenset[str] | None = None
     owned: frozenset[TopicPartition] | None = None
     server_assignor: str = ""
+    arrived_ms: int = 0
+    """When it came, in milliseconds since 1970-01-01 UTC."""
 
 
 class HeartbeatAnswer(Struct, frozen=True, kw_only=True):

@@ -3,7 +3,9 @@
 from semel.group.journal.v1.journal_pb2 import JournalRecord
 from semel_group.machine.records import (
     ConsumerGroup,
+    GroupDeleted,
     Member,
+    MemberEpochsGiven,
     MemberRemoved,
     Record,
 )
@@ -32,7 +34,7 @@ def _to_journal(record: Record) -> JournalRecord:
     match record:
         case ClusterImage():
             return JournalRecord(cluster_image=image_to_journal(record))
-        case ConsumerGroup() | Member() | MemberRemoved():
+        case ConsumerGroup() | Member() | MemberRemoved() | GroupDeleted() | MemberEpochsGiven():
             return membership_to_journal(record)
         case _:
             return offsets_to_journal(record)

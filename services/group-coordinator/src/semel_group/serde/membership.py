@@ -6,7 +6,14 @@ from typing import assert_never
 from semel.group.journal.v1 import membership_pb2 as journal
 from semel.group.journal.v1.journal_pb2 import JournalRecord
 from semel_common.ids import TopicPartition
-from semel_group.machine.records import ConsumerGroup, Member, MemberRemoved, MembershipRecord
+from semel_group.machine.records import (
+    ConsumerGroup,
+    GroupDeleted,
+    Member,
+    MemberEpochsGiven,
+    MemberRemoved,
+    MembershipRecord,
+)
 
 
 def membership_to_journal(record: MembershipRecord) -> JournalRecord:
@@ -19,6 +26,11 @@ def membership_to_journal(record: MembershipRecord) -> JournalRecord:
         case MemberRemoved(group_id=group_id, member_id=member_id):
             removed = journal.MemberRemovedRecord(group_id=group_id, member_id=member_id)
             return JournalRecord(member_removed=removed)
+        case GroupDeleted(group_id=group_id):
+            return JournalRecord(group_deleted=journal.GroupDeletedRecord(group_id=group_id))
+        case MemberEpochsGiven(group_epoch=group_epoch):
+            given = journal.MemberEpochsGivenRecord(group_epoch=group_epoch)
+            return JournalRecord(member_epochs_given=given)
         case _:
             assert_never(record)
 
@@ -33,6 +45,10 @@ def membership_from_journal(record: JournalRecord) -> MembershipRecord | None:
         case "member_removed":
             removed = record.member_removed
             return MemberRemoved(group_id=removed.group_id, member_id=removed.member_id)
+        case "group_deleted":
+            return GroupDeleted(group_id=record.group_deleted.group_id)
+        case "member_epochs_given":
+            return MemberEpochsGiven(group_epoch=record.member_epochs_given.group_epoch)
         case _:
             return None
 
@@ -49,6 +65,10 @@ def _group_to_journal(group: ConsumerGroup) -> journal.ConsumerGroupRecord:
         target=[
             journal.MemberTarget(member_id=member_id, topics=_by_topic(partitions))
             for member_id, partitions in sorted(group.target.items())
+        ],
+        unsubscribed=[
+            journal.UnsubscribedTopic(topic_id=topic_id, since_ms=since_ms)
+            for topic_id, since_ms in sorted(group.unsubscribed.items())
         ],
     )
 
@@ -67,6 +87,7 @@ def _group_from_journal(group: journal.ConsumerGroupRecord) -> ConsumerGroup:
             )
             for member in group.target
         },
+        unsubscribed={each.topic_id: each.since_ms for each in group.unsubscribed},
     )
 
 

@@ -28,6 +28,8 @@ class JournalRecord(_message.Message):
     CONSUMER_GROUP_FIELD_NUMBER: _builtins.int
     MEMBER_FIELD_NUMBER: _builtins.int
     MEMBER_REMOVED_FIELD_NUMBER: _builtins.int
+    GROUP_DELETED_FIELD_NUMBER: _builtins.int
+    MEMBER_EPOCHS_GIVEN_FIELD_NUMBER: _builtins.int
     CLUSTER_IMAGE_FIELD_NUMBER: _builtins.int
     OFFSET_COMMITTED_FIELD_NUMBER: _builtins.int
     OFFSET_REMOVED_FIELD_NUMBER: _builtins.int
@@ -42,6 +44,10 @@ class JournalRecord(_message.Message):
     def member(self) -> _membership_pb2.MemberRecord: ...
     @_builtins.property
     def member_removed(self) -> _membership_pb2.MemberRemovedRecord: ...
+    @_builtins.property
+    def group_deleted(self) -> _membership_pb2.GroupDeletedRecord: ...
+    @_builtins.property
+    def member_epochs_given(self) -> _membership_pb2.MemberEpochsGivenRecord: ...
     @_builtins.property
     def cluster_image(self) -> _cluster_pb2.ClusterImage: ...
     @_builtins.property
@@ -64,6 +70,8 @@ class JournalRecord(_message.Message):
         consumer_group: _membership_pb2.ConsumerGroupRecord | None = ...,
         member: _membership_pb2.MemberRecord | None = ...,
         member_removed: _membership_pb2.MemberRemovedRecord | None = ...,
+        group_deleted: _membership_pb2.GroupDeletedRecord | None = ...,
+        member_epochs_given: _membership_pb2.MemberEpochsGivenRecord | None = ...,
         cluster_image: _cluster_pb2.ClusterImage | None = ...,
         offset_committed: _offsets_pb2.OffsetCommittedRecord | None = ...,
         offset_removed: _offsets_pb2.OffsetRemovedRecord | None = ...,
@@ -73,11 +81,11 @@ class JournalRecord(_message.Message):
         producer_state: _offsets_pb2.ProducerStateRecord | None = ...,
         coordinator_epoch_seen: _offsets_pb2.CoordinatorEpochSeenRecord | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["cluster_image", b"cluster_image", "consumer_group", b"consumer_group", "coordinator_epoch_seen", b"coordinator_epoch_seen", "member", b"member", "member_removed", b"member_removed", "offset_committed", b"offset_committed", "offset_removed", b"offset_removed", "producer_state", b"producer_state", "record", b"record", "transaction_ended", b"transaction_ended", "transaction_never_given", b"transaction_never_given", "txn_offsets_committed", b"txn_offsets_committed"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["cluster_image", b"cluster_image", "consumer_group", b"consumer_group", "coordinator_epoch_seen", b"coordinator_epoch_seen", "group_deleted", b"group_deleted", "member", b"member", "member_epochs_given", b"member_epochs_given", "member_removed", b"member_removed", "offset_committed", b"offset_committed", "offset_removed", b"offset_removed", "producer_state", b"producer_state", "record", b"record", "transaction_ended", b"transaction_ended", "transaction_never_given", b"transaction_never_given", "txn_offsets_committed", b"txn_offsets_committed"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cluster_image", b"cluster_image", "consumer_group", b"consumer_group", "coordinator_epoch_seen", b"coordinator_epoch_seen", "member", b"member", "member_removed", b"member_removed", "offset_committed", b"offset_committed", "offset_removed", b"offset_removed", "producer_state", b"producer_state", "record", b"record", "transaction_ended", b"transaction_ended", "transaction_never_given", b"transaction_never_given", "txn_offsets_committed", b"txn_offsets_committed"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cluster_image", b"cluster_image", "consumer_group", b"consumer_group", "coordinator_epoch_seen", b"coordinator_epoch_seen", "group_deleted", b"group_deleted", "member", b"member", "member_epochs_given", b"member_epochs_given", "member_removed", b"member_removed", "offset_committed", b"offset_committed", "offset_removed", b"offset_removed", "producer_state", b"producer_state", "record", b"record", "transaction_ended", b"transaction_ended", "transaction_never_given", b"transaction_never_given", "txn_offsets_committed", b"txn_offsets_committed"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_record: _TypeAlias = _typing.Literal["consumer_group", "member", "member_removed", "cluster_image", "offset_committed", "offset_removed", "txn_offsets_committed", "transaction_ended", "transaction_never_given", "producer_state", "coordinator_epoch_seen"]  # noqa: Y015
+    _WhichOneofReturnType_record: _TypeAlias = _typing.Literal["consumer_group", "member", "member_removed", "group_deleted", "member_epochs_given", "cluster_image", "offset_committed", "offset_removed", "txn_offsets_committed", "transaction_ended", "transaction_never_given", "producer_state", "coordinator_epoch_seen"]  # noqa: Y015
     _WhichOneofArgType_record: _TypeAlias = _typing.Literal["record", b"record"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_record) -> _WhichOneofReturnType_record | None: ...
 

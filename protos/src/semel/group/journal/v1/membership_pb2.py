@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\'semel/group/journal/v1/membership.proto\x12\x16semel.group.journal.v1\"\xbd\x01\n\x13\x43onsumerGroupRecord\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12\x13\n\x0bgroup_epoch\x18\x02 \x01(\x03\x12\x10\n\x08\x61ssignor\x18\x03 \x01(\t\x12\x37\n\x06topics\x18\x04 \x03(\x0b\x32\'.semel.group.journal.v1.SubscribedTopic\x12\x34\n\x06target\x18\x05 \x03(\x0b\x32$.semel.group.journal.v1.MemberTarget\"<\n\x0fSubscribedTopic\x12\x10\n\x08topic_id\x18\x01 \x01(\t\x12\x17\n\x0fpartition_count\x18\x02 \x01(\x05\"]\n\x0cMemberTarget\x12\x11\n\tmember_id\x18\x01 \x01(\t\x12:\n\x06topics\x18\x02 \x03(\x0b\x32*.semel.group.journal.v1.TopicPartitionList\":\n\x12TopicPartitionList\x12\x10\n\x08topic_id\x18\x01 \x01(\t\x12\x12\n\npartitions\x18\x02 \x03(\x05\"\x84\x02\n\x0cMemberRecord\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12\x11\n\tmember_id\x18\x02 \x01(\t\x12\x14\n\x0cmember_epoch\x18\x03 \x01(\x03\x12\x1d\n\x15previous_member_epoch\x18\x04 \x01(\x03\x12\x1c\n\x14rebalance_timeout_ms\x18\x05 \x01(\x05\x12\x19\n\x11subscribed_topics\x18\x06 \x03(\t\x12\x17\n\x0fserver_assignor\x18\x07 \x01(\t\x12\x33\n\x04held\x18\x08 \x03(\x0b\x32%.semel.group.journal.v1.HeldPartition\x12\x13\n\x0binstance_id\x18\t \x01(\t\"U\n\rHeldPartition\x12\x10\n\x08topic_id\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\x05\x12\r\n\x05\x65poch\x18\x03 \x01(\x03\x12\x10\n\x08revoking\x18\x04 \x01(\x08\":\n\x13MemberRemovedRecord\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12\x11\n\tmember_id\x18\x02 \x01(\tb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\'semel/group/journal/v1/membership.proto\x12\x16semel.group.journal.v1\"\xfe\x01\n\x13\x43onsumerGroupRecord\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12\x13\n\x0bgroup_epoch\x18\x02 \x01(\x03\x12\x10\n\x08\x61ssignor\x18\x03 \x01(\t\x12\x37\n\x06topics\x18\x04 \x03(\x0b\x32\'.semel.group.journal.v1.SubscribedTopic\x12\x34\n\x06target\x18\x05 \x03(\x0b\x32$.semel.group.journal.v1.MemberTarget\x12?\n\x0cunsubscribed\x18\x06 \x03(\x0b\x32).semel.group.journal.v1.UnsubscribedTopic\"7\n\x11UnsubscribedTopic\x12\x10\n\x08topic_id\x18\x01 \x01(\t\x12\x10\n\x08since_ms\x18\x02 \x01(\x03\"<\n\x0fSubscribedTopic\x12\x10\n\x08topic_id\x18\x01 \x01(\t\x12\x17\n\x0fpartition_count\x18\x02 \x01(\x05\"]\n\x0cMemberTarget\x12\x11\n\tmember_id\x18\x01 \x01(\t\x12:\n\x06topics\x18\x02 \x03(\x0b\x32*.semel.group.journal.v1.TopicPartitionList\":\n\x12TopicPartitionList\x12\x10\n\x08topic_id\x18\x01 \x01(\t\x12\x12\n\npartitions\x18\x02 \x03(\x05\"\x84\x02\n\x0cMemberRecord\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12\x11\n\tmember_id\x18\x02 \x01(\t\x12\x14\n\x0cmember_epoch\x18\x03 \x01(\x03\x12\x1d\n\x15previous_member_epoch\x18\x04 \x01(\x03\x12\x1c\n\x14rebalance_timeout_ms\x18\x05 \x01(\x05\x12\x19\n\x11subscribed_topics\x18\x06 \x03(\t\x12\x17\n\x0fserver_assignor\x18\x07 \x01(\t\x12\x33\n\x04held\x18\x08 \x03(\x0b\x32%.semel.group.journal.v1.HeldPartition\x12\x13\n\x0binstance_id\x18\t \x01(\t\"U\n\rHeldPartition\x12\x10\n\x08topic_id\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\x05\x12\r\n\x05\x65poch\x18\x03 \x01(\x03\x12\x10\n\x08revoking\x18\x04 \x01(\x08\":\n\x13MemberRemovedRecord\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12\x11\n\tmember_id\x18\x02 \x01(\t\"&\n\x12GroupDeletedRecord\x12\x10\n\x08group_id\x18\x01 \x01(\t\".\n\x17MemberEpochsGivenRecord\x12\x13\n\x0bgroup_epoch\x18\x01 \x01(\x03\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -32,17 +32,23 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'semel.group.journal.v1.memb
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_CONSUMERGROUPRECORD']._serialized_start=68
-  _globals['_CONSUMERGROUPRECORD']._serialized_end=257
-  _globals['_SUBSCRIBEDTOPIC']._serialized_start=259
-  _globals['_SUBSCRIBEDTOPIC']._serialized_end=319
-  _globals['_MEMBERTARGET']._serialized_start=321
-  _globals['_MEMBERTARGET']._serialized_end=414
-  _globals['_TOPICPARTITIONLIST']._serialized_start=416
-  _globals['_TOPICPARTITIONLIST']._serialized_end=474
-  _globals['_MEMBERRECORD']._serialized_start=477
-  _globals['_MEMBERRECORD']._serialized_end=737
-  _globals['_HELDPARTITION']._serialized_start=739
-  _globals['_HELDPARTITION']._serialized_end=824
-  _globals['_MEMBERREMOVEDRECORD']._serialized_start=826
-  _globals['_MEMBERREMOVEDRECORD']._serialized_end=884
+  _globals['_CONSUMERGROUPRECORD']._serialized_end=322
+  _globals['_UNSUBSCRIBEDTOPIC']._serialized_start=324
+  _globals['_UNSUBSCRIBEDTOPIC']._serialized_end=379
+  _globals['_SUBSCRIBEDTOPIC']._serialized_start=381
+  _globals['_SUBSCRIBEDTOPIC']._serialized_end=441
+  _globals['_MEMBERTARGET']._serialized_start=443
+  _globals['_MEMBERTARGET']._serialized_end=536
+  _globals['_TOPICPARTITIONLIST']._serialized_start=538
+  _globals['_TOPICPARTITIONLIST']._serialized_end=596
+  _globals['_MEMBERRECORD']._serialized_start=599
+  _globals['_MEMBERRECORD']._serialized_end=859
+  _globals['_HELDPARTITION']._serialized_start=861
+  _globals['_HELDPARTITION']._serialized_end=946
+  _globals['_MEMBERREMOVEDRECORD']._serialized_start=948
+  _globals['_MEMBERREMOVEDRECORD']._serialized_end=1006
+  _globals['_GROUPDELETEDRECORD']._serialized_start=1008
+  _globals['_GROUPDELETEDRECORD']._serialized_end=1046
+  _globals['_MEMBEREPOCHSGIVENRECORD']._serialized_start=1048
+  _globals['_MEMBEREPOCHSGIVENRECORD']._serialized_end=1094
 # @@protoc_insertion_point(module_scope)

@@ -29,6 +29,7 @@ class ConsumerGroupRecord(_message.Message):
     ASSIGNOR_FIELD_NUMBER: _builtins.int
     TOPICS_FIELD_NUMBER: _builtins.int
     TARGET_FIELD_NUMBER: _builtins.int
+    UNSUBSCRIBED_FIELD_NUMBER: _builtins.int
     group_id: _builtins.str
     group_epoch: _builtins.int
     assignor: _builtins.str
@@ -40,6 +41,10 @@ class ConsumerGroupRecord(_message.Message):
     def target(self) -> _containers.RepeatedCompositeFieldContainer[Global___MemberTarget]:
         """One for each member."""
 
+    @_builtins.property
+    def unsubscribed(self) -> _containers.RepeatedCompositeFieldContainer[Global___UnsubscribedTopic]:
+        """Topics that were subscribed to not long ago."""
+
     def __init__(
         self,
         *,
@@ -48,14 +53,40 @@ class ConsumerGroupRecord(_message.Message):
         assignor: _builtins.str = ...,
         topics: _abc.Iterable[Global___SubscribedTopic] | None = ...,
         target: _abc.Iterable[Global___MemberTarget] | None = ...,
+        unsubscribed: _abc.Iterable[Global___UnsubscribedTopic] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["assignor", b"assignor", "group_epoch", b"group_epoch", "group_id", b"group_id", "target", b"target", "topics", b"topics"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["assignor", b"assignor", "group_epoch", b"group_epoch", "group_id", b"group_id", "target", b"target", "topics", b"topics", "unsubscribed", b"unsubscribed"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ConsumerGroupRecord: _TypeAlias = ConsumerGroupRecord  # noqa: Y015
+
+@_typing.final
+class UnsubscribedTopic(_message.Message):
+    """UnsubscribedTopic is a topic to which no member subscribes any more."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TOPIC_ID_FIELD_NUMBER: _builtins.int
+    SINCE_MS_FIELD_NUMBER: _builtins.int
+    topic_id: _builtins.str
+    since_ms: _builtins.int
+    """Since when, in milliseconds since 1970-01-01 UTC."""
+    def __init__(
+        self,
+        *,
+        topic_id: _builtins.str = ...,
+        since_ms: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["since_ms", b"since_ms", "topic_id", b"topic_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___UnsubscribedTopic: _TypeAlias = UnsubscribedTopic  # noqa: Y015
 
 @_typing.final
 class SubscribedTopic(_message.Message):
@@ -235,3 +266,45 @@ class MemberRemovedRecord(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___MemberRemovedRecord: _TypeAlias = MemberRemovedRecord  # noqa: Y015
+
+@_typing.final
+class GroupDeletedRecord(_message.Message):
+    """GroupDeletedRecord takes a group away that has no members, with its offsets."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GROUP_ID_FIELD_NUMBER: _builtins.int
+    group_id: _builtins.str
+    def __init__(
+        self,
+        *,
+        group_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["group_id", b"group_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GroupDeletedRecord: _TypeAlias = GroupDeletedRecord  # noqa: Y015
+
+@_typing.final
+class MemberEpochsGivenRecord(_message.Message):
+    """MemberEpochsGivenRecord: groups that are gone have had epochs up to this one. In snapshots only."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GROUP_EPOCH_FIELD_NUMBER: _builtins.int
+    group_epoch: _builtins.int
+    def __init__(
+        self,
+        *,
+        group_epoch: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["group_epoch", b"group_epoch"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___MemberEpochsGivenRecord: _TypeAlias = MemberEpochsGivenRecord  # noqa: Y015

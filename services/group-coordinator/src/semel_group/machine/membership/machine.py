@@ -37,7 +37,9 @@ from semel_group.machine.membership.reconcile import is_settled, reconcile
 from semel_group.machine.membership.state import GroupMembers
 from semel_group.machine.records import (
     ConsumerGroup,
+    GroupDeleted,
     Member,
+    MemberEpochsGiven,
     MemberRemoved,
     MembershipRecord,
     Record,
@@ -65,6 +67,10 @@ class MembershipMachine:
         self._limits = limits
         self._find_topics = find_topics
         self.groups: dict[str, GroupMembers] = {}
+        self._epochs_given = MemberEpochsGiven(group_epoch=0)
+        """A group that is made again goes on above the epochs of the one that is gone: nothing that
+        its members still send is ever taken for a new member's."""
+        self._epochs_given_at = 0
 
     # -- handlers --------------------------------------------------------------------------------
 
@@ -103,20 +109,20 @@ class MembershipMachine:
         left = _left(heartbeat.member_epoch)
         if heartbeat.member_epoch == LEAVE_EPOCH:
             key = MemberKey(heartbeat.group_id, heartbeat.member_id)
-            return Result(left, self.remove_member(key).records)
+            return Result(left, self.remove_member(key, now_ms=heartbeat.arrived_ms).records)
         known = self._find(heartbeat.group_id, heartbeat.member_id)
         if known is None or known.is_away or not known.instance_id:
             return Result(left)
         return Result(left, (static.away(known),))
 
-    def remove_member(self, key: MemberKey) -> Result[bool, Record]:
+    def remove_member(self, key: MemberKey, *, now_ms: int) -> Result[bool, Record]:
         """Remove a member that left or is expired. Answers whether it was there."""
         group = self.groups.get(key.group_id)
         if group is None or key.member_id not in group.members:
             return Result(False)
         others = [each for each in group.members.values() if each.member_id != key.member_id]
         removed = MemberRemoved(group_id=key.group_id, member_id=key.member_id)
-        return Result(True, (removed, self._rebalanced(group.group, others)))
+        return Result(True, (removed, self._rebalanced(group.group, others, now_ms)))
 
     # -- questions -------------------------------------------------------------------------------
 
@@ -140,6 +146,21 @@ class MembershipMachine:
             raise _stale(committer, f"is at epoch {member.member_epoch}")
         return member
 
+    def has_members(self, group_id: str) -> bool:
+        """Whether anybody is in a group, or away from it for a while."""
+        group = self.groups.get(group_id)
+        return group is not None and bool(group.members)
+
+    def is_subscribed(self, group_id: str, topic: str) -> bool:
+        """Whether a member of a group reads a topic, which is named."""
+        group = self.groups.get(group_id)
+        return group is not None and topic in group.subscribers
+
+    def unsubscribed_ms(self, group_id: str, topic_id: str) -> int:
+        """Return since when no member reads a topic; 0: nobody remembers that any did."""
+        group = self.groups.get(group_id)
+        return 0 if group is None else group.group.unsubscribed.get(topic_id, 0)
+
     def members(self) -> Iterable[MemberKey]:
         """Return all members of all groups."""
         return (
@@ -161,13 +182,26 @@ class MembershipMachine:
                 self.groups[record.group_id].put(offset, record)
             case MemberRemoved():
                 self.groups[record.group_id].remove(record.member_id)
+            case GroupDeleted():
+                deleted = self.groups.pop(record.group_id, None)
+                if deleted is not None:
+                    self._give_epochs(offset, deleted.group.group_epoch)
+            case MemberEpochsGiven():
+                self._give_epochs(offset, record.group_epoch)
             case _:
                 assert_never(record)
 
     def snapshot(self) -> Iterable[tuple[int, MembershipRecord]]:
         """Return every group, each followed by its members."""
+        if self._epochs_given.group_epoch:
+            yield self._epochs_given_at, self._epochs_given
         for group in self.groups.values():
             yield from group.snapshot()
+
+    def _give_epochs(self, offset: int, group_epoch: int) -> None:
+        if group_epoch > self._epochs_given.group_epoch:
+            self._epochs_given = MemberEpochsGiven(group_epoch=group_epoch)
+            self._epochs_given_at = offset
 
     # -- one heartbeat ---------------------------------------------------------------------------
 
@@ -192,7 +226,7 @@ class MembershipMachine:
     ) -> Result[HeartbeatAnswer, Record]:
         """Let a heartbeat change the group, then move the member one step."""
         said = _with_what_was_said(known, heartbeat)
-        group = self._next_group(said, predecessor)
+        group = self._next_group(said, predecessor, heartbeat.arrived_ms)
         target = group.target[said.member_id]
         member = said
         if not repeated:
@@ -212,11 +246,12 @@ class MembershipMachine:
         settled = is_settled(member, group_epoch=group.group_epoch, target=target)
         return Result(_answer(member, heartbeat, settled=settled), records)
 
-    def _next_group(self, said: Member, predecessor: Member | None) -> ConsumerGroup:
+    def _next_group(self, said: Member, predecessor: Member | None, now_ms: int) -> ConsumerGroup:
         """Return the group as it is once a member has spoken."""
         state = self.groups.get(said.group_id)
         if state is None:
-            return self._rebalanced(new_group(said.group_id), [said])
+            group = new_group(said.group_id, self._epochs_given.group_epoch)
+            return self._rebalanced(group, [said], now_ms)
         group, members = state.group, dict(state.members)
         known = predecessor or members.get(said.member_id)
         if known is not None and known.member_id != said.member_id:
@@ -227,11 +262,15 @@ class MembershipMachine:
             if partition_counts(topics) == group.topics:
                 return group
         members[said.member_id] = said
-        return self._rebalanced(group, members.values())
+        return self._rebalanced(group, members.values(), now_ms)
 
-    def _rebalanced(self, group: ConsumerGroup, members: Collection[Member]) -> ConsumerGroup:
+    def _rebalanced(
+        self, group: ConsumerGroup, members: Collection[Member], now_ms: int
+    ) -> ConsumerGroup:
         wanted = {name for member in members for name in member.subscribed_topics}
-        return rebalanced(group, members, self._find_topics(wanted))
+        retention_ms = self._limits.offsets_retention_ms
+        topics = self._find_topics(wanted)
+        return rebalanced(group, members, topics, now_ms=now_ms, retention_ms=retention_ms)
 
     def _is_free(self, member: Member, partition: TopicPartition) -> bool:
         state = self.groups.get(member.group_id)

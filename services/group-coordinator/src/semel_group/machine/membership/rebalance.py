@@ -18,19 +18,25 @@ from semel_group.machine.records import ConsumerGroup, Member
 from semel_runtime.cluster.image import Topic
 
 
-def new_group(group_id: str) -> ConsumerGroup:
+def new_group(group_id: str, group_epoch: int) -> ConsumerGroup:
     """Return a group that nobody has joined yet."""
     return ConsumerGroup(
-        group_id=group_id, group_epoch=0, assignor=DEFAULT_ASSIGNOR, topics={}, target={}
+        group_id=group_id, group_epoch=group_epoch, assignor=DEFAULT_ASSIGNOR, topics={}, target={}
     )
 
 
 def rebalanced(
-    group: ConsumerGroup, members: Iterable[Member], topics: Mapping[str, Topic]
+    group: ConsumerGroup,
+    members: Iterable[Member],
+    topics: Mapping[str, Topic],
+    *,
+    now_ms: int,
+    retention_ms: int,
 ) -> ConsumerGroup:
     """Return the group at its next epoch, with the target for these members.
 
-    ``topics`` are those subscribed topics that exist, by name.
+    ``topics`` are those subscribed topics that exist, by name. ``retention_ms`` is how long it is
+    remembered since when nobody subscribes to a topic.
     """
     ordered = sorted(members, key=_rank)
     assignor = preferred_assignor(member.server_assignor for member in ordered)
@@ -47,6 +53,13 @@ def rebalanced(
         assignor=assignor,
         topics=partitions,
         target=ASSIGNORS[assignor](subscriptions, partitions, group.target),
+        unsubscribed={
+            topic_id: since_ms
+            for topic_id, since_ms in (
+                dict(group.unsubscribed) | dict.fromkeys(group.topics, now_ms)
+            ).items()
+            if topic_id not in partitions and now_ms - since_ms < retention_ms
+        },
     )
 
 

@@ -18,6 +18,7 @@ from semel_group.machine.limits import GroupLimits
 from semel_group.machine.offsets.producer import check_next, is_repeat
 from semel_group.machine.offsets.state import GroupOffsets
 from semel_group.machine.records import (
+    GroupDeleted,
     OffsetCommitted,
     OffsetsRecord,
     Record,
@@ -158,7 +159,7 @@ class OffsetsMachine:
 
     # -- replay ----------------------------------------------------------------------------------
 
-    def replay(self, offset: int, record: OffsetsRecord) -> None:
+    def replay(self, offset: int, record: OffsetsRecord | GroupDeleted) -> None:
         """Apply one record."""
         if isinstance(record, CoordinatorEpochSeen):
             self.coordinator_epochs.replay(offset, record)
@@ -169,7 +170,7 @@ class OffsetsMachine:
             self._pending.add(record.group_id)
         else:
             self._pending.discard(record.group_id)
-        if group.is_empty and not group.producers:
+        if group.is_unknown:
             del self._groups[record.group_id]
 
     def snapshot(self) -> Iterable[tuple[int, OffsetsRecord]]:

@@ -20,6 +20,7 @@ from semel_group.machine.offsets.producer import (
     unknown_producer,
 )
 from semel_group.machine.records import (
+    GroupDeleted,
     GroupOffsetsRecord,
     OffsetCommitted,
     OffsetRemoved,
@@ -82,7 +83,16 @@ class GroupOffsets:
     @property
     def is_empty(self) -> bool:
         """Whether the group has no position, not even one that a transaction holds."""
-        return not self.committed and not self.pending
+        return not self.committed and not any(each.partitions() for each in self.pending.values())
+
+    @property
+    def is_unknown(self) -> bool:
+        """Whether nothing at all is known of the group."""
+        return not self.committed and not self.pending and not self.producers
+
+    def is_pending(self, partition: TopicPartition) -> bool:
+        """Whether a transaction holds a position in a partition."""
+        return any(partition in each.partitions() for each in self.pending.values())
 
     def producer(self, group_id: str, producer_id: int) -> ProducerState:
         """Return what is known of a producer."""
@@ -91,7 +101,7 @@ class GroupOffsets:
 
     # -- replay ----------------------------------------------------------------------------------
 
-    def replay(self, offset: int, record: GroupOffsetsRecord) -> None:
+    def replay(self, offset: int, record: GroupOffsetsRecord | GroupDeleted) -> None:
         """Apply one record of this group."""
         match record:
             case OffsetCommitted():
@@ -104,6 +114,8 @@ class GroupOffsets:
                 self._end(offset, record)
             case TransactionNeverGiven():
                 self._never_given(offset, record)
+            case GroupDeleted():
+                self._remove_all()
             case ProducerState():
                 self.producers[record.producer_id] = (offset, record)
             case _:
@@ -152,6 +164,13 @@ class GroupOffsets:
         for transaction, pending in self.pending.items():
             if partition in pending.partitions():
                 self.pending[transaction] = pending.without(partition)
+
+    def _remove_all(self) -> None:
+        """Forget every position. The producers stay fenced, and their transactions to be ended."""
+        self.committed.clear()
+        for transaction, pending in self.pending.items():
+            for partition in pending.partitions():
+                self.pending[transaction] = self.pending[transaction].without(partition)
 
 
 def _without(
