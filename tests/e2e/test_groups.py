@@ -6,7 +6,21 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from aiosemel import Consumer, ConsumerOptions, OffsetReset, SemelClient, TopicPartition
+from aiosemel import (
+    Consumer,
+    ConsumerOptions,
+    OffsetReset,
+    OffsetSpec,
+    SemelClient,
+    ShiftBy,
+    TopicPartition,
+    ToTimestamp,
+)
+from aiosemel.errors import (
+    GroupIdNotFoundError,
+    GroupSubscribedToTopicError,
+    NonEmptyGroupError,
+)
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -124,3 +138,48 @@ async def test_a_second_process_with_an_instance_id_stands_by(
     assert [each.group_instance_id for each in described.members] == ["s"]
     assert described.assignor == "uniform"
     await second.consumer.close()
+
+
+async def test_a_group_with_members_is_not_reset_and_not_deleted(
+    client: SemelClient, topic: str, name: str
+) -> None:
+    admin = client.admin()
+    await send(client, topic, b"read")
+    reader = Reader.of(client, name, topic)
+    await settle([reader], [4])
+    with pytest.raises(NonEmptyGroupError):
+        await admin.reset_consumer_group_offsets(name, OffsetSpec.EARLIEST, dry_run=True)
+    with pytest.raises(NonEmptyGroupError):
+        await admin.alter_consumer_group_offsets(name, {(topic, 0): 0})
+    with pytest.raises(NonEmptyGroupError):
+        await admin.delete_group(name)
+    with pytest.raises(GroupSubscribedToTopicError):
+        await admin.delete_consumer_group_offsets(name, [(topic, 0)])
+    await reader.consumer.close()
+    await admin.delete_group(name)
+    with pytest.raises(GroupIdNotFoundError):
+        await admin.delete_group(name)
+    await admin.delete_group(name, missing_ok=True)
+
+
+async def test_a_reset_stops_at_the_last_stable_offset(
+    client: SemelClient, topic: str, name: str
+) -> None:
+    """What an open transaction has written, and may commit, is not passed over."""
+    admin = client.admin()
+    await send(client, topic, b"plain")
+    async with client.transactional_producer(name) as producer:
+        await producer.init_transactions()
+        await producer.begin_transaction()
+        await (await producer.send(topic, b"open", partition=0))
+        for to in (OffsetSpec.LATEST, ToTimestamp(1 << 50)):
+            changes = await admin.reset_consumer_group_offsets(
+                name, to, partitions=[(topic, 0)], dry_run=True
+            )
+            assert [(each.before, each.after) for each in changes] == [(None, 1)]
+        await producer.abort()
+    await admin.alter_consumer_group_offsets(name, {(topic, 0): 1})
+    (change,) = await admin.reset_consumer_group_offsets(name, ShiftBy(-1))
+    assert (change.before, change.after) == (1, 0)
+    found = await admin.list_consumer_group_offsets(name, [(topic, 0)])
+    assert [each.offset for each in found.values() if each] == [0]

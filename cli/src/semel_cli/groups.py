@@ -1,10 +1,18 @@
-"""`semel groups`: list, describe."""
+"""`semel groups`: list, describe, and the actions of ``group_actions``."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from semel_cli.group_actions import (
+    DELETE_EXAMPLES,
+    DELETE_OFFSETS_EXAMPLES,
+    RESET_EXAMPLES,
+    delete,
+    delete_offsets,
+    reset_offsets,
+)
 from semel_cli.output import Facts, Format, FormatOption, Json, Table, examples, progress, show
 from semel_cli.session import BootstrapOption, with_client
 
@@ -16,7 +24,7 @@ if TYPE_CHECKING:
 _AWAY = -2
 """The member epoch of a static member that has left for a while."""
 
-app = typer.Typer(help="List and describe consumer groups.", no_args_is_help=True)
+app = typer.Typer(help="Look after consumer groups.", no_args_is_help=True)
 
 
 @app.command("list", epilog=examples("semel groups list", "semel groups list --format json"))
@@ -80,6 +88,11 @@ def describe(
         _offsets_table(offsets, holders),
         _members_table(described),
     )
+
+
+app.command("reset-offsets", epilog=RESET_EXAMPLES)(reset_offsets)
+app.command("delete-offsets", epilog=DELETE_OFFSETS_EXAMPLES)(delete_offsets)
+app.command(epilog=DELETE_EXAMPLES)(delete)
 
 
 def _offsets_table(offsets: "Iterable[GroupOffset]", holders: "dict[TopicPartition, str]") -> Table:

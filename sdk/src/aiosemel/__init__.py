@@ -53,6 +53,7 @@ from aiosemel.errors import (
     TransactionAbortedError,
     TransactionOutcomeUnknownError,
 )
+from aiosemel.offset_resets import OffsetChange, ResetTo, ShiftBy, ToOffset, ToTimestamp
 from aiosemel.offsets import (
     ConsumerGroupMetadata,
     DeletedRecords,
@@ -125,6 +126,7 @@ __all__ = [
     "NoOffsetForPartitionError",
     "OffsetAndMetadata",
     "OffsetAndTimestamp",
+    "OffsetChange",
     "OffsetReset",
     "OffsetSpec",
     "OnEvent",
@@ -142,12 +144,16 @@ __all__ = [
     "RecordMetadata",
     "RecordPoisoned",
     "RequestTimedOutError",
+    "ResetTo",
     "Resolution",
     "RetriableError",
     "SemelClient",
     "SemelError",
     "ServiceRole",
+    "ShiftBy",
     "SystemClock",
+    "ToOffset",
+    "ToTimestamp",
     "TopicDescription",
     "TopicPartition",
     "Transaction",

@@ -1,0 +1,237 @@
+"""`semel groups`: reset-offsets, delete-offsets, delete."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from semel_cli.output import Format, FormatOption, Table, examples, note, show
+from semel_cli.session import BootstrapOption, UsageError, with_client
+
+if TYPE_CHECKING:
+    from aiosemel import OffsetChange, ResetTo, SemelClient, TopicPartition
+    from aiosemel.descriptions import GroupListing
+
+RESET_EXAMPLES = examples(
+    "semel groups reset-offsets reports --to-earliest --dry-run",
+    "semel groups reset-offsets reports --to-datetime 2026-03-01T08:00 --topic orders",
+    "semel groups reset-offsets reports --shift-by -100 --topic orders:0,2",
+)
+DELETE_EXAMPLES = examples(
+    "semel groups delete reports --dry-run", "semel groups delete reports -y"
+)
+DELETE_OFFSETS_EXAMPLES = examples(
+    "semel groups delete-offsets reports --topic orders --dry-run",
+    "semel groups delete-offsets reports --topic orders:0,2",
+)
+
+GroupArgument = Annotated[str, typer.Argument(show_default=False)]
+DryRunOption = Annotated[
+    bool, typer.Option("--dry-run", help="Change nothing; show what would change.")
+]
+TopicsOption = Annotated[
+    list[str],
+    typer.Option("--topic", "-t", metavar="NAME[:P,P]", help="A topic, or some partitions of it."),
+]
+
+
+def reset_offsets(  # noqa: PLR0913, PLR0917 - each option is an argument
+    group: GroupArgument,
+    topics: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--topic",
+            "-t",
+            metavar="NAME[:P,P]",
+            help="A topic, or some partitions of it; by default wherever the group has an offset.",
+            show_default=False,
+        ),
+    ] = None,
+    to_earliest: Annotated[
+        bool, typer.Option("--to-earliest", help="To the start of the logs.")
+    ] = False,
+    to_latest: Annotated[
+        bool, typer.Option("--to-latest", help="Past every record that is committed by now.")
+    ] = False,
+    to_offset: Annotated[
+        int | None, typer.Option("--to-offset", metavar="N", min=0, help="To this offset.")
+    ] = None,
+    shift_by: Annotated[
+        int | None, typer.Option("--shift-by", metavar="N", help="So many offsets on, or back.")
+    ] = None,
+    to_datetime: Annotated[
+        datetime | None,
+        typer.Option(
+            "--to-datetime",
+            formats=["%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%d"],
+            help="To the first record at this time (UTC) or later.",
+        ),
+    ] = None,
+    to_timestamp: Annotated[
+        int | None,
+        typer.Option(
+            "--to-timestamp", metavar="MS", min=0, help="The same, in milliseconds since 1970."
+        ),
+    ] = None,
+    dry_run: DryRunOption = False,
+    output_format: FormatOption = Format.TEXT,
+    bootstrap: BootstrapOption = None,
+) -> None:
+    """Let a group go on somewhere else. Its members must be stopped first.
+
+    An offset that the log does not hold becomes its start, or the end of what is committed.
+    """
+
+    async def work(client: "SemelClient") -> "Sequence[OffsetChange]":
+        to = _target(
+            to_earliest=to_earliest,
+            to_latest=to_latest,
+            to_offset=to_offset,
+            shift_by=shift_by,
+            timestamp_ms=_timestamp_ms(to_datetime, to_timestamp),
+        )
+        partitions = None if topics is None else await _partitions(client, topics)
+        return await client.admin().reset_consumer_group_offsets(
+            group, to, partitions=partitions, dry_run=dry_run
+        )
+
+    changes = with_client(bootstrap, work)
+    if dry_run:
+        note("nothing is changed: this is a dry run")
+    show(
+        output_format,
+        [
+            {
+                "topic": each.partition.topic,
+                "partition": each.partition.partition,
+                "before": each.before,
+                "after": each.after,
+            }
+            for each in changes
+        ],
+        Table(
+            headings=("Topic", "Partition", "Before", "After"),
+            rows=[(*each.partition, each.before, each.after) for each in changes],
+            empty="The group has committed no offsets: name topics with --topic.",
+        ),
+    )
+
+
+def delete_offsets(
+    group: GroupArgument,
+    topics: TopicsOption,
+    dry_run: DryRunOption = False,
+    output_format: FormatOption = Format.TEXT,
+    bootstrap: BootstrapOption = None,
+) -> None:
+    """Forget a group's offsets of topics that none of its members reads."""
+
+    async def work(client: "SemelClient") -> "dict[TopicPartition, int]":
+        partitions = await _partitions(client, topics)
+        admin = client.admin()
+        known = await admin.list_consumer_group_offsets(group, partitions)
+        if not dry_run:
+            await admin.delete_consumer_group_offsets(group, partitions)
+        return {each: at.offset for each, at in known.items() if at is not None}
+
+    deleted = with_client(bootstrap, work)
+    if dry_run:
+        note("nothing is changed: this is a dry run")
+    show(
+        output_format,
+        [
+            {"topic": each.topic, "partition": each.partition, "before": offset}
+            for each, offset in sorted(deleted.items())
+        ],
+        Table(
+            headings=("Topic", "Partition", "Before"),
+            rows=[(*each, offset) for each, offset in sorted(deleted.items())],
+            empty="The group has no offset there.",
+        ),
+    )
+
+
+def delete(
+    groups: Annotated[list[str], typer.Argument(metavar="GROUP...", show_default=False)],
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    dry_run: DryRunOption = False,
+    bootstrap: BootstrapOption = None,
+) -> None:
+    """Forget groups without members, with all their offsets."""
+    if not yes and not dry_run:
+        typer.confirm(f"Delete {', '.join(groups)} with all offsets?", abort=True, err=True)
+
+    async def work(client: "SemelClient") -> None:
+        for name in groups:
+            if dry_run:
+                note(_prediction(name, await client.admin().list_groups()))
+            else:
+                await client.admin().delete_group(name)
+                note(f"{name} is deleted")
+
+    with_client(bootstrap, work)
+
+
+def _prediction(name: str, groups: "Sequence[GroupListing]") -> str:
+    for each in groups:
+        if each.group_id == name and each.member_count:
+            return f"{name} would not be deleted: it has {each.member_count} members"
+        if each.group_id == name:
+            return f"{name} would be deleted"
+    return f"{name} would not be deleted: there is no such group"
+
+
+def _timestamp_ms(time: datetime | None, timestamp_ms: int | None) -> int | None:
+    if time is None:
+        return timestamp_ms
+    if timestamp_ms is not None:
+        raise UsageError("--to-datetime and --to-timestamp are both given")
+    return int(time.replace(tzinfo=UTC).timestamp() * 1000)
+
+
+def _target(
+    *,
+    to_earliest: bool,
+    to_latest: bool,
+    to_offset: int | None,
+    shift_by: int | None,
+    timestamp_ms: int | None,
+) -> "ResetTo":
+    from aiosemel import OffsetSpec, ShiftBy, ToOffset, ToTimestamp
+
+    wanted: list[ResetTo] = []
+    if to_earliest:
+        wanted.append(OffsetSpec.EARLIEST)
+    if to_latest:
+        wanted.append(OffsetSpec.LATEST)
+    if to_offset is not None:
+        wanted.append(ToOffset(to_offset))
+    if shift_by is not None:
+        wanted.append(ShiftBy(shift_by))
+    if timestamp_ms is not None:
+        wanted.append(ToTimestamp(timestamp_ms))
+    if len(wanted) != 1:
+        raise UsageError(
+            f"{len(wanted)} places to reset to are given: give one of --to-earliest, --to-latest,"
+            " --to-offset, --shift-by, --to-datetime and --to-timestamp"
+        )
+    return wanted[0]
+
+
+async def _partitions(client: "SemelClient", topics: Sequence[str]) -> "list[TopicPartition]":
+    """Return the partitions that are named; a topic by itself is all of its partitions."""
+    from aiosemel import TopicPartition
+
+    found: list[TopicPartition] = []
+    for text in topics:
+        topic, colon, numbers = text.partition(":")
+        if not colon:
+            described = await client.admin().describe_topic(topic)
+            found += [TopicPartition(topic, each.partition) for each in described.partitions]
+            continue
+        try:
+            found += [TopicPartition(topic, int(number)) for number in numbers.split(",")]
+        except ValueError:
+            raise UsageError(f"--topic is {text!r}: must be NAME or NAME:0,1,2") from None
+    return found

@@ -1,0 +1,174 @@
+"""What operators do to groups: delete, and put offsets where they are wanted.
+
+A reset reads first and commits then. In between, a member may come: the commit is one of nobody in
+particular, which the group coordinator refuses as soon as the group has members.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+
+from aiosemel._cluster import Cluster
+from aiosemel._group_offsets import GroupOffsets, check_group_id
+from aiosemel._isolation import IsolationLevel
+from aiosemel._log_offsets import NO_OFFSET, AtTime, LogOffsets
+from aiosemel._retry import Deadline
+from aiosemel.errors import (
+    InvalidRequestError,
+    NonEmptyGroupError,
+    UnknownMemberIdError,
+)
+from aiosemel.offset_resets import OffsetChange, ResetTo, ShiftBy, ToOffset, ToTimestamp
+from aiosemel.offsets import (
+    ConsumerGroupMetadata,
+    OffsetAndMetadata,
+    OffsetSpec,
+    TopicPartition,
+)
+from semel.group.v1 import group_pb2 as group
+from semel_common.wire import methods, status
+
+
+async def delete_group(cluster: Cluster, group_id: str, deadline: Deadline) -> None:
+    """Forget a group. Raises GroupIdNotFoundError, NonEmptyGroupError."""
+    check_group_id(group_id)
+    response = await cluster.call(
+        cluster.group_coordinator_of(group_id),
+        methods.DELETE_GROUPS,
+        group.DeleteGroupsRequest(group_ids=[group_id]),
+        deadline=deadline,
+    )
+    for deleted in response.groups:
+        if deleted.HasField("error"):
+            raise status.from_value(deleted.error)
+
+
+async def delete_offsets(
+    cluster: Cluster, group_id: str, partitions: Iterable[TopicPartition], deadline: Deadline
+) -> None:
+    """Forget offsets. Raises the error of the first partition that was refused."""
+    check_group_id(group_id)
+    topics: defaultdict[str, list[int]] = defaultdict(list)
+    for topic, partition in partitions:
+        topics[topic].append(partition)
+    request = group.DeleteOffsetsRequest(
+        group_id=group_id,
+        topics=[
+            group.OffsetFetchTopic(topic=topic, partitions=numbers)
+            for topic, numbers in topics.items()
+        ],
+    )
+    route = cluster.group_coordinator_of(group_id)
+    response = await cluster.call(route, methods.DELETE_OFFSETS, request, deadline=deadline)
+    for refused in response.errors:
+        raise status.from_value(refused.error)
+
+
+async def alter_offsets(
+    cluster: Cluster,
+    group_id: str,
+    offsets: Mapping[TopicPartition, OffsetAndMetadata],
+    deadline: Deadline,
+) -> None:
+    """Commit offsets for a group without members. Raises NonEmptyGroupError."""
+    check_group_id(group_id)
+    try:
+        await _offsets(cluster, group_id).commit(offsets, {}, deadline)
+    except UnknownMemberIdError as error:
+        raise NonEmptyGroupError(f"group {group_id!r} has members: stop them first") from error
+
+
+class OffsetReset:
+    """The reset of some offsets of one group."""
+
+    def __init__(self, cluster: Cluster, group_id: str, deadline: Deadline) -> None:
+        """Do nothing yet. Raises InvalidGroupIdError."""
+        check_group_id(group_id)
+        self._cluster = cluster
+        self._group_id = group_id
+        self._deadline = deadline
+
+    async def plan(
+        self, partitions: Iterable[TopicPartition] | None, to: ResetTo
+    ) -> tuple[OffsetChange, ...]:
+        """Return what would change; ``partitions`` None: wherever the group has an offset.
+
+        Raises NonEmptyGroupError, UnknownTopicOrPartitionError, and InvalidRequestError for a shift
+        of what is not committed.
+        """
+        await self._check_no_members()
+        committed = await self._committed(partitions)
+        asked = sorted(committed)
+        starts = await self._find(dict.fromkeys(asked, OffsetSpec.EARLIEST))
+        ends = await self._find(dict.fromkeys(asked, OffsetSpec.LATEST))
+        at: dict[TopicPartition, int] = {}
+        if isinstance(to, ToTimestamp):
+            at = await self._find(dict.fromkeys(asked, AtTime(to.timestamp_ms)))
+        changes = []
+        for each in asked:
+            wanted = _wanted(to, each, committed[each], found=at.get(each, NO_OFFSET))
+            after = ends[each] if wanted is None else max(starts[each], min(wanted, ends[each]))
+            changes.append(OffsetChange(partition=each, before=committed[each], after=after))
+        return tuple(changes)
+
+    async def apply(self, changes: Iterable[OffsetChange]) -> None:
+        """Commit what was planned. Raises NonEmptyGroupError."""
+        offsets = {each.partition: OffsetAndMetadata(each.after) for each in changes}
+        if offsets:
+            await alter_offsets(self._cluster, self._group_id, offsets, self._deadline)
+
+    async def _check_no_members(self) -> None:
+        response = await self._cluster.call(
+            self._cluster.group_coordinator_of(self._group_id),
+            methods.DESCRIBE_GROUPS,
+            group.DescribeGroupsRequest(group_ids=[self._group_id]),
+            deadline=self._deadline,
+        )
+        members = len(response.groups[0].members)
+        if members:
+            raise NonEmptyGroupError(
+                f"group {self._group_id!r} has {members} members: stop them first"
+            )
+
+    async def _committed(
+        self, partitions: Iterable[TopicPartition] | None
+    ) -> dict[TopicPartition, int | None]:
+        named = None if partitions is None else [(each, "") for each in partitions]
+        offsets = _offsets(self._cluster, self._group_id)
+        found = await offsets.settled(named, self._deadline)
+        return {each: None if at is None else at.offset for each, at in found.items()}
+
+    async def _find(
+        self, wanted: Mapping[TopicPartition, OffsetSpec] | Mapping[TopicPartition, AtTime]
+    ) -> dict[TopicPartition, int]:
+        """Look offsets up as readers of committed records see them.
+
+        The latest is the last stable offset: what an open transaction has written, and may commit,
+        is not passed over.
+        """
+        offsets = LogOffsets(self._cluster, IsolationLevel.READ_COMMITTED)
+        found = await offsets.find(dict(wanted), self._deadline)
+        return {each: at.offset for each, at in found.items()}
+
+
+def _wanted(
+    to: ResetTo, partition: TopicPartition, committed: int | None, *, found: int
+) -> int | None:
+    """Return where to go in a partition; None: to its end."""
+    match to:
+        case OffsetSpec.EARLIEST:
+            return 0
+        case OffsetSpec.LATEST:
+            return None
+        case ToOffset(offset):
+            return offset
+        case ToTimestamp():
+            return None if found == NO_OFFSET else found
+        case ShiftBy(offsets):
+            if committed is None:
+                raise InvalidRequestError(f"{partition} has no committed offset to shift from")
+            return committed + offsets
+
+
+def _offsets(cluster: Cluster, group_id: str) -> GroupOffsets:
+    nobody = ConsumerGroupMetadata(group_id=group_id)
+    return GroupOffsets(cluster, lambda: nobody, require_stable=False)
