@@ -183,3 +183,25 @@ async def test_a_reset_stops_at_the_last_stable_offset(
     assert (change.before, change.after) == (1, 0)
     found = await admin.list_consumer_group_offsets(name, [(topic, 0)])
     assert [each.offset for each in found.values() if each] == [0]
+
+
+async def test_the_lag_counts_records_that_a_reader_will_see(
+    client: SemelClient, topic: str, name: str
+) -> None:
+    admin = client.admin()
+    places = [(topic, partition) for partition in range(4)]
+    async with client.transactional_producer(name) as producer:
+        await producer.init_transactions()
+        for kept in (True, False, True):
+            await producer.begin_transaction()
+            for place in places:
+                await producer.send(*place[:1], b"value", partition=place[1])
+            await (producer.commit() if kept else producer.abort())
+    counts: dict[TopicPartition, int] = {}
+    async with asyncio.timeout(30):  # the last markers are on their way
+        while sum(counts.values()) < 2 * len(places):
+            counts = await admin.count_records(dict.fromkeys(places, 0))
+    assert counts == {TopicPartition(*place): 2 for place in places}
+    ends = await admin.list_offsets(dict.fromkeys(places, OffsetSpec.LATEST))
+    past = {place: at.offset for place, at in ends.items() if at}
+    assert set((await admin.count_records(past)).values()) == {0}

@@ -100,14 +100,13 @@ def _offsets_table(offsets: "Iterable[GroupOffset]", holders: "dict[TopicPartiti
     rows = []
     for partition in sorted({*known, *holders}):
         offset = known.get(partition)
-        lag = None if offset is None else f"{'' if offset.lag_is_exact else '≤ '}{offset.lag}"
         rows.append(
             (
                 partition.topic,
                 partition.partition,
                 None if offset is None else offset.committed,
                 None if offset is None else offset.stable_end,
-                lag,
+                None if offset is None else offset.lag,
                 holders.get(partition),
             )
         )
@@ -163,7 +162,6 @@ def _document(
                 "committed_offset": each.committed,
                 "last_stable_offset": each.stable_end,
                 "lag": each.lag,
-                "lag_is_exact": each.lag_is_exact,
                 "member_id": holders.get(each.partition),
             }
             for each in offsets

@@ -1,6 +1,6 @@
 """Offsets of partitions and groups, as commands show them."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -8,9 +8,6 @@ from aiosemel import IsolationLevel, OffsetSpec, TopicPartition
 
 if TYPE_CHECKING:
     from aiosemel import SemelClient
-
-COUNTED_MAX = 10_000
-"""Past this distance in offsets, records are not counted one by one."""
 
 Partitions = Sequence[tuple[str, int]]
 
@@ -58,8 +55,6 @@ class GroupOffset:
     stable_end: int
     lag: int
     """Records that the group has yet to read. Markers and aborted records do not count."""
-    lag_is_exact: bool
-    """False: too many to be counted; ``lag`` is the distance in offsets."""
 
 
 async def group_offsets(client: "SemelClient", group_id: str) -> list[GroupOffset]:
@@ -68,37 +63,8 @@ async def group_offsets(client: "SemelClient", group_id: str) -> list[GroupOffse
     answered = await client.admin().list_consumer_group_offsets(group_id)
     committed = {each: known.offset for each, known in answered.items() if known is not None}
     ends = await _ends(client, committed, isolation_level=IsolationLevel.READ_COMMITTED)
-    counted = {
-        each: offset for each, offset in committed.items() if 0 < ends[each] - offset <= COUNTED_MAX
-    }
-    visible = await _count_records(client, counted, ends)
+    lags = await client.admin().count_records(committed)
     return [
-        GroupOffset(
-            partition=each,
-            committed=offset,
-            stable_end=ends[each],
-            lag=visible.get(each, max(0, ends[each] - offset)),
-            lag_is_exact=ends[each] - offset <= COUNTED_MAX,
-        )
+        GroupOffset(partition=each, committed=offset, stable_end=ends[each], lag=lags[each])
         for each, offset in sorted(committed.items())
     ]
-
-
-async def _count_records(
-    client: "SemelClient",
-    starts: Mapping[TopicPartition, int],
-    ends: Mapping[TopicPartition, int],
-) -> dict[TopicPartition, int]:
-    """Count the committed records between two offsets of each partition."""
-    counts = dict.fromkeys(starts, 0)
-    async with client.consumer() as consumer:
-        consumer.assign(starts)
-        for each, offset in starts.items():
-            consumer.seek(each, offset)
-        unread = set(starts)
-        while unread:
-            for each, batches in (await consumer.poll_columns()).items():
-                counts[each] += sum(offset < ends[each] for b in batches for offset in b.offsets)
-            positions = consumer.positions()
-            unread = {each for each in unread if positions.get(each, 0) < ends[each]}
-    return counts

@@ -6,6 +6,7 @@ particular, which the group coordinator refuses as soon as the group has members
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from typing import assert_never
 
 from aiosemel._cluster import Cluster
 from aiosemel._group_offsets import GroupOffsets, check_group_id
@@ -167,6 +168,10 @@ def _wanted(
             if committed is None:
                 raise InvalidRequestError(f"{partition} has no committed offset to shift from")
             return committed + offsets
+        case OffsetSpec():
+            raise InvalidRequestError(f"offsets cannot be reset to {to}")
+        case _:
+            assert_never(to)
 
 
 def _offsets(cluster: Cluster, group_id: str) -> GroupOffsets:

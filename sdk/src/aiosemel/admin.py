@@ -15,6 +15,7 @@ from aiosemel._isolation import IsolationLevel
 from aiosemel._log_offsets import NO_OFFSET, AtTime, LogOffsets, RecordDeletion
 from aiosemel._metadata import COORDINATOR, GROUP_COORDINATOR, topics_in
 from aiosemel._producer.preparing import complete_prepared
+from aiosemel._record_counts import RecordCounts
 from aiosemel._retry import Deadline
 from aiosemel._transactions import get_outcome
 from aiosemel.descriptions import (
@@ -235,6 +236,22 @@ class Admin:
         offsets = LogOffsets(self._cluster, isolation_level)
         found = await offsets.find(wanted, self._deadline())
         return {each: None if at.offset == NO_OFFSET else at for each, at in found.items()}
+
+    async def count_records(
+        self,
+        starts: Mapping[PartitionKey, int],
+        *,
+        isolation_level: IsolationLevel = IsolationLevel.READ_COMMITTED,
+    ) -> dict[TopicPartition, int]:
+        """Return how many records a reader at these offsets has yet to read: its lag, exactly.
+
+        Markers, and with READ_COMMITTED aborted records, do not count; nor does what lies past the
+        last stable offset. Costs a look at the headers of the batches in between. Raises
+        UnknownTopicOrPartitionError.
+        """
+        wanted = {TopicPartition.named(each): offset for each, offset in starts.items()}
+        counts = RecordCounts(self._cluster, isolation_level)
+        return await counts.count(wanted, self._deadline())
 
     async def delete_records(
         self, before: Mapping[PartitionKey, int | None], *, validate_only: bool = False

@@ -31,6 +31,7 @@ from semel_common.errors import ErrorCode
 from semel_common.ids import TopicPartition
 from semel_common.wire.methods import (
     BROKER_WRITE_TXN_MARKERS,
+    COUNT_RECORDS,
     FETCH,
     INQUIRE_TRANSACTIONS,
     LIST_OFFSETS,
@@ -195,6 +196,19 @@ class Broker:
         (result,) = (await self.call(LIST_OFFSETS, request)).partitions
         return result
 
+    async def count_records(
+        self,
+        from_offset: int = 0,
+        *,
+        isolation: wire.IsolationLevel.ValueType = READ_COMMITTED,
+        topic: str = "orders",
+    ) -> wire.CountRecordsPartitionResult:
+        """Count records in partition 0."""
+        partition = wire.CountRecordsPartition(topic=topic, partition=0, from_offset=from_offset)
+        request = wire.CountRecordsRequest(isolation_level=isolation, partitions=[partition])
+        (result,) = (await self.call(COUNT_RECORDS, request)).partitions
+        return result
+
     async def mark(self, *markers: TxnMarker) -> WriteTxnMarkersResponse:
         """Write markers."""
         request = WriteTxnMarkersRequest(cluster_id=CLUSTER_ID, markers=markers)
@@ -279,6 +293,7 @@ def code(
     result: wire.ProducePartitionResult
     | wire.FetchPartitionResult
     | wire.ListOffsetsPartitionResult
+    | wire.CountRecordsPartitionResult
     | ParticipantError,
 ) -> ErrorCode | None:
     """Return the error of a result."""

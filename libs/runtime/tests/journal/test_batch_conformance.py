@@ -71,6 +71,22 @@ async def test_reading_is_bounded_but_answers_at_least_one_batch(engine: Engine)
     assert await offsets_read(journal, 15, max_bytes=300) == [10, 20, 30]
 
 
+async def test_headers_are_read_as_batches_are_but_without_payloads(engine: Engine) -> None:
+    journal = await store(engine, *(batch(1, at, payload=b"much") for at in range(0, 50, 10)))
+
+    async def offsets(start: int, *, rows_max: int = 10, upto: int = PLENTY) -> list[int]:
+        found = await journal.batches.read_headers(1, start, rows_max=rows_max, upto=upto)
+        whole = await journal.batches.read(1, start, max_bytes=PLENTY, upto=upto)
+        assert all(not each.payload for each in found)
+        assert [each.header for each in found] == [each.header for each in whole[:rows_max]]
+        return [each.base_offset for each in found]
+
+    assert await offsets(0) == [0, 10, 20, 30, 40]
+    assert await offsets(15, rows_max=2) == [10, 20]
+    assert await offsets(15, upto=30) == [10, 20]
+    assert await offsets(50) == []
+
+
 async def test_search_by_time_finds_the_first_batch_with_a_record_that_late(
     engine: Engine,
 ) -> None:

@@ -11,6 +11,7 @@ import structlog
 
 from semel_broker.compaction.compactor import Compactor
 from semel_broker.config import BrokerSettings
+from semel_broker.counting import RecordCounter
 from semel_broker.deleting import RecordDeleter
 from semel_broker.fetching import Fetcher
 from semel_broker.inquiry import BrokerInquirer
@@ -115,6 +116,7 @@ class BrokerApp:
             fetcher=fetcher,
             lister=OffsetLister(runner, machine, store),
             deleter=RecordDeleter(runner, machine),
+            counter=RecordCounter(runner, machine, store),
         )
         inquiries = InquiryLoop(
             BrokerInquirer(runner, machine, writer, environment.clock),

@@ -1,11 +1,13 @@
 """Which RPC of the broker is answered by whom."""
 
+from semel_broker.counting import RecordCounter
 from semel_broker.deleting import RecordDeleter
 from semel_broker.fetching import Fetcher
 from semel_broker.offsets import OffsetLister
 from semel_broker.writer import BrokerWriter
 from semel_common.wire.methods import (
     BROKER_WRITE_TXN_MARKERS,
+    COUNT_RECORDS,
     DELETE_RECORDS,
     FETCH,
     LIST_OFFSETS,
@@ -21,10 +23,12 @@ def bind(
     fetcher: Fetcher,
     lister: OffsetLister,
     deleter: RecordDeleter,
+    counter: RecordCounter,
 ) -> None:
     """Register the handlers of a broker."""
     handlers.add(PRODUCE, writer.produce)
     handlers.add(FETCH, fetcher.fetch)
     handlers.add(LIST_OFFSETS, lister.list_offsets)
+    handlers.add(COUNT_RECORDS, counter.count_records)
     handlers.add(DELETE_RECORDS, deleter.delete_records)
     handlers.add(BROKER_WRITE_TXN_MARKERS, writer.write_txn_markers)

@@ -140,6 +140,10 @@ DELETE_RECORDS = Method(
     BROKER, "DeleteRecords", broker.DeleteRecordsRequest, broker.DeleteRecordsResponse
 )
 
+COUNT_RECORDS = Method(
+    BROKER, "CountRecords", broker.CountRecordsRequest, broker.CountRecordsResponse
+)
+
 CONSUMER_GROUP_HEARTBEAT = Method(
     GROUP,
     "ConsumerGroupHeartbeat",

@@ -98,6 +98,12 @@ class BatchStore(Protocol):
         """
         ...
 
+    async def read_headers(
+        self, partition: int, offset: int, *, rows_max: int, upto: int
+    ) -> Sequence[StoredBatch]:
+        """Read batches as `read` does, so many at most, without their payloads: they are empty."""
+        ...
+
     async def first_at(
         self, partition: int, timestamp_ms: int, *, upto: int, start: int = 0
     ) -> BatchPosition | None:

@@ -2,8 +2,11 @@
 
 from bisect import bisect_left
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Sequence
+from itertools import islice
 from types import TracebackType
 from typing import Self
+
+from msgspec import structs
 
 from semel_runtime.journal.base import (
     REWRITTEN_MAX,
@@ -238,6 +241,17 @@ class MemoryBatchStore:
                 break
             found.append(batch)
         return found
+
+    async def read_headers(
+        self, partition: int, offset: int, *, rows_max: int, upto: int
+    ) -> Sequence[StoredBatch]:
+        """See `BatchStore.read_headers`."""
+        found = (
+            structs.replace(batch, payload=b"")
+            for batch in self._below(partition, upto)
+            if batch.base_offset + batch.record_count > offset
+        )
+        return list(islice(found, rows_max))
 
     async def first_at(
         self, partition: int, timestamp_ms: int, *, upto: int, start: int = 0

@@ -641,6 +641,132 @@ class DeleteRecordsPartitionResult(_message.Message):
 Global___DeleteRecordsPartitionResult: _TypeAlias = DeleteRecordsPartitionResult  # noqa: Y015
 
 @_typing.final
+class CountRecordsRequest(_message.Message):
+    """CountRecordsRequest names a range in each partition, up to where a reader of this isolation level
+    sees: the last stable offset, or the high watermark.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ISOLATION_LEVEL_FIELD_NUMBER: _builtins.int
+    PARTITIONS_FIELD_NUMBER: _builtins.int
+    isolation_level: Global___IsolationLevel.ValueType
+    @_builtins.property
+    def partitions(self) -> _containers.RepeatedCompositeFieldContainer[Global___CountRecordsPartition]: ...
+    def __init__(
+        self,
+        *,
+        isolation_level: Global___IsolationLevel.ValueType = ...,
+        partitions: _abc.Iterable[Global___CountRecordsPartition] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["isolation_level", b"isolation_level", "partitions", b"partitions"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CountRecordsRequest: _TypeAlias = CountRecordsRequest  # noqa: Y015
+
+@_typing.final
+class CountRecordsPartition(_message.Message):
+    """CountRecordsPartition is where to begin in one partition."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TOPIC_FIELD_NUMBER: _builtins.int
+    TOPIC_ID_FIELD_NUMBER: _builtins.int
+    PARTITION_FIELD_NUMBER: _builtins.int
+    FROM_OFFSET_FIELD_NUMBER: _builtins.int
+    topic: _builtins.str
+    """A name, an id, or both: then they must agree."""
+    topic_id: _builtins.str
+    partition: _builtins.int
+    from_offset: _builtins.int
+    """Below the log's start: from the log's start."""
+    def __init__(
+        self,
+        *,
+        topic: _builtins.str = ...,
+        topic_id: _builtins.str = ...,
+        partition: _builtins.int = ...,
+        from_offset: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["from_offset", b"from_offset", "partition", b"partition", "topic", b"topic", "topic_id", b"topic_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CountRecordsPartition: _TypeAlias = CountRecordsPartition  # noqa: Y015
+
+@_typing.final
+class CountRecordsResponse(_message.Message):
+    """CountRecordsResponse answers each partition, in the order of the request."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    THROTTLE_TIME_MS_FIELD_NUMBER: _builtins.int
+    PARTITIONS_FIELD_NUMBER: _builtins.int
+    throttle_time_ms: _builtins.int
+    @_builtins.property
+    def partitions(self) -> _containers.RepeatedCompositeFieldContainer[Global___CountRecordsPartitionResult]: ...
+    def __init__(
+        self,
+        *,
+        throttle_time_ms: _builtins.int = ...,
+        partitions: _abc.Iterable[Global___CountRecordsPartitionResult] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["partitions", b"partitions", "throttle_time_ms", b"throttle_time_ms"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CountRecordsResponse: _TypeAlias = CountRecordsResponse  # noqa: Y015
+
+@_typing.final
+class CountRecordsPartitionResult(_message.Message):
+    """CountRecordsPartitionResult is what was counted in one partition."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TOPIC_ID_FIELD_NUMBER: _builtins.int
+    PARTITION_FIELD_NUMBER: _builtins.int
+    ERROR_FIELD_NUMBER: _builtins.int
+    RECORD_COUNT_FIELD_NUMBER: _builtins.int
+    NEXT_OFFSET_FIELD_NUMBER: _builtins.int
+    END_OFFSET_FIELD_NUMBER: _builtins.int
+    topic_id: _builtins.str
+    partition: _builtins.int
+    record_count: _builtins.int
+    """Records that the reader sees, from from_offset up to next_offset: markers are none, and with
+    READ_COMMITTED aborted records are not seen.
+    """
+    next_offset: _builtins.int
+    """Where to count on. A call looks at a bounded number of batches."""
+    end_offset: _builtins.int
+    """Where there is nothing more to count."""
+    @_builtins.property
+    def error(self) -> _errors_pb2.Error: ...
+    def __init__(
+        self,
+        *,
+        topic_id: _builtins.str = ...,
+        partition: _builtins.int = ...,
+        error: _errors_pb2.Error | None = ...,
+        record_count: _builtins.int = ...,
+        next_offset: _builtins.int = ...,
+        end_offset: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["error", b"error"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["end_offset", b"end_offset", "error", b"error", "next_offset", b"next_offset", "partition", b"partition", "record_count", b"record_count", "topic_id", b"topic_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CountRecordsPartitionResult: _TypeAlias = CountRecordsPartitionResult  # noqa: Y015
+
+@_typing.final
 class StreamRequest(_message.Message):
     """StreamRequest carries one or more requests."""
 

@@ -55,6 +55,11 @@ class BrokerServiceStub(object):
                 request_serializer=semel_dot_broker_dot_v1_dot_broker__pb2.DeleteRecordsRequest.SerializeToString,
                 response_deserializer=semel_dot_broker_dot_v1_dot_broker__pb2.DeleteRecordsResponse.FromString,
                 _registered_method=True)
+        self.CountRecords = channel.unary_unary(
+                '/semel.broker.v1.BrokerService/CountRecords',
+                request_serializer=semel_dot_broker_dot_v1_dot_broker__pb2.CountRecordsRequest.SerializeToString,
+                response_deserializer=semel_dot_broker_dot_v1_dot_broker__pb2.CountRecordsResponse.FromString,
+                _registered_method=True)
         self.Stream = channel.stream_stream(
                 '/semel.broker.v1.BrokerService/Stream',
                 request_serializer=semel_dot_broker_dot_v1_dot_broker__pb2.StreamRequest.SerializeToString,
@@ -97,6 +102,13 @@ class BrokerServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def CountRecords(self, request, context):
+        """Counts the records that a reader at an offset has yet to read: its lag.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Stream(self, request_iterator, context):
         """Carries typed requests of the hot path and their answers, in any order, over one stream.
         """
@@ -126,6 +138,11 @@ def add_BrokerServiceServicer_to_server(servicer, server):
                     servicer.DeleteRecords,
                     request_deserializer=semel_dot_broker_dot_v1_dot_broker__pb2.DeleteRecordsRequest.FromString,
                     response_serializer=semel_dot_broker_dot_v1_dot_broker__pb2.DeleteRecordsResponse.SerializeToString,
+            ),
+            'CountRecords': grpc.unary_unary_rpc_method_handler(
+                    servicer.CountRecords,
+                    request_deserializer=semel_dot_broker_dot_v1_dot_broker__pb2.CountRecordsRequest.FromString,
+                    response_serializer=semel_dot_broker_dot_v1_dot_broker__pb2.CountRecordsResponse.SerializeToString,
             ),
             'Stream': grpc.stream_stream_rpc_method_handler(
                     servicer.Stream,
@@ -242,6 +259,33 @@ class BrokerService(object):
             '/semel.broker.v1.BrokerService/DeleteRecords',
             semel_dot_broker_dot_v1_dot_broker__pb2.DeleteRecordsRequest.SerializeToString,
             semel_dot_broker_dot_v1_dot_broker__pb2.DeleteRecordsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CountRecords(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/semel.broker.v1.BrokerService/CountRecords',
+            semel_dot_broker_dot_v1_dot_broker__pb2.CountRecordsRequest.SerializeToString,
+            semel_dot_broker_dot_v1_dot_broker__pb2.CountRecordsResponse.FromString,
             options,
             channel_credentials,
             insecure,

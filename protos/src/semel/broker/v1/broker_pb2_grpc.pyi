@@ -47,6 +47,8 @@ class BrokerServiceStub:
     """Deletes the oldest records of partitions, up to an offset. May be repeated. The records are gone
     at once, their space is given back little by little.
     """
+    CountRecords: _grpc.UnaryUnaryMultiCallable[_broker_pb2.CountRecordsRequest, _broker_pb2.CountRecordsResponse]
+    """Counts the records that a reader at an offset has yet to read: its lag."""
     Stream: _grpc.StreamStreamMultiCallable[_broker_pb2.StreamRequest, _broker_pb2.StreamResponse]
     """Carries typed requests of the hot path and their answers, in any order, over one stream."""
 
@@ -69,6 +71,8 @@ class BrokerServiceAsyncStub(BrokerServiceStub):
     """Deletes the oldest records of partitions, up to an offset. May be repeated. The records are gone
     at once, their space is given back little by little.
     """
+    CountRecords: _aio.UnaryUnaryMultiCallable[_broker_pb2.CountRecordsRequest, _broker_pb2.CountRecordsResponse]  # type: ignore[assignment]
+    """Counts the records that a reader at an offset has yet to read: its lag."""
     Stream: _aio.StreamStreamMultiCallable[_broker_pb2.StreamRequest, _broker_pb2.StreamResponse]  # type: ignore[assignment]
     """Carries typed requests of the hot path and their answers, in any order, over one stream."""
 
@@ -112,6 +116,14 @@ class BrokerServiceServicer(metaclass=_abc_1.ABCMeta):
         """Deletes the oldest records of partitions, up to an offset. May be repeated. The records are gone
         at once, their space is given back little by little.
         """
+
+    @_abc_1.abstractmethod
+    def CountRecords(
+        self,
+        request: _broker_pb2.CountRecordsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_broker_pb2.CountRecordsResponse, _abc.Awaitable[_broker_pb2.CountRecordsResponse]]:
+        """Counts the records that a reader at an offset has yet to read: its lag."""
 
     @_abc_1.abstractmethod
     def Stream(

@@ -112,4 +112,6 @@ class ReadPlan(Struct, frozen=True, kw_only=True):
     high_watermark: int
     last_stable_offset: int
     upto: int
+    sparse_below: int = 0
+    """Batches below it may have lost records to compaction: only payloads tell what is left."""
     aborted: AbortedIndex

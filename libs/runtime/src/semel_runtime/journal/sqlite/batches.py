@@ -44,6 +44,19 @@ WHERE total_bytes <= ?4 OR number = 1
 ORDER BY number
 """
 
+# The payload, which comes last in a row, is not read.
+_READ_HEADERS = """
+SELECT base_offset, record_count, max_timestamp_ms, header FROM batches
+WHERE partition = ?1 AND base_offset < ?3 AND base_offset >= coalesce((
+    SELECT base_offset FROM (
+        SELECT base_offset, record_count FROM batches
+        WHERE partition = ?1 AND base_offset <= ?2
+        ORDER BY base_offset DESC LIMIT 1
+    ) WHERE base_offset + record_count > ?2
+), ?2)
+ORDER BY base_offset LIMIT ?4
+"""
+
 # The first match in a bounded number of batches; then the last batch looked at, to go on from.
 _FIRST_AT = """
 WITH some AS (
@@ -110,6 +123,23 @@ class SqliteBatchStore:
                 payload=payload,
             )
             for base_offset, record_count, max_timestamp_ms, header, payload in rows
+        ]
+
+    async def read_headers(
+        self, partition: int, offset: int, *, rows_max: int, upto: int
+    ) -> Sequence[StoredBatch]:
+        """See `BatchStore.read_headers`."""
+        rows = await self._readers.fetch(_READ_HEADERS, (partition, offset, upto, rows_max))
+        return [
+            StoredBatch(
+                partition=partition,
+                base_offset=base_offset,
+                record_count=record_count,
+                max_timestamp_ms=max_timestamp_ms,
+                header=header,
+                payload=b"",
+            )
+            for base_offset, record_count, max_timestamp_ms, header in rows
         ]
 
     async def first_at(

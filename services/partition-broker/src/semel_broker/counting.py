@@ -1,0 +1,120 @@
+"""CountRecords: how many records lie before a reader, markers and aborted ones left out.
+
+Theory of operation. Nothing is counted in advance: a sum that is kept up to date costs every write
+something, and must be mended by every abort, deletion and compaction. Instead, the headers of the
+batches in question are looked at when somebody asks; payloads stay closed, but where compaction may
+have taken records out of them. So a count costs what the lag is in batches. A call looks at a
+bounded number of them, and answers where to go on.
+"""
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from functools import partial
+
+from semel.broker.v1.broker_pb2 import (
+    CountRecordsPartitionResult,
+    CountRecordsRequest,
+    CountRecordsResponse,
+)
+from semel_broker.machine import BrokerMachine
+from semel_broker.machine.records import Record
+from semel_broker.machine.values import IsolationLevel, ReadPlan
+from semel_broker.names import isolation_level, partition_name
+from semel_broker.reader import OPENED_MAX_BYTES, is_committed
+from semel_broker.stored import read_batch, read_header
+from semel_common.batches import decode_records
+from semel_common.errors import KafkaStorageError, SemelError
+from semel_common.wire.status import to_value
+from semel_runtime.journal.base import BatchStore, StoredBatch
+from semel_runtime.journal.errors import JournalError
+from semel_runtime.runner import Runner
+from semel_runtime.server.calls import Call
+from semel_runtime.server.checks import require_count, require_int
+
+_PARTITIONS_MAX = 10_000
+_BATCHES_PER_CALL = 20_000
+_BATCHES_PER_STEP = 1_000
+_OPENED_BYTES_PER_STEP = 1 << 20
+_OPENED_COST = 20
+"""How many headers take as long to look at as one payload, about."""
+
+
+class RecordCounter:
+    """Answers CountRecords."""
+
+    def __init__(self, runner: Runner[Record], machine: BrokerMachine, store: BatchStore) -> None:
+        self._runner = runner
+        self._machine = machine
+        self._store = store
+
+    async def count_records(self, request: CountRecordsRequest, call: Call) -> CountRecordsResponse:
+        """Count in each partition; errors are values."""
+        del call
+        require_count("partitions", request.partitions, minimum=1, maximum=_PARTITIONS_MAX)
+        isolation = isolation_level(request.isolation_level)
+        names = [partition_name(each) for each in request.partitions]
+        starts = [require_int("from_offset", each.from_offset) for each in request.partitions]
+        plans = await self._runner.run(partial(self._machine.list_offsets, names, isolation))
+        response = CountRecordsResponse()
+        left = _BATCHES_PER_CALL
+        for name, start, plan in zip(names, starts, plans, strict=True):
+            result = response.partitions.add(topic_id=name.topic_id, partition=name.partition)
+            try:
+                left = await self._count(plan, start, isolation, result, left)
+            except SemelError as error:
+                result.error.CopyFrom(to_value(error))
+        return response
+
+    async def _count(
+        self,
+        plan: ReadPlan | SemelError,
+        start: int,
+        isolation: IsolationLevel,
+        result: CountRecordsPartitionResult,
+        left: int,
+    ) -> int:
+        """Count on in one partition; returns how many batches may still be looked at."""
+        if isinstance(plan, SemelError):
+            raise plan
+        result.topic_id = plan.partition.topic_id
+        result.end_offset = plan.upto
+        result.next_offset = max(start, plan.log_start_offset)
+        while left > 0 and result.next_offset < plan.upto:
+            batches = await self._read(plan, result.next_offset, left)
+            if not batches:
+                result.next_offset = plan.upto
+            for stored in batches:
+                if _is_seen(stored, plan, isolation):
+                    result.record_count += _records_from(stored, result.next_offset)
+                result.next_offset = stored.base_offset + stored.record_count
+                left -= _OPENED_COST if stored.payload else 1
+        return left
+
+    async def _read(self, plan: ReadPlan, offset: int, left: int) -> Sequence[StoredBatch]:
+        """Read some batches; their payloads only if those are needed."""
+        try:
+            if offset < plan.sparse_below:
+                return await self._store.read(
+                    plan.log_id, offset, max_bytes=_OPENED_BYTES_PER_STEP, upto=plan.upto
+                )
+            rows_max = min(left, _BATCHES_PER_STEP)
+            return await self._store.read_headers(
+                plan.log_id, offset, rows_max=rows_max, upto=plan.upto
+            )
+        except JournalError as error:
+            raise KafkaStorageError(f"log cannot be read at offset {offset}: {error}") from error
+
+
+def _is_seen(stored: StoredBatch, plan: ReadPlan, isolation: IsolationLevel) -> bool:
+    if isolation is IsolationLevel.READ_COMMITTED:
+        return is_committed(stored, plan)
+    return not read_header(stored).control
+
+
+def _records_from(stored: StoredBatch, offset: int) -> int:
+    """Return how many records a batch has from an offset on."""
+    if not stored.payload:
+        return stored.base_offset + stored.record_count - max(stored.base_offset, offset)
+    columns = decode_records(read_batch(stored), payload_max_bytes=OPENED_MAX_BYTES)
+    offsets = columns.offsets(stored.base_offset)
+    return len(offsets) - bisect_left(offsets, offset)

@@ -1,0 +1,106 @@
+"""CountRecords: what a reader has yet to read, and nothing else."""
+
+import pytest
+from broker_harness import OTHER
+from broker_service import ABORT, COMMIT, READ_UNCOMMITTED, Broker, batch, code, plain
+
+from semel.broker.v1 import broker_pb2 as wire
+from semel.common.v1.records_pb2 import RecordBatch, Records
+from semel_broker import counting
+from semel_common.errors import ErrorCode, InvalidRequestError
+from semel_common.wire.methods import COUNT_RECORDS
+from semel_runtime.journal.base import StoredBatch
+from semel_runtime.journal.errors import JournalError
+
+
+async def count(broker: Broker, from_offset: int = 0) -> int:
+    return (await broker.count_records(from_offset)).record_count
+
+
+async def test_markers_and_aborted_records_do_not_count(broker: Broker) -> None:
+    await broker.produce(plain(b"a", b"b"))
+    await broker.produce(batch(b"dropped", b"too"))
+    await broker.end(ABORT)
+    await broker.produce(batch(b"kept", epoch=1))
+    await broker.end(COMMIT, epoch=1)
+    result = await broker.count_records()
+    assert (result.record_count, result.next_offset, result.end_offset) == (3, 7, 7)
+    everything = await broker.count_records(isolation=READ_UNCOMMITTED)
+    assert everything.record_count == 5
+
+
+async def test_what_is_open_does_not_count_yet(broker: Broker) -> None:
+    await broker.produce(plain(b"a"))
+    await broker.produce(batch(b"open", producer_id=OTHER))
+    await broker.produce(plain(b"behind"))
+    result = await broker.count_records()
+    assert (result.record_count, result.end_offset) == (1, 1)
+    everything = await broker.count_records(isolation=READ_UNCOMMITTED)
+    assert (everything.record_count, everything.end_offset) == (3, 3)
+
+
+async def test_counting_begins_within_a_batch_and_ends_with_the_log(broker: Broker) -> None:
+    await broker.produce(plain(b"a", b"b", b"c"))
+    assert [await count(broker, at) for at in range(5)] == [3, 2, 1, 0, 0]
+
+
+async def test_a_call_looks_at_a_bounded_number_of_batches(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(counting, "_BATCHES_PER_CALL", 2)
+    for _ in range(5):
+        await broker.produce(plain(b"a", b"b"))
+    counted, at, calls = 0, 0, 0
+    while at < 10:
+        result = await broker.count_records(at)
+        assert result.end_offset == 10
+        counted, at, calls = counted + result.record_count, result.next_offset, calls + 1
+    assert (counted, calls) == (10, 3)
+
+
+async def test_an_unknown_partition_is_refused_alone(broker: Broker) -> None:
+    await broker.produce(plain(b"a"))
+    request = wire.CountRecordsRequest(
+        partitions=[
+            wire.CountRecordsPartition(topic="nobody's"),
+            wire.CountRecordsPartition(topic="orders"),
+        ]
+    )
+    unknown, known = (await broker.call(COUNT_RECORDS, request)).partitions
+    assert code(unknown) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert known.record_count == 1
+
+
+async def test_a_wrong_call_is_refused(broker: Broker) -> None:
+    with pytest.raises(InvalidRequestError, match="from_offset is -1"):
+        await broker.count_records(-1)
+    with pytest.raises(InvalidRequestError, match="partitions has 0"):
+        await broker.call(COUNT_RECORDS, wire.CountRecordsRequest())
+
+
+async def test_a_log_that_cannot_be_read_is_said_to_be_so(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await broker.produce(plain(b"a"))
+
+    async def fail(*_: object, **__: object) -> None:
+        raise JournalError("damaged")
+
+    monkeypatch.setattr(broker.app._environment.journal.batches, "read_headers", fail)
+    assert code(await broker.count_records()) == ErrorCode.KAFKA_STORAGE_ERROR
+
+
+@pytest.mark.parametrize(("offset", "count"), [(10, 2), (11, 1), (13, 1), (14, 0)])
+def test_what_compaction_has_left_of_a_batch_is_counted_by_its_payload(
+    offset: int, count: int
+) -> None:
+    records = Records(values=[b"a", b"b"], timestamp_deltas_ms=[0, 0], offset_deltas=[0, 3])
+    stored = StoredBatch(
+        partition=1,
+        base_offset=10,
+        record_count=5,
+        max_timestamp_ms=0,
+        header=RecordBatch(record_count=5).SerializeToString(),
+        payload=records.SerializeToString(),
+    )
+    assert counting._records_from(stored, offset) == count
