@@ -20,8 +20,8 @@ from semel_broker.machine import BrokerMachine
 from semel_broker.machine.records import Record
 from semel_broker.machine.values import IsolationLevel, ReadPlan
 from semel_broker.names import isolation_level, partition_name
-from semel_broker.reader import OPENED_MAX_BYTES, is_committed
-from semel_broker.stored import read_batch, read_header
+from semel_broker.reader import is_committed
+from semel_broker.stored import OPENED_MAX_BYTES, read_batch, read_header
 from semel_common.batches import decode_records
 from semel_common.errors import KafkaStorageError, SemelError
 from semel_common.wire.status import to_value

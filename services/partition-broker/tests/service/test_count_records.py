@@ -2,7 +2,18 @@
 
 import pytest
 from broker_harness import OTHER
-from broker_service import ABORT, COMMIT, READ_UNCOMMITTED, Broker, batch, code, plain
+from broker_service import (
+    ABORT,
+    COMMIT,
+    READ_COMMITTED,
+    READ_UNCOMMITTED,
+    Broker,
+    batch,
+    code,
+    plain,
+    serving,
+)
+from compacted_topic import coordinators, records_of, write_some
 
 from semel.broker.v1 import broker_pb2 as wire
 from semel.common.v1.records_pb2 import RecordBatch, Records
@@ -11,6 +22,7 @@ from semel_common.errors import ErrorCode, InvalidRequestError
 from semel_common.wire.methods import COUNT_RECORDS
 from semel_runtime.journal.base import StoredBatch
 from semel_runtime.journal.errors import JournalError
+from semel_runtime.testing.volume import MemoryVolume
 
 
 async def count(broker: Broker, from_offset: int = 0) -> int:
@@ -104,3 +116,18 @@ def test_what_compaction_has_left_of_a_batch_is_counted_by_its_payload(
         payload=records.SerializeToString(),
     )
     assert counting._records_from(stored, offset) == count
+
+
+@pytest.mark.parametrize("isolation", [READ_COMMITTED, READ_UNCOMMITTED])
+async def test_after_compaction_what_is_counted_is_what_is_read(
+    volume: MemoryVolume, isolation: wire.IsolationLevel.ValueType
+) -> None:
+    async with serving(volume, coordinators=coordinators()) as broker:
+        await write_some(broker)
+        end = (await broker.fetch(isolation=READ_UNCOMMITTED)).high_watermark
+        for _ in range(2):
+            for offset in range(end + 1):
+                counted = await broker.count_records(offset, isolation=isolation)
+                read = records_of(await broker.fetch(offset, isolation=isolation))
+                assert counted.record_count == len([each for each in read if each[0] >= offset])
+            await broker.compact()

@@ -276,7 +276,7 @@ def _plan(log: PartitionLog, isolation: IsolationLevel) -> ReadPlan:
         high_watermark=end,
         last_stable_offset=stable,
         upto=stable if isolation is IsolationLevel.READ_COMMITTED else end,
-        sparse_below=end if log.config.cleanup_policy.compacts else 0,
+        sparse_below=end if log.config.cleanup_policy.compacts else log.compacted.upto,
         aborted=log.aborted,
     )
 
