@@ -34,8 +34,8 @@ R = TypeVar("R")
 _INQUIRIES_MAX = 1_000
 """As many go into one request; the rest waits for the next tick."""
 _PAUSE_FOR_EACH_MS = 0.25
-"""How much longer the pause is for each transaction that was looked at for nothing: that takes a
-fiftieth of it, and must not take the time of those that go on."""
+"""How long the pause is, once nothing is left to ask, for each transaction that was looked at: a
+look takes about a fiftieth of that, and must not take the time of those that go on."""
 _JITTER = 0.2
 
 
@@ -108,7 +108,7 @@ class InquiryLoop(Generic[P, R]):
         self._awaited: set[OpenTransactionAt[P]] = set()
         self._asked: dict[OpenTransactionAt[P], _Asked] = {}
         self._busy: set[int] = set()
-        self._looked_for_nothing = 0
+        self._rest_ms = 0.0
         self._unreachable: set[int] = set()
         """Coordinators whose last request failed: of failures in a row, the first one is told."""
 
@@ -148,7 +148,7 @@ class InquiryLoop(Generic[P, R]):
             self._asked.clear()
             await self._opened.wait()
         try:
-            pause_ms = max(self._options.tick_ms, self._looked_for_nothing * _PAUSE_FOR_EACH_MS)
+            pause_ms = max(self._options.tick_ms, self._rest_ms)
             async with asyncio.timeout(self._jittered_s(pause_ms)):
                 await self._hurried.wait()
         except TimeoutError:
@@ -159,7 +159,6 @@ class InquiryLoop(Generic[P, R]):
         self._hurried.clear()
         awaited, self._awaited = self._awaited, set()
         due = await self._inquirer.due(awaited)
-        self._looked_for_nothing = 0
         now = asyncio.get_running_loop().time()
         self._asked = {each: self._asked[each] for each in due if each in self._asked}
         by_coordinator: dict[int, list[OpenTransactionAt[P]]] = defaultdict(list)
@@ -169,9 +168,9 @@ class InquiryLoop(Generic[P, R]):
                 continue
             if self._may_ask(each, now, is_awaited=each in awaited):
                 by_coordinator[coordinator].append(each)
-            else:
-                self._looked_for_nothing += 1
-        return {coordinator: each for coordinator, each in by_coordinator.items() if each}
+        to_ask = {coordinator: each for coordinator, each in by_coordinator.items() if each}
+        self._rest_ms = 0 if to_ask or self._busy else len(due) * _PAUSE_FOR_EACH_MS
+        return to_ask
 
     def _may_ask(self, transaction: OpenTransactionAt[P], now: float, *, is_awaited: bool) -> bool:
         asked = self._asked.get(transaction)
