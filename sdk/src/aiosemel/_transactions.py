@@ -1,13 +1,18 @@
-"""What coordinators are asked about single transactions, by the admin client and by producers."""
+"""What coordinators are asked about transactions, by the admin client and by producers."""
 
 from collections.abc import Mapping
 
+from aiosemel import _describe
 from aiosemel._cluster import Cluster
+from aiosemel._metadata import COORDINATOR, topics_in
 from aiosemel._retry import Deadline
+from aiosemel.descriptions import TransactionalIdDescription, TransactionListing
 from aiosemel.errors import InvalidRequestError
 from aiosemel.outcomes import AbortReason, KnownOutcome, TransactionOutcomeDescription
 from semel.coordinator.v1 import outcomes_pb2 as wire
-from semel_common.wire.methods import GET_TRANSACTION_OUTCOME
+from semel.coordinator.v1 import transactions_pb2 as transactions
+from semel.coordinator.v1.cluster_pb2 import MetadataRequest
+from semel_common.wire import methods, status
 
 OUTCOMES: Mapping[int, KnownOutcome] = {
     wire.TRANSACTION_OUTCOME_COMMITTED: KnownOutcome.COMMITTED,
@@ -44,7 +49,7 @@ async def get_outcome(
         producer_id=producer_id or 0,
         producer_epoch=producer_epoch,
     )
-    answer = await cluster.call(route, GET_TRANSACTION_OUTCOME, request, deadline=deadline)
+    answer = await cluster.call(route, methods.GET_TRANSACTION_OUTCOME, request, deadline=deadline)
     outcome = OUTCOMES[answer.outcome]
     return TransactionOutcomeDescription(
         transactional_id=answer.transactional_id,
@@ -56,3 +61,51 @@ async def get_outcome(
         current_epoch=answer.current_epoch if answer.current_epoch >= 0 else None,
         time_left_ms=answer.time_left_ms if outcome is KnownOutcome.ONGOING else None,
     )
+
+
+async def list_transactions(
+    cluster: Cluster, request: transactions.ListTransactionsRequest, deadline: Deadline
+) -> tuple[TransactionListing, ...]:
+    """Ask all coordinators; returns transactional ids in order."""
+    found: list[TransactionListing] = []
+    for route in await cluster.everyone(COORDINATOR, deadline):
+        response = await cluster.call(route, methods.LIST_TRANSACTIONS, request, deadline=deadline)
+        found.extend(_describe.transaction_listing(each) for each in response.transactions)
+    return tuple(sorted(found, key=lambda listing: listing.transactional_id))
+
+
+async def describe_transactions(
+    cluster: Cluster, transactional_id: str, deadline: Deadline
+) -> TransactionalIdDescription:
+    """Return one transactional id with its transactions."""
+    response = await cluster.call(
+        cluster.coordinator_of(transactional_id),
+        methods.DESCRIBE_TRANSACTIONS,
+        transactions.DescribeTransactionsRequest(transactional_ids=[transactional_id]),
+        deadline=deadline,
+    )
+    (described,) = response.descriptions
+    if described.HasField("error"):
+        raise status.from_value(described.error)
+    return _describe.transactional_id(described, await _topic_names(cluster, described, deadline))
+
+
+async def _topic_names(
+    cluster: Cluster, described: transactions.TransactionalIdDescription, deadline: Deadline
+) -> dict[str, str]:
+    """Return the names of the topics that transactions wrote to, by id."""
+    ids = {
+        topic.topic_id
+        for transaction in described.transactions
+        for named in (transaction.participants, transaction.missing_markers)
+        for topic in named.topics
+    }
+    if not ids:
+        return {}
+    response = await cluster.call(
+        cluster.any_coordinator(),
+        methods.METADATA,
+        MetadataRequest(topic_ids=sorted(ids)),
+        deadline=deadline,
+    )
+    return {topic.topic_id: topic.name for topic in topics_in(response)}

@@ -4,20 +4,19 @@ Every call takes ``default_api_timeout_ms`` of the client at most, with all its 
 RequestTimedOutError is raised.
 """
 
-import asyncio
 from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
-from aiosemel import _describe, _group_admin
+from aiosemel import _describe, _group_admin, _topic_admin
 from aiosemel._cluster import Cluster
 from aiosemel._group_offsets import GroupOffsets, check_group_id
 from aiosemel._isolation import IsolationLevel
 from aiosemel._log_offsets import NO_OFFSET, AtTime, LogOffsets, RecordDeletion
-from aiosemel._metadata import COORDINATOR, GROUP_COORDINATOR, topics_in
+from aiosemel._metadata import GROUP_COORDINATOR, topics_in
 from aiosemel._producer.preparing import complete_prepared
 from aiosemel._record_counts import RecordCounts
 from aiosemel._retry import Deadline
-from aiosemel._transactions import get_outcome
+from aiosemel._transactions import describe_transactions, get_outcome, list_transactions
 from aiosemel.descriptions import (
     ClusterDescription,
     ConfigDescription,
@@ -87,40 +86,24 @@ class Admin:
         new = cluster.NewTopic(
             name=name, partitions=partitions or 0, configs=_config_texts(configs or {})
         )
-        request = cluster.CreateTopicsRequest(topics=[new])
         deadline = self._deadline()
         try:
-            await self._cluster.insist(lambda: self._create(request, deadline), deadline=deadline)
+            await _topic_admin.create(self._cluster, new, deadline)
         except TopicAlreadyExistsError:
             if not exist_ok:
                 raise
         return _describe.topic(await self._cluster.topic(name, deadline))
-
-    async def _create(self, request: cluster.CreateTopicsRequest, deadline: Deadline) -> None:
-        response = await self._cluster.call(
-            self._cluster.any_coordinator(), methods.CREATE_TOPICS, request, deadline=deadline
-        )
-        for topic in response.topics:
-            if topic.HasField("error"):
-                raise status.from_value(topic.error)
 
     async def delete_topic(self, name: str, *, missing_ok: bool = False) -> None:
         """Delete a topic with all that is in it.
 
         Raises UnknownTopicOrPartitionError unless ``missing_ok``.
         """
-        response = await self._cluster.call(
-            self._cluster.any_coordinator(),
-            methods.DELETE_TOPICS,
-            cluster.DeleteTopicsRequest(topics=[name]),
-            deadline=self._deadline(),
-        )
-        self._cluster.forget_topic(name)
-        for topic in response.topics:
-            if topic.HasField("error"):
-                error = status.from_value(topic.error)
-                if not missing_ok or not isinstance(error, UnknownTopicOrPartitionError):
-                    raise error
+        try:
+            await _topic_admin.delete(self._cluster, name, self._deadline())
+        except UnknownTopicOrPartitionError:
+            if not missing_ok:
+                raise
 
     async def create_partitions(
         self, topic: str, partitions: int, *, validate_only: bool = False
@@ -134,40 +117,14 @@ class Admin:
         InvalidPartitionsError unless it is more than there are, UnknownTopicOrPartitionError. If an
         answer was lost on the way, the number that is there already may be this call's doing.
         """
-        deadline = self._deadline()
         more = cluster.MorePartitions(name=topic, partitions=partitions)
-        response = await self._cluster.call(
-            self._cluster.any_coordinator(),
-            methods.CREATE_PARTITIONS,
-            cluster.CreatePartitionsRequest(topics=[more], validate_only=validate_only),
-            deadline=deadline,
+        return await _topic_admin.add_partitions(
+            self._cluster, more, self._deadline(), validate_only=validate_only
         )
-        answered = response.topics[0]
-        if answered.HasField("error"):
-            raise status.from_value(answered.error)
-        if not validate_only:
-            await self._until_known(topic, answered.partitions, deadline)
-        return answered.partitions
-
-    async def _until_known(self, topic: str, partitions: int, deadline: Deadline) -> None:
-        """Wait until this client knows of that many partitions: a coordinator may lag behind."""
-        pauses = self._cluster.backoff()
-        while len((await self._cluster.topic(topic, deadline)).partitions) < partitions:
-            await asyncio.sleep(min(next(pauses), deadline.remaining_ms()) / 1000)
-            await self._cluster.refresh(deadline)
 
     async def describe_configs(self, topic: str) -> dict[str, ConfigDescription]:
         """Return all options of a topic, by name; raises UnknownTopicOrPartitionError."""
-        response = await self._cluster.call(
-            self._cluster.any_coordinator(),
-            methods.DESCRIBE_CONFIGS,
-            cluster.DescribeConfigsRequest(topics=[topic]),
-            deadline=self._deadline(),
-        )
-        described = response.topics[0]
-        if described.HasField("error"):
-            raise status.from_value(described.error)
-        return {entry.name: _describe.config(entry) for entry in described.entries}
+        return await _topic_admin.describe_configs(self._cluster, topic, self._deadline())
 
     async def incremental_alter_configs(
         self,
@@ -185,17 +142,9 @@ class Admin:
         change = cluster.TopicConfigChange(
             name=topic, set=_config_texts(set_configs or {}), reset=list(reset)
         )
-        response = await self._cluster.call(
-            self._cluster.any_coordinator(),
-            methods.INCREMENTAL_ALTER_CONFIGS,
-            cluster.IncrementalAlterConfigsRequest(topics=[change], validate_only=validate_only),
-            deadline=self._deadline(),
+        return await _topic_admin.alter_configs(
+            self._cluster, change, self._deadline(), validate_only=validate_only
         )
-        altered = response.topics[0]
-        if altered.HasField("error"):
-            raise status.from_value(altered.error)
-        self._cluster.forget_topic(topic)
-        return dict(altered.configs)
 
     async def list_topics(self) -> tuple[TopicDescription, ...]:
         """Return all topics, by name."""
@@ -409,30 +358,14 @@ class Admin:
             running_longer_than_ms=running_longer_than_ms,
             transactional_id_pattern=transactional_id_pattern,
         )
-        found: list[TransactionListing] = []
-        deadline = self._deadline()
-        for route in await self._cluster.everyone(COORDINATOR, deadline):
-            response = await self._cluster.call(
-                route, methods.LIST_TRANSACTIONS, request, deadline=deadline
-            )
-            found.extend(_describe.transaction_listing(each) for each in response.transactions)
-        return tuple(sorted(found, key=lambda listing: listing.transactional_id))
+        return await list_transactions(self._cluster, request, self._deadline())
 
     async def describe_transactions(self, transactional_id: str) -> TransactionalIdDescription:
         """Return one transactional id with its transactions.
 
         Raises TransactionalIdNotFoundError.
         """
-        response = await self._cluster.call(
-            self._cluster.coordinator_of(transactional_id),
-            methods.DESCRIBE_TRANSACTIONS,
-            transactions.DescribeTransactionsRequest(transactional_ids=[transactional_id]),
-            deadline=self._deadline(),
-        )
-        described = response.descriptions[0]
-        if described.HasField("error"):
-            raise status.from_value(described.error)
-        return _describe.transactional_id(described, await self._topic_names(described))
+        return await describe_transactions(self._cluster, transactional_id, self._deadline())
 
     async def get_transaction_outcome(
         self,
@@ -492,21 +425,6 @@ class Admin:
             commit=commit,
             wait_until_visible=wait_until_visible,
         )
-
-    async def _topic_names(
-        self, described: transactions.TransactionalIdDescription
-    ) -> dict[str, str]:
-        """Return the names of the topics that transactions wrote to, by id."""
-        ids = {
-            topic.topic_id
-            for transaction in described.transactions
-            for named in (transaction.participants, transaction.missing_markers)
-            for topic in named.topics
-        }
-        if not ids:
-            return {}
-        response = await self._metadata(cluster.MetadataRequest(topic_ids=sorted(ids)))
-        return {topic.topic_id: topic.name for topic in topics_in(response)}
 
     def _deadline(self) -> Deadline:
         return Deadline.after_ms(self._cluster.options.default_api_timeout_ms)
