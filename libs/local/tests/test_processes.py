@@ -14,8 +14,9 @@ from semel_local import ProcessCluster
 from semel_local.errors import FolderError, LocalClusterError, ServiceFailedError
 from semel_local.folder import FolderLock, stop_leftovers, write_pids
 from semel_local.health import wait_serving
-from semel_local.layout import Role
+from semel_local.layout import Role, ServiceName
 from semel_local.process import Ended, ManagedProcess
+from semel_local.processes import StartOptions
 
 pytestmark = pytest.mark.slow
 
@@ -127,3 +128,23 @@ def _endless(folder: Path, *, before: str = "") -> list[str]:
         f"{before}\nimport threading; threading.Event().wait()",
         str(folder),
     ]
+
+
+async def test_a_service_gets_options_of_its_own_at_each_start(tmp_path: Path) -> None:
+    starts: list[str] = []
+
+    def options(name: ServiceName) -> StartOptions:
+        if name.role is not Role.BROKER:
+            return StartOptions()
+        starts.append(f"start {len(starts)}")
+        return StartOptions(settings={"log_format": "json"}, environment={"PS1": "x"})
+
+    async with ProcessCluster(tmp_path, start_options=options) as cluster:
+        before = len(starts)
+        await cluster.restart("broker-0")
+        assert len(starts) == before + 1
+        environment = Path(f"/proc/{cluster.pid('broker-0')}/environ")
+        if environment.exists():
+            assert b"PS1=x" in environment.read_bytes().split(b"\0")
+        assert '"event": "service ready"' in cluster.log_path("broker-0").read_text()
+        assert '"event"' not in cluster.log_path("coordinator-0").read_text()

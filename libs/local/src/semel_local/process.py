@@ -3,7 +3,7 @@
 import asyncio
 import os
 import signal
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,11 +34,19 @@ class Ended:
 class ManagedProcess:
     """A command that runs at most once at a time."""
 
-    def __init__(self, name: str, command: Sequence[str], log_path: Path) -> None:
-        """Do not start it yet."""
+    def __init__(
+        self,
+        name: str,
+        command: Sequence[str],
+        log_path: Path,
+        *,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        """Do not start it yet. ``environment`` is added to what it inherits."""
         self.name = name
         self.log_path = log_path
         self._command = tuple(command)
+        self._environment = environment or {}
         self._process: asyncio.subprocess.Process | None = None
         self._expected_to_end = True
 
@@ -63,6 +71,7 @@ class ManagedProcess:
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
+                env=os.environ | self._environment,
                 start_new_session=True,
             )
         self._expected_to_end = False

@@ -6,8 +6,9 @@ So a service that is killed comes back with its data at its address, and so does
 
 import asyncio
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
 from signal import Signals
 from types import TracebackType
@@ -41,6 +42,14 @@ _MODULES = {
 }
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartOptions:
+    """What one service gets at one start, beside what all of its role get."""
+
+    settings: Mapping[str, str | int] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
 class ProcessCluster:
     """All services of a cluster, each a process of its own, on the loopback interface.
 
@@ -67,12 +76,14 @@ class ProcessCluster:
         port: int | None = 0,
         settings: Settings | None = None,
         on_ended: Callable[[Ended], None] | None = None,
+        start_options: Callable[[ServiceName], StartOptions] | None = None,
     ) -> None:
         """Do no I/O yet.
 
         Numbers that are not given are those of the folder, or one of each. ``port`` is that of the
         bootstrap address: 0 for any free one when the cluster is made, None for 9092. ``on_ended``
-        is told of services that end without being asked to.
+        is told of services that end without being asked to. ``start_options`` is asked at every
+        start of a service.
         """
         self.folder = folder.absolute()
         self._wanted = Wanted(
@@ -83,6 +94,7 @@ class ProcessCluster:
         )
         self._settings = settings or {}
         self._on_ended = on_ended
+        self._start_options = start_options or (lambda _: StartOptions())
         self._layout: ClusterLayout | None = None
         self._processes: dict[str, ManagedProcess] = {}
         self._group = asyncio.TaskGroup()
@@ -145,7 +157,8 @@ class ProcessCluster:
 
         Returns when it is ready, or at once if told not to wait. Raises ServiceFailedError.
         """
-        process = self._processes[name]
+        assert not self._processes[name].running, f"{name} runs already"
+        process = self._processes[name] = self._process(ServiceName.parse(name))
         await process.spawn()
         self._group.create_task(self._watch(process), name=f"watch {name}")
         write_pids(self.folder, self.pids())
@@ -251,17 +264,19 @@ class ProcessCluster:
         waiting.discard(name)
 
     def _process(self, name: ServiceName) -> ManagedProcess:
-        layout = self.layout
+        layout, own = self.layout, self._start_options(name)
         options = {
             "data_dir": str(self.folder / str(name)),
             **service_settings(name, {role: len(layout.of(role)) for role in Role}),
             "listeners": f"default://{layout.address(name)}",
             "controller": layout.address(CONTROLLER),
             **self._settings.get(name.role, {}),
+            **own.settings,
         }
         arguments = (f"--{option}={value}" for option, value in options.items())
         command = (sys.executable, "-m", _MODULES[name.role], *arguments)
-        return ManagedProcess(str(name), command, self.folder / "logs" / f"{name}.log")
+        log_path = self.folder / "logs" / f"{name}.log"
+        return ManagedProcess(str(name), command, log_path, environment=own.environment)
 
 
 async def _fail_at_end(process: ManagedProcess) -> None:
