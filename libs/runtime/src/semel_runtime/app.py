@@ -20,7 +20,7 @@ import structlog
 import uvloop
 from pydantic import ValidationError
 
-from semel_common.errors import SemelError
+from semel_common.errors import KafkaStorageError, SemelError
 from semel_common.wire.connection import Connector
 from semel_common.wire.grpc_connection import ChannelOptions, GrpcConnector
 from semel_runtime.clock import Clock, SystemClock
@@ -206,7 +206,9 @@ async def _run(app: App, server: GrpcServer, settings: ServiceSettings, stop: as
     await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
     failed = app.failed.is_set() or background.done()
     log.info("service stops", failed=failed)
-    if not app.failed.is_set():
+    if app.failed.is_set():
+        await server.abort()
+    else:
         app.drain()
         await server.stop(drain_ms=settings.shutdown_drain_ms, grace_ms=settings.shutdown_grace_ms)
     for task in (*ends, ready):
@@ -227,6 +229,8 @@ def _report(results: Sequence[BaseException | bool | None]) -> None:
     for result in results:
         if isinstance(result, BaseExceptionGroup):
             _report(result.exceptions)
+        elif isinstance(result, KafkaStorageError):
+            continue  # The runner has said in one line why the journal failed, and `failed` is set.
         elif isinstance(result, Exception):
             log.error("background work failed", error=str(result), exc_info=result)
 

@@ -70,6 +70,10 @@ class GrpcServer:
             session.drain()
         await asyncio.gather(*(server.stop(grace_ms / 1000) for server in self._servers.values()))
 
+    async def abort(self) -> None:
+        """Close at once: what is in flight is cancelled, and nothing is answered any more."""
+        await asyncio.gather(*(server.stop(None) for server in self._servers.values()))
+
     # -- registration --------------------------------------------------------------------------
 
     def _register(self, server: grpc.aio.Server, handlers: Handlers, listener: str) -> None:

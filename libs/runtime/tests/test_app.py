@@ -1,0 +1,63 @@
+"""The end of a service process: what it says of it, and how often."""
+
+import asyncio
+from types import TracebackType
+from typing import Self
+
+import structlog
+
+from semel_common.errors import KafkaStorageError
+from semel_runtime.app import EXIT_FAILURE, _run
+from semel_runtime.config import ServiceSettings
+from semel_runtime.server.calls import Handlers
+from semel_runtime.server.grpc_server import GrpcServer
+
+
+class Failing:
+    """A service that fails at once: its journal, and so its work, or its work alone."""
+
+    def __init__(self, error: Exception, *, journal_failed: bool) -> None:
+        self.handlers = Handlers()
+        self.ready = asyncio.Event()
+        self.failed = asyncio.Event()
+        self._error = error
+        self._journal_failed = journal_failed
+
+    async def run(self) -> None:
+        """Fail."""
+        if self._journal_failed:
+            self.failed.set()
+        raise ExceptionGroup("work", [self._error])
+
+    def drain(self) -> None:
+        """Do nothing."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        pass
+
+
+async def ended(app: Failing) -> list[str]:
+    """Run until the end; returns the errors that were logged."""
+    settings = ServiceSettings(data_dir="unused")
+    with structlog.testing.capture_logs() as logs:
+        status = await _run(app, GrpcServer(settings.server_limits()), settings, asyncio.Event())
+    assert status == EXIT_FAILURE
+    return [str(entry["event"]) for entry in logs if entry["log_level"] == "error"]
+
+
+async def test_what_background_work_failed_of_is_logged() -> None:
+    assert await ended(Failing(ValueError("x"), journal_failed=False)) == ["background work failed"]
+
+
+async def test_a_journal_that_fails_is_not_logged_again_by_all_who_use_it() -> None:
+    """The runner has said it already, in one line."""
+    failing = Failing(KafkaStorageError("journal failed"), journal_failed=True)
+    assert await ended(failing) == []
