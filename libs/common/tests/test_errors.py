@@ -69,7 +69,7 @@ def test_the_class_of_an_error_decides_its_grpc_status(
         (grpc.StatusCode.CANCELLED, errors.NetworkExceptionError),
         (grpc.StatusCode.INTERNAL, errors.NetworkExceptionError),
         (grpc.StatusCode.RESOURCE_EXHAUSTED, errors.ThrottlingQuotaExceededError),
-        (grpc.StatusCode.UNIMPLEMENTED, errors.InvalidRequestError),
+        (grpc.StatusCode.UNIMPLEMENTED, errors.NetworkExceptionError),
         (grpc.StatusCode.DATA_LOSS, errors.UnknownServerError),
     ],
 )

@@ -4,6 +4,7 @@ import asyncio
 
 import grpc
 import pytest
+from google.protobuf.message import Message
 from grpc_health.v1 import health_pb2
 from grpc_reflection.v1alpha import reflection_pb2
 from server_harness import serving
@@ -19,7 +20,14 @@ from semel_common.errors import (
     UnknownServerError,
 )
 from semel_common.wire.grpc_connection import GrpcConnector
-from semel_common.wire.methods import GROUP, LIST_GROUPS, TXN_OFFSET_COMMIT, Method
+from semel_common.wire.methods import (
+    GROUP,
+    LIST_GROUPS,
+    LIST_OFFSETS,
+    PRODUCE,
+    TXN_OFFSET_COMMIT,
+    Method,
+)
 from semel_runtime.server.calls import Call
 from semel_runtime.server.limits import ServerLimits
 
@@ -42,6 +50,16 @@ async def test_a_call_gets_the_answer_of_its_handler(method: Method[Request, Res
         response = await served.connection.call(method, Request(base_sequence=7), timeout_ms=5_000)
         assert response.throttle_time_ms == 7
         assert served.calls[0].listener == "default"
+
+
+@pytest.mark.parametrize("method", [LIST_OFFSETS, PRODUCE], ids=["unary", "frames"])
+async def test_a_service_of_another_kind_at_an_address_is_looked_for_elsewhere(
+    method: Method[Message, Message],
+) -> None:
+    """The address of an instance that has moved may be given to any other."""
+    async with serving(echo) as served:
+        with pytest.raises(NetworkExceptionError, match="another service"):
+            await served.connection.call(method, method.request(), timeout_ms=5_000)
 
 
 @BOTH

@@ -68,7 +68,10 @@ def from_rpc_error(error: grpc.aio.AioRpcError, address: str) -> SemelError:
             return errors.NetworkExceptionError(text)
         case grpc.StatusCode.RESOURCE_EXHAUSTED:
             return errors.ThrottlingQuotaExceededError(text)
-        case grpc.StatusCode.UNIMPLEMENTED | grpc.StatusCode.INVALID_ARGUMENT:
+        case grpc.StatusCode.UNIMPLEMENTED:
+            # An instance has moved, and a service of another kind is where it was.
+            return errors.NetworkExceptionError(f"{text} (another service, or an older one)")
+        case grpc.StatusCode.INVALID_ARGUMENT:
             return errors.InvalidRequestError(text)
         case _:
             return errors.UnknownServerError(f"{text} ({code.name})")
