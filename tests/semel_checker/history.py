@@ -61,13 +61,16 @@ class Recorder:
 
     now_ms: Callable[[], int]
     events: list[Event] = field(default_factory=list)
-    _ops: int = 0
+    keep: Callable[[Event], None] | None = None
+    """Called with each event before anything goes on, for a process that may be killed."""
+    ops: int = 0
+    """The number of the last operation; processes that record apart begin at different ones."""
 
     def invoked(self, process: str, operation: Operation) -> int:
         """Append that an operation begins, and return its number."""
-        self._ops += 1
-        self._append(process, Invoked(op=self._ops, operation=operation))
-        return self._ops
+        self.ops += 1
+        self._append(process, Invoked(op=self.ops, operation=operation))
+        return self.ops
 
     def returned(
         self,
@@ -86,4 +89,7 @@ class Recorder:
         self._append(process, observation)
 
     def _append(self, process: str, what: Invoked | Returned | Observation) -> None:
-        self.events.append(Event(at_ms=self.now_ms(), process=process, what=what))
+        event = Event(at_ms=self.now_ms(), process=process, what=what)
+        self.events.append(event)
+        if self.keep is not None:
+            self.keep(event)

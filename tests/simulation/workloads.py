@@ -66,9 +66,23 @@ _ASK_SHARE = 0.1
 TRANSACTION_TIMEOUT_MS = 8_000
 
 
+class Around(Protocol):
+    """What the works need of where they are: a simulation, or real processes."""
+
+    records: Records
+    transactions: int
+    calm: bool
+    pause_ms: float
+
+    @property
+    def trace(self) -> Trace:
+        """Called with each event."""
+        ...
+
+
 @dataclass(slots=True)
 class Surroundings:
-    """What all clients share."""
+    """What all clients of a simulation share."""
 
     loop: SimulatedLoop
     network: Network
@@ -80,6 +94,8 @@ class Surroundings:
     """How many were begun."""
     calm: bool = False
     """Whether the faults are over: nobody dawdles any more."""
+    pause_ms: float = 600
+    """How long a producer rests between two transactions, on the average."""
 
 
 class Work(Protocol):
@@ -166,7 +182,7 @@ class Transactions:
     """A transactional producer: so many transactions over several partitions."""
 
     def __init__(
-        self, transactional_id: str, quota: int, topics: Sequence[str], around: Surroundings
+        self, transactional_id: str, quota: int, topics: Sequence[str], around: Around
     ) -> None:
         self._transactional_id = transactional_id
         self._left = quota
@@ -177,6 +193,10 @@ class Transactions:
     def done(self) -> bool:
         """See ``Work``."""
         return self._left <= 0
+
+    def finish(self) -> None:
+        """Begin no further transaction."""
+        self._left = 0
 
     async def run(self, client: RecordedClient, random: Random) -> None:
         """Make producers, one after the other has come to its end."""
@@ -224,7 +244,7 @@ class Transactions:
             if random.random() < _ASK_SHARE:
                 await insist(partial(producer.ask, writer))
             if not around.calm:
-                await after(random.expovariate(1 / 600))
+                await after(random.expovariate(1 / around.pause_ms))
 
     async def _fill(self, producer: RecordedProducer, random: Random, name: str) -> None:
         await producer.begin_transaction()
@@ -259,7 +279,7 @@ async def _commit(producer: RecordedProducer) -> None:
 class Plain:
     """An idempotent producer: records outside of transactions, each stored once, in order."""
 
-    def __init__(self, quota: int, topics: Sequence[str], around: Surroundings) -> None:
+    def __init__(self, quota: int, topics: Sequence[str], around: Around) -> None:
         self._left = quota
         self._around = around
         self._places = [(topic, at) for topic in topics for at in range(TOPICS[topic])]
@@ -268,6 +288,10 @@ class Plain:
     def done(self) -> bool:
         """See ``Work``."""
         return self._left <= 0
+
+    def finish(self) -> None:
+        """Send no further record."""
+        self._left = 0
 
     async def run(self, client: RecordedClient, random: Random) -> None:
         """Send, one by one or several at a time."""
@@ -297,14 +321,14 @@ class Plain:
             for op, delivery in sent:
                 settle_send(around.records.recorder, process, op, delivery)
             if not around.calm:
-                await after(random.expovariate(1 / 500))
+                await after(random.expovariate(1 / around.pause_ms))
         await producer.close()
 
 
 class Transformer:
     """One member of a group that makes one record of "out" from each record of "in"."""
 
-    def __init__(self, transactional_id: str, around: Surroundings) -> None:
+    def __init__(self, transactional_id: str, around: Around) -> None:
         self._transactional_id = transactional_id
         self._around = around
         self.done = False
