@@ -1,0 +1,170 @@
+"""The clients of a run: processes that do their work until they are told to finish, or killed.
+
+Each life of a client records into a file of its own. What it has written when it is killed stays.
+"""
+
+import asyncio
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import count
+from pathlib import Path
+from random import Random
+from signal import Signals
+from types import TracebackType
+from typing import Self
+
+from chaos.recording import events_path
+from semel_local.layout import write_atomically
+from semel_local.process import Ended, ManagedProcess
+
+OPS_PER_LIFE = 1_000_000
+"""Operations, values and names of one life are numbered from a multiple of this on."""
+EXIT_GAVE_UP = 3
+"""A client that ended with an error of the protocol, after which an application starts anew."""
+NAMES = (
+    "writers-0",
+    "writers-1",
+    "duellist-0",
+    "duellist-1",
+    "transformer-0",
+    "transformer-1",
+    "readers",
+)
+_TESTS = Path(__file__).parent.parent
+
+
+class Phase(StrEnum):
+    """Where a run is; each client looks into a file for it."""
+
+    FAULTS = "faults"
+    CALM = "calm"
+    """Nobody dawdles any more."""
+    FINISH = "finish"
+    """Nobody begins anything any more."""
+
+
+@dataclass(slots=True)
+class _Client:
+    name: str
+    process: ManagedProcess
+    lives: int = 0
+
+
+class Clients:
+    """All client processes. ``async with`` ends what is left of them."""
+
+    def __init__(self, folder: Path, *, bootstrap: str, began_ns: int, random: Random) -> None:
+        """Do no I/O yet. ``began_ns`` is 0 on the clock of the history."""
+        self.problems: list[str] = []
+        """Clients that broke down."""
+        self.ends = 0
+        """How often a client ended by itself, with an error of the protocol."""
+        self._folder = folder
+        self._bootstrap = bootstrap
+        self._began_ns = began_ns
+        self._random = random
+        self._lives = count(1)
+        self._clients: dict[str, _Client] = {}
+        self._phase = folder / "phase"
+        self._finishing = False
+        self._tasks = asyncio.TaskGroup()
+
+    async def __aenter__(self) -> Self:
+        write_atomically(self._phase, Phase.FAULTS)
+        await self._tasks.__aenter__()
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._finishing = True
+        await asyncio.gather(*(client.process.kill() for client in self._clients.values()))
+        await self._tasks.__aexit__(None, None, None)
+
+    async def start_all(self) -> None:
+        """Start each."""
+        for name in NAMES:
+            await self._start(name)
+
+    async def kill(self, name: str, *, pause_s: float) -> None:
+        """Kill a client, and start it again later."""
+        client = self._clients[name]
+        if client.process.running:
+            await client.process.kill()
+            await self._restart(name, client.lives, pause_s)
+
+    def signal(self, name: str, number: Signals) -> None:
+        """Send a client a signal."""
+        self._clients[name].process.signal(number)
+
+    def calm(self) -> None:
+        """Let nobody dawdle any more."""
+        write_atomically(self._phase, Phase.CALM)
+
+    async def finish(self, timeout_s: float) -> list[str]:
+        """Let each end in order; returns those that did not."""
+        self._finishing = True
+        write_atomically(self._phase, Phase.FINISH)
+        ends = {
+            asyncio.create_task(client.process.wait(), name=name)
+            for name, client in self._clients.items()
+        }
+        _, late = await asyncio.wait(ends, timeout=timeout_s)
+        for task in late:
+            task.cancel()
+        return sorted(task.get_name() for task in late)
+
+    def log_paths(self) -> dict[str, Path]:
+        """Return the output of each client."""
+        return {name: client.process.log_path for name, client in self._clients.items()}
+
+    async def _restart(self, name: str, life: int, pause_s: float) -> None:
+        await asyncio.sleep(pause_s)
+        client = self._clients[name]
+        if not self._finishing and client.lives == life and not client.process.running:
+            await self._start(name)
+
+    async def _start(self, name: str) -> None:
+        life = next(self._lives)
+        before = self._clients.get(name)
+        client = _Client(name, self._process(name, life), before.lives + 1 if before else 1)
+        self._clients[name] = client
+        await client.process.spawn()
+        self._tasks.create_task(self._watch(client), name=f"watch {name}")
+
+    async def _watch(self, client: _Client) -> None:
+        ended = await client.process.wait_unexpected()
+        if ended is None:
+            return
+        if not (self._finishing and ended.exit_status == 0):
+            self._judge(ended)
+            await self._restart(client.name, client.lives, 0.2)
+
+    def _judge(self, ended: Ended) -> None:
+        if ended.exit_status == EXIT_GAVE_UP:
+            self.ends += 1
+        else:
+            self.problems.append(str(ended))
+
+    def _process(self, name: str, life: int) -> ManagedProcess:
+        options: Mapping[str, object] = {
+            "name": name,
+            "life": life,
+            "first": life * OPS_PER_LIFE,
+            "bootstrap": self._bootstrap,
+            "began-ns": self._began_ns,
+            "seed": self._random.getrandbits(63),
+            "events": events_path(self._folder, f"{name}.{life}"),
+            "phase": self._phase,
+        }
+        arguments = [f"--{option}={value}" for option, value in options.items()]
+        path = os.pathsep.join([str(_TESTS), *filter(None, [os.environ.get("PYTHONPATH")])])
+        command = (sys.executable, "-m", "chaos.client", *arguments)
+        log_path = self._folder / "clients" / f"{name}.log"
+        return ManagedProcess(name, command, log_path, environment={"PYTHONPATH": path})

@@ -1,0 +1,245 @@
+"""What happens in a run: faults of every kind, drawn from the seed, each recorded.
+
+The seed says which faults there are, when, to whom and for how long. Where exactly one hits,
+between which two steps of a protocol, is chance.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from random import Random
+from signal import Signals
+
+from semel_checker.history import Recorder
+from semel_checker.observations import FaultEnded, FaultInjected, FaultKind
+
+from chaos.clients import NAMES, Clients
+from chaos.proxy import Link
+from chaos.stage import Stage
+
+DURATIONS_S = (0.2, 0.8, 2.0, 5.0)
+MOVE_SHARE = 0.3
+LAST_PART = 0.9
+"""Faults begin within so much of the window; the rest is for those that last."""
+
+Fault = Callable[[Random], Awaitable[None]]
+
+
+class Faults:
+    """The faults of one run."""
+
+    def __init__(self, stage: Stage, clients: Clients, recorder: Recorder) -> None:
+        self._stage = stage
+        self._clients = clients
+        self._recorder = recorder
+        self._over = asyncio.Event()
+        self._number = 0
+        self.injected: Counter[str] = Counter()
+        """How many there were, by kind."""
+        self.kills: Counter[str] = Counter()
+        """How often who was killed."""
+
+    async def inject(self, random: Random, *, window_s: float, interval_s: float) -> None:
+        """Inject faults, one every ``interval_s`` on the average; returns when none is active."""
+        began = asyncio.get_running_loop().time()
+        async with asyncio.TaskGroup() as group:
+            for at_s, fault in self._plan(random, window_s * LAST_PART, interval_s):
+                own = Random(random.getrandbits(64))
+                await asyncio.sleep(began + at_s - asyncio.get_running_loop().time())
+                group.create_task(_run(fault, own), name=f"fault at {at_s:.1f} s")
+            await asyncio.sleep(began + window_s - asyncio.get_running_loop().time())
+            self._over.set()
+
+    def _plan(
+        self, random: Random, window_s: float, interval_s: float
+    ) -> list[tuple[float, Fault]]:
+        kinds = self._kinds()
+        faults, weights = [fault for fault, _ in kinds], [weight for _, weight in kinds]
+        at_s, plan = 0.0, []
+        while (at_s := at_s + random.expovariate(1 / interval_s)) < window_s:
+            plan += [(at_s, fault) for fault in random.choices(faults, weights)]
+        return plan
+
+    def _kinds(self) -> Sequence[tuple[Fault, int]]:
+        disks: list[tuple[Fault, int]] = [
+            (self._fill_disk, 2),
+            (self._fail_syncs, 2),
+            (self._delay_syncs, 1),
+        ]
+        return [
+            (self._kill_service, 8),
+            (self._kill_many, 2),
+            (self._kill_client, 6),
+            (self._pause_service, 4),
+            (self._pause_client, 2),
+            (self._roll, 1),
+            (self._cut, 4),
+            (self._slow, 2),
+            (self._lose_replies, 4),
+            (self._reset, 2),
+            *(disks if self._stage.has_disk_faults else ()),
+        ]
+
+    # -- services and clients --------------------------------------------------------------------
+
+    async def _kill_service(self, random: Random) -> None:
+        await self._kill(random.choice(self._stage.names), random)
+
+    async def _kill_many(self, random: Random) -> None:
+        victims = random.sample(self._stage.names, random.randint(2, len(self._stage.names)))
+        await asyncio.gather(*(self._kill(victim, random) for victim in victims))
+
+    async def _kill(self, name: str, random: Random) -> None:
+        pause_s, move = random.uniform(0, 1.0), random.random() < MOVE_SHARE
+        if not self._stage.is_busy(name):
+            self._note(FaultKind.KILL, name, f"kill {name.rpartition('-')[0]}")
+            self.kills[name] += 1
+            await self._stage.kill(name, pause_s=pause_s, move=move)
+
+    async def _kill_client(self, random: Random) -> None:
+        name, pause_s = random.choice(NAMES), random.uniform(0, 1.0)
+        self._note(FaultKind.CLIENT_KILL, name, "kill client")
+        self.kills[name] += 1
+        await self._clients.kill(name, pause_s=pause_s)
+
+    async def _pause_service(self, random: Random) -> None:
+        name = random.choice(self._stage.names)
+        with self._lasting(FaultKind.PAUSE, name, "stop service (SIGSTOP)"):
+            self._stage.signal(name, Signals.SIGSTOP)
+            await self._last(random)
+            self._stage.signal(name, Signals.SIGCONT)
+
+    async def _pause_client(self, random: Random) -> None:
+        name = random.choice(NAMES)
+        with self._lasting(FaultKind.PAUSE, name, "stop client (SIGSTOP)"):
+            self._clients.signal(name, Signals.SIGSTOP)
+            await self._last(random)
+            self._clients.signal(name, Signals.SIGCONT)
+
+    async def _roll(self, random: Random) -> None:
+        """Restart all services in order, one after the other."""
+        move = random.random() < MOVE_SHARE
+        with self._lasting(FaultKind.RESTART, "all services", "rolling restart"):
+            for name in random.sample(self._stage.names, len(self._stage.names)):
+                if not self._over.is_set():
+                    await self._stage.restart_in_order(name, move=move)
+
+    # -- links -----------------------------------------------------------------------------------
+
+    async def _cut(self, random: Random) -> None:
+        """Cut all that leads to some instances from some roles, in one direction or both."""
+        links, way = self._links(random), random.choice(("requests", "replies", "both"))
+        with self._lasting(FaultKind.CUT, _names(links), f"cut {way}"):
+            for link in links:
+                if way != "replies":
+                    link.requests.cut()
+                if way != "requests":
+                    link.replies.cut()
+            await self._last(random)
+            _mend(links)
+
+    async def _slow(self, random: Random) -> None:
+        links, delay_s = self._links(random), random.choice((0.02, 0.1, 0.4))
+        with self._lasting(FaultKind.SLOW, _names(links), "slow"):
+            for link in links:
+                link.requests.delay_s = link.replies.delay_s = delay_s
+            await self._last(random)
+            _mend(links)
+
+    async def _lose_replies(self, random: Random) -> None:
+        """Let requests have their effect, and lose their replies."""
+        links = self._links(random)
+        with self._lasting(FaultKind.DROP_REPLY, _names(links), "drop replies"):
+            for link in links:
+                link.replies.loses = True
+            await self._pause(random.uniform(0.02, 0.5))
+            _mend(links)
+
+    async def _reset(self, random: Random) -> None:
+        links = self._links(random)
+        self._note(FaultKind.OTHER, _names(links), "reset connections")
+        for link in links:
+            link.reset()
+
+    def _links(self, random: Random) -> list[Link]:
+        links = list(self._stage.links.values())
+        one = random.choice(links)
+        kind = random.random()
+        if kind < 0.5:
+            return [one]
+        if kind < 0.75:
+            return [link for link in links if link.target == one.target]
+        return [link for link in links if link.source == one.source]
+
+    # -- disks -----------------------------------------------------------------------------------
+
+    async def _fill_disk(self, random: Random) -> None:
+        name = random.choice(self._stage.names)
+        with self._disk_trouble(FaultKind.DISK_FULL, name, "disk full"):
+            self._stage.disks[name].fill()
+            await self._last(random)
+
+    async def _fail_syncs(self, random: Random) -> None:
+        name = random.choice(self._stage.names)
+        with self._disk_trouble(FaultKind.SYNC_ERROR, name, "fsync EIO"):
+            self._stage.disks[name].fail_syncs()
+            await self._last(random)
+
+    async def _delay_syncs(self, random: Random) -> None:
+        name = random.choice(self._stage.names)
+        with self._disk_trouble(FaultKind.SLOW_SYNC, name, "fsync slow"):
+            self._stage.disks[name].delay_syncs(random.choice((20, 200, 1_000)))
+            await self._last(random)
+
+    @contextmanager
+    def _disk_trouble(self, kind: FaultKind, name: str, what: str) -> Iterator[None]:
+        now = asyncio.get_running_loop().time
+        self._stage.troubled[name] = float("inf")
+        try:
+            with self._lasting(kind, name, what):
+                yield
+        finally:
+            self._stage.disks[name].mend()
+            self._stage.troubled[name] = now()
+
+    # -- all of them -----------------------------------------------------------------------------
+
+    async def _last(self, random: Random) -> None:
+        await self._pause(random.choice(DURATIONS_S) * random.uniform(0.5, 1.5))
+
+    async def _pause(self, seconds: float) -> None:
+        """Wait, but no longer than there may be faults."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._over.wait()
+        except TimeoutError:
+            pass
+
+    @contextmanager
+    def _lasting(self, kind: FaultKind, target: str, what: str) -> Iterator[None]:
+        number = self._note(kind, target, what, lasting=True)
+        try:
+            yield
+        finally:
+            self._recorder.observed("chaos", FaultEnded(fault=number))
+
+    def _note(self, kind: FaultKind, target: str, what: str, *, lasting: bool = False) -> int:
+        self._number += 1
+        self.injected[what] += 1
+        injected = FaultInjected(fault=self._number, kind=kind, target=target, lasting=lasting)
+        self._recorder.observed("chaos", injected)
+        return self._number
+
+
+async def _run(fault: Fault, random: Random) -> None:
+    await fault(random)
+
+
+def _mend(links: Sequence[Link]) -> None:
+    for link in links:
+        link.mend()
+
+
+def _names(links: Sequence[Link]) -> str:
+    return ", ".join(map(str, links))

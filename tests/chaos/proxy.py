@@ -1,0 +1,145 @@
+"""The wires between processes, as TCP proxies: each may be cut, slow, or lose what it carries.
+
+Every instance is reached through one link for each role that calls it, so a fault hits one directed
+pair: brokers to coordinator 1, say, and nobody else. Within a link, requests and replies are apart.
+"""
+
+import asyncio
+import contextlib
+import socket
+import struct
+from dataclasses import dataclass, field
+
+from semel_local.layout import HOST
+
+CHUNK_BYTES = 64 << 10
+_RESET = struct.pack("ii", 1, 0)
+"""SO_LINGER: closing sends RST, and forgets what was not sent."""
+
+
+@dataclass(slots=True)
+class Direction:
+    """One direction of a link: requests, or replies."""
+
+    delay_s: float = 0.0
+    """How long each piece takes."""
+    loses: bool = False
+    """What comes is taken, and never arrives; its connection cannot go on after that."""
+    _open: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def __post_init__(self) -> None:
+        self._open.set()
+
+    def cut(self) -> None:
+        """Let nothing through: it waits, as on a network that is gone."""
+        self._open.clear()
+
+    def mend(self) -> None:
+        """Let everything through at once."""
+        self.delay_s = 0.0
+        self.loses = False
+        self._open.set()
+
+    async def carry(self) -> bool:
+        """Wait until a piece may arrive; False if it is lost."""
+        if self.delay_s:
+            await asyncio.sleep(self.delay_s)
+        if self.loses:
+            return False
+        await self._open.wait()
+        return True
+
+
+class Link:
+    """From all processes of one role to one instance: a proxy in front of its real port."""
+
+    def __init__(self, source: str, target: str, target_port: int) -> None:
+        """Do no I/O yet."""
+        self.source = source
+        self.target = target
+        self.port = 0
+        """Where it listens; it changes when the instance moves."""
+        self.requests = Direction()
+        self.replies = Direction()
+        self._target_port = target_port
+        self._server: asyncio.Server | None = None
+        self._connections: dict[asyncio.StreamWriter, asyncio.StreamWriter] = {}
+        self._serving: set[asyncio.Task[None]] = set()
+
+    def __str__(self) -> str:
+        return f"{self.source} > {self.target}"
+
+    async def listen(self, port: int) -> None:
+        """Listen at a port, and no more at the one before."""
+        await self.stop_listening()
+        self._server = await asyncio.start_server(self._accept, HOST, port, limit=CHUNK_BYTES)
+        self.port = port
+
+    async def close(self) -> None:
+        """End everything."""
+        await self.stop_listening()
+        self.reset()
+        for task in self._serving:
+            task.cancel()
+        await asyncio.gather(*self._serving, return_exceptions=True)
+
+    def reset(self) -> None:
+        """Break all connections, as a middlebox does that has restarted."""
+        for one, other in self._connections.items():
+            _break(one)
+            _break(other)
+
+    def mend(self) -> None:
+        """End what lasts. Connections that have lost something break."""
+        if self.requests.loses or self.replies.loses:
+            self.reset()
+        self.requests.mend()
+        self.replies.mend()
+
+    async def stop_listening(self) -> None:
+        """Refuse who comes from now on."""
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+
+    async def _accept(self, near_in: asyncio.StreamReader, near: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._serving.add(task)
+        try:
+            far_in, far = await asyncio.open_connection(HOST, self._target_port, limit=CHUNK_BYTES)
+        except OSError:
+            _break(near)
+            self._serving.discard(task)
+            return
+        self._connections[near] = far
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(_pump(near_in, far, self.requests))
+                group.create_task(_pump(far_in, near, self.replies))
+        except* OSError:
+            pass
+        finally:
+            _break(near)
+            _break(far)
+            self._connections.pop(near, None)
+            self._serving.discard(task)
+
+
+async def _pump(source: asyncio.StreamReader, sink: asyncio.StreamWriter, way: Direction) -> None:
+    """Carry bytes until their source ends or breaks."""
+    while data := await source.read(CHUNK_BYTES):
+        if await way.carry():
+            sink.write(data)
+            await sink.drain()
+    await way.carry()
+    if not sink.is_closing():
+        sink.write_eof()
+
+
+def _break(writer: asyncio.StreamWriter) -> None:
+    if writer.is_closing():
+        return
+    with contextlib.suppress(OSError):
+        writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+    writer.transport.abort()

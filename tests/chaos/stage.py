@@ -1,0 +1,250 @@
+"""The services of a run: real processes, each behind its links and on its disk, always restarted.
+
+A service has one listener for each role that calls it, and advertises the proxies in front of them.
+So whoever calls it goes through the link of its role, by the addresses that the cluster tells.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Iterator
+from itertools import chain
+from pathlib import Path
+from random import Random
+from signal import Signals
+from types import TracebackType
+from typing import Self
+
+from chaos.disk import Disk, compile_library
+from chaos.proxy import Link
+from semel_local import ProcessCluster
+from semel_local.errors import ServiceFailedError
+from semel_local.layout import (
+    CONTROLLER,
+    HOST,
+    ClusterLayout,
+    Role,
+    ServiceName,
+    Settings,
+    write_layout,
+)
+from semel_local.ports import free_port
+from semel_local.process import Ended
+from semel_local.processes import StartOptions
+
+COUNTS = {Role.COORDINATOR: 2, Role.BROKER: 3, Role.GROUP_COORDINATOR: 2}
+NAMES = tuple(ServiceName(role, number) for role in Role for number in range(COUNTS[role]))
+CLIENTS = "default"
+"""The listener of clients, and with it their name as the source of a link."""
+SOURCES = (CLIENTS, *(role.value for role in Role))
+RESTART_S = 0.3
+"""When a service that has ended by itself is started again."""
+FIRST_PORT, LAST_PORT = 20_000, 32_700
+_LOST_DISK_S = 5.0
+
+_COMMON: dict[str, str | int] = {
+    "request_timeout_ms": 1_000,
+    "registration_interval_ms": 2_000,
+    "metadata_max_wait_ms": 5_000,
+}
+SETTINGS: Settings = {
+    Role.COORDINATOR: {
+        **_COMMON,
+        "transaction_state_log_num_partitions": 5,
+        "offsets_topic_num_partitions": 5,
+        "instance_live_ms": 5_000,
+    },
+    Role.BROKER: {**_COMMON, "transaction_inquiry_interval_ms": 2_000},
+    Role.GROUP_COORDINATOR: {
+        **_COMMON,
+        "group_consumer_session_timeout_ms": 6_000,
+        "group_consumer_heartbeat_interval_ms": 1_000,
+        "group_consumer_reconciling_heartbeat_interval_ms": 200,
+        "transaction_inquiry_interval_ms": 2_000,
+    },
+}
+
+
+class Stage:
+    """All services, in a folder. ``async with`` starts them, and stops them."""
+
+    def __init__(self, folder: Path, random: Random) -> None:
+        """Do no I/O yet."""
+        self.folder = folder
+        self.problems: list[str] = []
+        """Services that ended by themselves, when nothing had been done to their disks."""
+        self.ends = 0
+        """How often a service ended by itself, for whatever reason."""
+        self.links: dict[tuple[str, str], Link] = {}
+        """By source, a role or the clients, and the instance they lead to."""
+        self.disks: dict[str, Disk] = {}
+        self.has_disk_faults = False
+        self.troubled: dict[str, float] = {}
+        """Until when a service may end by itself, because of its disk; in the loop's time."""
+        self.names = tuple(str(name) for name in NAMES)
+        self._ports = _free_ports(random)
+        self._real_ports: dict[tuple[str, str], int] = {}
+        self._busy: set[str] = set()
+        self._open = False
+        self._tasks = asyncio.TaskGroup()
+        self._cluster = ProcessCluster(
+            folder / "cluster",
+            settings=SETTINGS,
+            on_ended=self._ended,
+            start_options=self._start_options,
+        )
+
+    @property
+    def bootstrap(self) -> str:
+        """The address of coordinator 0 for clients; it never moves."""
+        return f"{HOST}:{self.links[CLIENTS, str(CONTROLLER)].port}"
+
+    async def __aenter__(self) -> Self:
+        data, disks = self.folder / "cluster", self.folder / "disks"
+        data.mkdir(parents=True)
+        disks.mkdir()
+        library = compile_library(disks)
+        self.has_disk_faults = library is not None
+        for name in self.names:
+            self.disks[name] = Disk(library, disks / name, data / name)
+            for source in SOURCES:
+                real = self._real_ports[source, name] = next(self._ports)
+                link = self.links[source, name] = Link(source, name, real)
+                await link.listen(next(self._ports))
+        layout = {name: self._real_ports[CLIENTS, str(name)] for name in NAMES}
+        write_layout(data, ClusterLayout(layout))
+        await self._tasks.__aenter__()
+        await self._cluster.open()
+        self._open = True
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._open = False
+        for name in self.names:
+            self._cluster.signal(name, Signals.SIGCONT)
+        try:
+            await self._tasks.__aexit__(None, None, None)
+        finally:
+            await self._cluster.stop()
+            await asyncio.gather(*(link.close() for link in self.links.values()))
+
+    def log_paths(self) -> dict[str, Path]:
+        """Return the output of each service."""
+        return {name: self._cluster.log_path(name) for name in self.names}
+
+    # -- what happens to services ----------------------------------------------------------------
+
+    def is_busy(self, name: str) -> bool:
+        """Whether a service is being restarted."""
+        return name in self._busy
+
+    async def kill(self, name: str, *, pause_s: float, move: bool) -> bool:
+        """Kill a service and start it again later; False if somebody is at it already."""
+        with self._claim(name) as claimed:
+            if claimed:
+                await self._cluster.kill(name)
+                await self._start_again(name, pause_s, move=move)
+        return claimed
+
+    async def restart_in_order(self, name: str, *, move: bool) -> bool:
+        """Stop a service, start it again and wait until it is ready, as a rolling update does."""
+        with self._claim(name) as claimed:
+            if claimed:
+                self._cluster.signal(name, Signals.SIGCONT)
+                await self._cluster.stop_service(name)
+                await self._start_again(name, 0.0, move=move)
+        if claimed:
+            with contextlib.suppress(ServiceFailedError):  # killed meanwhile: that is the other's
+                await self._cluster.wait_ready(name)
+        return claimed
+
+    async def rotate_addresses(self, *names: str) -> None:
+        """Stop services, and start one after the other at the addresses that the next one had."""
+        for name in names:
+            await self._cluster.stop_service(name)
+        ports = {key: link.port for key, link in self.links.items()}
+        moves = dict(zip(names, (*names[1:], names[0]), strict=True))
+        for name in names:
+            for source in SOURCES:
+                await self.links[source, name].stop_listening()
+        for name, other in moves.items():
+            for source in SOURCES:
+                await self.links[source, name].listen(ports[source, other])
+            await self._cluster.start(name)
+
+    def signal(self, name: str, number: Signals) -> None:
+        """Send a service a signal."""
+        self._cluster.signal(name, number)
+
+    async def wait_ready(self) -> None:
+        """Wait until every service runs and is ready."""
+        while True:
+            try:
+                return await self._cluster.wait_ready()
+            except ServiceFailedError:  # by what its disk was like until now: it is started again
+                await asyncio.sleep(RESTART_S)
+
+    @contextlib.contextmanager
+    def _claim(self, name: str) -> Iterator[bool]:
+        claimed = name not in self._busy
+        self._busy.add(name)
+        try:
+            yield claimed
+        finally:
+            if claimed:
+                self._busy.discard(name)
+
+    async def _start_again(self, name: str, pause_s: float, *, move: bool) -> None:
+        await asyncio.sleep(pause_s)
+        if move and name != str(CONTROLLER):
+            for source in SOURCES:
+                await self.links[source, name].listen(next(self._ports))
+        if self._open:
+            await self._cluster.start(name, wait=False)
+
+    def _ended(self, ended: Ended) -> None:
+        self.ends += 1
+        now = asyncio.get_running_loop().time()
+        if self.troubled.get(ended.name, -1.0) + _LOST_DISK_S < now:
+            self.problems.append(str(ended))
+        if self._open:
+            self._tasks.create_task(self._revive(ended.name), name=f"revive {ended.name}")
+
+    async def _revive(self, name: str) -> None:
+        with self._claim(name) as claimed:
+            if claimed:
+                await self._start_again(name, RESTART_S, move=False)
+
+    # -- how they are started --------------------------------------------------------------------
+
+    def _start_options(self, name: ServiceName) -> StartOptions:
+        own = str(name)
+        settings = {
+            "listeners": self._listeners(lambda source: self._real_ports[source, own]),
+            "advertised_listeners": self._listeners(lambda source: self.links[source, own].port),
+            "inter_broker_listener_name": name.role.value,
+            "controller": f"{HOST}:{self.links[name.role.value, str(CONTROLLER)].port}",
+        }
+        return StartOptions(settings=settings, environment=self.disks[own].environment)
+
+    @staticmethod
+    def _listeners(port_of: Callable[[str], int]) -> str:
+        return ",".join(f"{source}://{HOST}:{port_of(source)}" for source in SOURCES)
+
+
+def _free_ports(random: Random) -> Iterator[int]:
+    """Yield free ports, from somewhere on, round and round."""
+    start = random.randrange(FIRST_PORT, LAST_PORT)
+    while True:
+        ports = chain(range(start, LAST_PORT), range(FIRST_PORT, start))
+        with contextlib.suppress(StopIteration):
+            yield from _each_free(ports)
+
+
+def _each_free(ports: Iterator[int]) -> Iterator[int]:
+    for port in ports:
+        yield free_port(chain([port], ports))

@@ -1,0 +1,106 @@
+"""The proxies between processes: what each fault does to what goes through."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from chaos.proxy import Link
+from semel_local.layout import HOST
+from semel_local.ports import free_port, port_range
+
+
+class Echo:
+    """A server that answers what it is told, behind a link, and notes it."""
+
+    def __init__(self, link: Link) -> None:
+        self.link = link
+        self.heard = bytearray()
+        self.hears = asyncio.Event()
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer one client."""
+        while data := await reader.read(100):
+            self.heard += data
+            self.hears.set()
+            writer.write(data)
+        writer.close()
+
+    async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """Connect through the link."""
+        return await asyncio.open_connection(HOST, self.link.port)
+
+
+@pytest_asyncio.fixture
+async def echo() -> AsyncIterator[Echo]:
+    real = free_port(port_range())
+    link = Link("clients", "broker-0", real)
+    await link.listen(free_port(port_range()))
+    echo = Echo(link)
+    async with await asyncio.start_server(echo.serve, HOST, real):
+        yield echo
+        await link.close()
+
+
+async def test_what_is_sent_is_answered_and_ends(echo: Echo) -> None:
+    reader, writer = await echo.connect()
+    writer.write(b"hello")
+    writer.write_eof()
+    assert await reader.read() == b"hello"
+    writer.close()
+
+
+async def test_requests_wait_while_their_way_is_cut(echo: Echo) -> None:
+    reader, writer = await echo.connect()
+    echo.link.requests.cut()
+    writer.write(b"hello")
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.05):
+            await reader.read(100)
+    assert not echo.heard
+    echo.link.mend()
+    assert await reader.readexactly(5) == b"hello"
+    writer.close()
+
+
+async def test_requests_arrive_while_only_replies_are_cut(echo: Echo) -> None:
+    reader, writer = await echo.connect()
+    echo.link.replies.cut()
+    writer.write(b"hello")
+    await echo.hears.wait()
+    assert bytes(echo.heard) == b"hello"
+    echo.link.mend()
+    assert await reader.readexactly(5) == b"hello"
+    writer.close()
+
+
+async def test_a_lost_reply_had_its_effect_and_breaks_the_connection(echo: Echo) -> None:
+    reader, writer = await echo.connect()
+    echo.link.replies.loses = True
+    writer.write(b"hello")
+    await echo.hears.wait()
+    echo.link.mend()
+    with pytest.raises(ConnectionResetError):
+        await reader.read(100)
+    assert bytes(echo.heard) == b"hello"
+
+
+async def test_an_instance_that_moves_is_no_more_at_its_old_address(echo: Echo) -> None:
+    before = echo.link.port
+    await echo.link.listen(free_port(port_range(before)))
+    reader, writer = await echo.connect()
+    writer.write(b"hello")
+    assert await reader.readexactly(5) == b"hello"
+    writer.close()
+    with pytest.raises(ConnectionRefusedError):
+        await asyncio.open_connection(HOST, before)
+
+
+async def test_nobody_behind_the_link_is_a_broken_connection() -> None:
+    link = Link("clients", "broker-0", free_port(port_range()))
+    await link.listen(free_port(port_range()))
+    reader, _ = await asyncio.open_connection(HOST, link.port)
+    with pytest.raises(ConnectionResetError):
+        await reader.read(100)
+    await link.close()
