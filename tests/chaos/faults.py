@@ -17,6 +17,7 @@ from semel_checker.observations import FaultEnded, FaultInjected, FaultKind
 from chaos.clients import NAMES, Clients
 from chaos.proxy import Link
 from chaos.stage import Stage
+from semel_local.layout import CONTROLLER
 
 DURATIONS_S = (0.2, 0.8, 2.0, 5.0)
 MOVE_SHARE = 0.3
@@ -74,6 +75,7 @@ class Faults:
             (self._pause_service, 4),
             (self._pause_client, 2),
             (self._roll, 1),
+            (self._exchange, 2),
             (self._cut, 4),
             (self._slow, 2),
             (self._lose_replies, 4),
@@ -124,6 +126,14 @@ class Faults:
             for name in random.sample(self._stage.names, len(self._stage.names)):
                 if not self._over.is_set():
                     await self._stage.restart_in_order(name, move=move)
+
+    async def _exchange(self, random: Random) -> None:
+        """Give services the addresses of one another, whatever they are."""
+        movable = [name for name in self._stage.names if name != str(CONTROLLER)]
+        names = random.sample(movable, random.randint(2, 3))
+        if not any(map(self._stage.is_busy, names)):
+            with self._lasting(FaultKind.RESTART, ", ".join(names), "exchange addresses"):
+                await self._stage.rotate_addresses(*names)
 
     # -- links -----------------------------------------------------------------------------------
 

@@ -53,7 +53,9 @@ class Report:
     violations: tuple[str, ...] = field(default=())
 
 
-async def run(folder: Path, *, seed: int, window_s: float, interval_s: float) -> Report:
+async def run(
+    folder: Path, *, seed: int, window_s: float, interval_s: float, calm_s: float = CALM_S
+) -> Report:
     """Make a run in a folder, which keeps its history, and everything else that is left."""
     random = Random(seed)
     began_ns = time.monotonic_ns()
@@ -74,7 +76,7 @@ async def run(folder: Path, *, seed: int, window_s: float, interval_s: float) ->
             records.recorder.observed("chaos", FaultsOver())
             clients.calm()
             await stage.wait_ready()
-            await asyncio.sleep(CALM_S)
+            await asyncio.sleep(calm_s)
             ending = Ending(operator, records)
             problems += await ending.wait_consumed()
             late = await clients.finish(FINISH_S)

@@ -6,8 +6,8 @@ So whoever calls it goes through the link of its role, by the addresses that the
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterator
-from itertools import chain
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain, product
 from pathlib import Path
 from random import Random
 from signal import Signals
@@ -158,23 +158,29 @@ class Stage:
                 await self._cluster.stop_service(name)
                 await self._start_again(name, 0.0, move=move)
         if claimed:
-            with contextlib.suppress(ServiceFailedError):  # killed meanwhile: that is the other's
-                await self._cluster.wait_ready(name)
+            await self._become_ready(name)
         return claimed
 
-    async def rotate_addresses(self, *names: str) -> None:
+    async def rotate_addresses(self, *names: str) -> bool:
         """Stop services, and start one after the other at the addresses that the next one had."""
+        with contextlib.ExitStack() as claims:
+            claimed = all(claims.enter_context(self._claim(name)) for name in names)
+            if claimed:
+                await self._rotate(names)
+        return claimed
+
+    async def _rotate(self, names: Sequence[str]) -> None:
         for name in names:
+            self._cluster.signal(name, Signals.SIGCONT)
             await self._cluster.stop_service(name)
         ports = {key: link.port for key, link in self.links.items()}
-        moves = dict(zip(names, (*names[1:], names[0]), strict=True))
-        for name in names:
-            for source in SOURCES:
-                await self.links[source, name].stop_listening()
-        for name, other in moves.items():
+        for source, name in product(SOURCES, names):
+            await self.links[source, name].stop_listening()
+        for name, other in zip(names, (*names[1:], names[0]), strict=True):
             for source in SOURCES:
                 await self.links[source, name].listen(ports[source, other])
-            await self._cluster.start(name)
+            await self._cluster.start(name, wait=False)
+            await self._become_ready(name)
 
     def signal(self, name: str, number: Signals) -> None:
         """Send a service a signal."""
@@ -187,6 +193,11 @@ class Stage:
                 return await self._cluster.wait_ready()
             except ServiceFailedError:  # by what its disk was like until now: it is started again
                 await asyncio.sleep(RESTART_S)
+
+    async def _become_ready(self, name: str) -> None:
+        """Wait until a service is ready, or ends: whoever ended it, or its disk, is to answer."""
+        with contextlib.suppress(ServiceFailedError):
+            await self._cluster.wait_ready(name)
 
     @contextlib.contextmanager
     def _claim(self, name: str) -> Iterator[bool]:
@@ -215,9 +226,15 @@ class Stage:
             self._tasks.create_task(self._revive(ended.name), name=f"revive {ended.name}")
 
     async def _revive(self, name: str) -> None:
-        with self._claim(name) as claimed:
+        """Start a service again that has ended by itself, when nobody else is at it."""
+        await asyncio.sleep(RESTART_S)
+        while self._open:
+            with self._claim(name) as claimed:
+                if claimed and name not in self._cluster.pids():
+                    await self._cluster.start(name, wait=False)
             if claimed:
-                await self._start_again(name, RESTART_S, move=False)
+                return
+            await asyncio.sleep(RESTART_S)
 
     # -- how they are started --------------------------------------------------------------------
 

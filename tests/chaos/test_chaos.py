@@ -1,0 +1,21 @@
+"""A short run with every part of a long one: processes, faults, a history, a verdict."""
+
+from pathlib import Path
+
+import pytest
+from semel_checker.storage import read_history
+
+from chaos.run import run
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
+
+SEED = 1
+
+
+async def test_a_short_run_finds_nothing(tmp_path: Path) -> None:
+    report = await run(tmp_path, seed=SEED, window_s=6.0, interval_s=0.5, calm_s=2.0)
+    assert not report.violations, "\n".join((f"seed {SEED}", *report.violations))
+    assert report.faults.total() >= 5
+    assert report.kills.total() >= 1
+    assert report.committed >= 50
+    assert len(read_history(report.history)) > 2 * report.operations - 100
