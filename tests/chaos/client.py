@@ -26,7 +26,7 @@ from chaos.clients import EXIT_GAVE_UP, Phase
 from chaos.recording import open_records
 
 ENDLESS = 1 << 60
-PAUSE_MS = 150.0
+PAUSE_MS = 80.0
 _POLL_S = 0.1
 
 log = logging.getLogger("chaos")

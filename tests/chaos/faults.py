@@ -16,13 +16,17 @@ from semel_checker.observations import FaultEnded, FaultInjected, FaultKind
 
 from chaos.clients import NAMES, Clients
 from chaos.proxy import Link
-from chaos.stage import Stage
+from chaos.stage import CLIENTS, Stage
 from semel_local.layout import CONTROLLER
 
-DURATIONS_S = (0.2, 0.8, 2.0, 5.0)
+DURATIONS_S = (0.1, 0.4, 1.0, 3.0)
 MOVE_SHARE = 0.3
-LAST_PART = 0.9
-"""Faults begin within so much of the window; the rest is for those that last."""
+BURST_SHARE = 0.25
+"""How many faults come without waiting for work."""
+WORK_BYTES = 8_000
+"""The work between two faults, as it is recorded: some ten transactions."""
+WORK_WAIT_S = 5.0
+WORK_POLL_S = 0.02
 
 Fault = Callable[[Random], Awaitable[None]]
 
@@ -42,25 +46,33 @@ class Faults:
         """How often who was killed."""
 
     async def inject(self, random: Random, *, window_s: float, interval_s: float) -> None:
-        """Inject faults, one every ``interval_s`` on the average; returns when none is active."""
-        began = asyncio.get_running_loop().time()
-        async with asyncio.TaskGroup() as group:
-            for at_s, fault in self._plan(random, window_s * LAST_PART, interval_s):
-                own = Random(random.getrandbits(64))
-                await asyncio.sleep(began + at_s - asyncio.get_running_loop().time())
-                group.create_task(_run(fault, own), name=f"fault at {at_s:.1f} s")
-            await asyncio.sleep(began + window_s - asyncio.get_running_loop().time())
-            self._over.set()
+        """Inject faults for a while; returns when none is active any more.
 
-    def _plan(
-        self, random: Random, window_s: float, interval_s: float
-    ) -> list[tuple[float, Fault]]:
+        Between two there is ``interval_s`` on the average, and mostly some work: faults that only
+        hit a cluster that stands still find nothing.
+        """
         kinds = self._kinds()
         faults, weights = [fault for fault, _ in kinds], [weight for _, weight in kinds]
-        at_s, plan = 0.0, []
-        while (at_s := at_s + random.expovariate(1 / interval_s)) < window_s:
-            plan += [(at_s, fault) for fault in random.choices(faults, weights)]
-        return plan
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._end_after(window_s), name="end of the window")
+            while True:
+                fault, own = random.choices(faults, weights)[0], Random(random.getrandbits(64))
+                await self._pause(random.expovariate(1 / interval_s))
+                if random.random() > BURST_SHARE:
+                    await self._some_work()
+                if self._over.is_set():
+                    break
+                group.create_task(_run(fault, own), name="fault")
+
+    async def _end_after(self, window_s: float) -> None:
+        await asyncio.sleep(window_s)
+        self._over.set()
+
+    async def _some_work(self) -> None:
+        """Wait until clients have recorded something more, but not for ever."""
+        goal, tries = self._clients.recorded_bytes() + WORK_BYTES, WORK_WAIT_S / WORK_POLL_S
+        while self._clients.recorded_bytes() < goal and (tries := tries - 1) > 0:
+            await self._pause(WORK_POLL_S)
 
     def _kinds(self) -> Sequence[tuple[Fault, int]]:
         disks: list[tuple[Fault, int]] = [
@@ -69,9 +81,9 @@ class Faults:
             (self._delay_syncs, 1),
         ]
         return [
-            (self._kill_service, 8),
-            (self._kill_many, 2),
-            (self._kill_client, 6),
+            (self._kill_service, 12),
+            (self._kill_many, 4),
+            (self._kill_client, 8),
             (self._pause_service, 4),
             (self._pause_client, 2),
             (self._roll, 1),
@@ -93,7 +105,7 @@ class Faults:
         await asyncio.gather(*(self._kill(victim, random) for victim in victims))
 
     async def _kill(self, name: str, random: Random) -> None:
-        pause_s, move = random.uniform(0, 1.0), random.random() < MOVE_SHARE
+        pause_s, move = random.uniform(0, 0.5), random.random() < MOVE_SHARE
         if not self._stage.is_busy(name):
             self._note(FaultKind.KILL, name, f"kill {name.rpartition('-')[0]}")
             self.kills[name] += 1
@@ -173,14 +185,16 @@ class Faults:
             link.reset()
 
     def _links(self, random: Random) -> list[Link]:
+        """Choose one link, all to one instance, or all from one role; mostly those of clients."""
         links = list(self._stage.links.values())
-        one = random.choice(links)
-        kind = random.random()
-        if kind < 0.5:
-            return [one]
-        if kind < 0.75:
-            return [link for link in links if link.target == one.target]
-        return [link for link in links if link.source == one.source]
+        busy = [link for link in links if link.source == CLIENTS]
+        one = random.choice(random.choices((busy, links), (2, 1))[0])
+        chosen = (
+            [one],
+            [link for link in links if link.target == one.target],
+            [link for link in links if link.source == one.source],
+        )
+        return random.choices(chosen, (2, 1, 1))[0]
 
     # -- disks -----------------------------------------------------------------------------------
 

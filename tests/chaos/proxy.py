@@ -129,7 +129,7 @@ class Link:
 async def _pump(source: asyncio.StreamReader, sink: asyncio.StreamWriter, way: Direction) -> None:
     """Carry bytes until their source ends or breaks."""
     while data := await source.read(CHUNK_BYTES):
-        if await way.carry():
+        if await way.carry() and not sink.is_closing():
             sink.write(data)
             await sink.drain()
     await way.carry()
