@@ -41,6 +41,9 @@ Route = Callable[[], str]
 
 PORT_MAX = 65_535
 _TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+METADATA_PATIENCE_MS = 1_000
+"""How long one of several that may be asked for metadata may take, before the next one is asked;
+doubled while nobody answers. It is answered from memory, and without it nothing goes on."""
 CONCURRENT_TRANSACTIONS_BACKOFF_MS = 20
 """As Kafka's: markers take milliseconds, and then the transaction may go on."""
 
@@ -69,6 +72,7 @@ class Cluster:
         self._refresh_begun_at: float | None = None
         self._refreshing: asyncio.Future[None] | None = None
         self._asked = 0
+        self._patience_ms = METADATA_PATIENCE_MS
         self.closed = False
         """Whether nobody is to be asked any more, because the client is not open."""
 
@@ -312,9 +316,10 @@ class Cluster:
         last: RetriableError = _nobody_answers(self._bootstrap)
         addresses = self._cluster_addresses()
         # One that hangs must not keep the others from being asked.
-        share_ms = self._options.request_timeout_ms / len(addresses)
+        longest_ms = self._options.request_timeout_ms / len(addresses)
+        patience_ms = longest_ms if len(addresses) == 1 else min(longest_ms, self._patience_ms)
         for _ in addresses:
-            attempt_deadline = min(deadline, Deadline.after_ms(share_ms), key=lambda d: d.at)
+            attempt_deadline = min(deadline, Deadline.after_ms(patience_ms), key=lambda d: d.at)
             try:
                 response = await self.attempt_at(
                     self._next_coordinator(), METADATA, request, deadline=attempt_deadline
@@ -325,7 +330,9 @@ class Cluster:
                 continue
             self._metadata = merge(self._metadata, response)
             self._refreshed_at = asyncio.get_running_loop().time()
+            self._patience_ms = METADATA_PATIENCE_MS
             return True
+        self._patience_ms = min(2 * self._patience_ms, self._options.request_timeout_ms)
         await self._pause(pauses, deadline, last)
         return False
 

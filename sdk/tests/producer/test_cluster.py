@@ -226,6 +226,29 @@ async def test_an_address_that_hangs_does_not_keep_the_others_from_being_asked(
     assert now() - before == pytest.approx(1, abs=0.1)
 
 
+async def test_metadata_is_asked_for_elsewhere_long_before_a_request_times_out(
+    fake: FakeCluster,
+) -> None:
+    fake.then("Metadata", Hold(asyncio.Event()))
+    cluster = cluster_of(fake, bootstrap="a:1,coordinator:1")
+    before = now()
+    await cluster.refresh(Deadline.after_ms(60_000))
+    assert now() - before == pytest.approx(1, abs=0.1)
+    assert fake.addresses == ["a:1", "coordinator:1"]
+
+
+async def test_patience_grows_while_everyone_is_slow(fake: FakeCluster) -> None:
+    fake.then("Metadata", *(Hold(asyncio.Event()) for _ in range(4)))
+    cluster = cluster_of(fake, bootstrap="a:1,coordinator:1")
+    before = now()
+    await cluster.refresh(Deadline.after_ms(60_000))
+    assert now() - before == pytest.approx(1 + 1 + 2 + 2, abs=0.5)
+    fake.then("Metadata", Hold(asyncio.Event()))
+    before = now()
+    await cluster.refresh(Deadline.after_ms(60_000))
+    assert now() - before == pytest.approx(1, abs=0.2)
+
+
 async def test_when_nobody_answers_the_deadline_holds(fake: FakeCluster) -> None:
     fake.down = True
     before = now()
