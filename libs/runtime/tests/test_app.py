@@ -1,6 +1,7 @@
 """The end of a service process: what it says of it, and how often."""
 
 import asyncio
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -46,7 +47,7 @@ class Failing:
 
 async def ended(app: Failing) -> list[str]:
     """Run until the end; returns the errors that were logged."""
-    settings = ServiceSettings(data_dir="unused")
+    settings = ServiceSettings(data_dir=Path("unused"))
     with structlog.testing.capture_logs() as logs:
         status = await _run(app, GrpcServer(settings.server_limits()), settings, asyncio.Event())
     assert status == EXIT_FAILURE

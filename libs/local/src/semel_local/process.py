@@ -45,8 +45,8 @@ class ManagedProcess:
         """Do not start it yet. ``environment`` is added to what it inherits."""
         self.name = name
         self.log_path = log_path
-        self._command = tuple(command)
-        self._environment = environment or {}
+        assignments = (f"{name}={value}" for name, value in (environment or {}).items())
+        self._command = ("env", *assignments, *command) if environment else tuple(command)
         self._process: asyncio.subprocess.Process | None = None
         self._expected_to_end = True
 
@@ -71,7 +71,6 @@ class ManagedProcess:
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                env=os.environ | self._environment,
                 start_new_session=True,
             )
         self._expected_to_end = False
