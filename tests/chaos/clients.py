@@ -6,7 +6,7 @@ Each life of a client records into a file of its own. What it has written when i
 import asyncio
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import count
@@ -33,6 +33,8 @@ NAMES = (
     "transformer-1",
     "readers",
 )
+START_S = 60.0
+_POLL_S = 0.05
 _TESTS = Path(__file__).parent.parent
 
 
@@ -56,13 +58,23 @@ class _Client:
 class Clients:
     """All client processes. ``async with`` ends what is left of them."""
 
-    def __init__(self, folder: Path, *, bootstrap: str, began_ns: int, random: Random) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        names: Sequence[str],
+        *,
+        bootstrap: str,
+        began_ns: int,
+        random: Random,
+    ) -> None:
         """Do no I/O yet. ``began_ns`` is 0 on the clock of the history."""
+        self.names = names
         self.problems: list[str] = []
         """Clients that broke down."""
         self.ends = 0
         """How often a client ended by itself, with an error of the protocol."""
         self._folder = folder
+        self._events = events_path(folder, "").parent
         self._bootstrap = bootstrap
         self._began_ns = began_ns
         self._random = random
@@ -88,9 +100,15 @@ class Clients:
         await self._tasks.__aexit__(None, None, None)
 
     async def start_all(self) -> None:
-        """Start each."""
-        for name in NAMES:
+        """Start each, and wait until all have begun their work."""
+        for name in self.names:
             await self._start(name)
+        async with asyncio.timeout(START_S):
+            while not all(map(self._has_recorded, self.names)):  # noqa: ASYNC110 - they are processes
+                await asyncio.sleep(_POLL_S)
+
+    def _has_recorded(self, name: str) -> bool:
+        return any(file.stat().st_size for file in self._events.glob(f"{name}.*"))
 
     async def kill(self, name: str, *, pause_s: float) -> None:
         """Kill a client, and start it again later."""
@@ -109,7 +127,7 @@ class Clients:
 
     def recorded_bytes(self) -> int:
         """Return how much all clients have recorded by now: a measure of work."""
-        with os.scandir(events_path(self._folder, "").parent) as files:
+        with os.scandir(self._events) as files:
             return sum(file.stat().st_size for file in files)
 
     async def finish(self, timeout_s: float) -> list[str]:

@@ -14,7 +14,7 @@ from signal import Signals
 from semel_checker.history import Recorder
 from semel_checker.observations import FaultEnded, FaultInjected, FaultKind
 
-from chaos.clients import NAMES, Clients
+from chaos.clients import Clients
 from chaos.proxy import Link
 from chaos.stage import CLIENTS, Stage
 from semel_local.layout import CONTROLLER
@@ -25,7 +25,7 @@ BURST_SHARE = 0.25
 """How many faults come without waiting for work."""
 WORK_BYTES = 8_000
 """The work between two faults, as it is recorded: some ten transactions."""
-WORK_WAIT_S = 5.0
+WORK_WAIT_S = 2.0
 WORK_POLL_S = 0.02
 
 Fault = Callable[[Random], Awaitable[None]]
@@ -112,7 +112,7 @@ class Faults:
             await self._stage.kill(name, pause_s=pause_s, move=move)
 
     async def _kill_client(self, random: Random) -> None:
-        name, pause_s = random.choice(NAMES), random.uniform(0, 1.0)
+        name, pause_s = random.choice(self._clients.names), random.uniform(0, 1.0)
         self._note(FaultKind.CLIENT_KILL, name, "kill client")
         self.kills[name] += 1
         await self._clients.kill(name, pause_s=pause_s)
@@ -125,7 +125,7 @@ class Faults:
             self._stage.signal(name, Signals.SIGCONT)
 
     async def _pause_client(self, random: Random) -> None:
-        name = random.choice(NAMES)
+        name = random.choice(self._clients.names)
         with self._lasting(FaultKind.PAUSE, name, "stop client (SIGSTOP)"):
             self._clients.signal(name, Signals.SIGSTOP)
             await self._last(random)

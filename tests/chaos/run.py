@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -17,7 +18,7 @@ from simulation.recorded import Records
 from simulation.workloads import CLIENT, TOPICS, TRANSACTION_TIMEOUT_MS
 
 from aiosemel import SemelClient
-from chaos.clients import Clients
+from chaos.clients import NAMES, Clients
 from chaos.ending import Ending
 from chaos.faults import Faults
 from chaos.progress import longest_standstill
@@ -54,7 +55,13 @@ class Report:
 
 
 async def run(
-    folder: Path, *, seed: int, window_s: float, interval_s: float, calm_s: float = CALM_S
+    folder: Path,
+    *,
+    seed: int,
+    window_s: float,
+    interval_s: float,
+    calm_s: float = CALM_S,
+    names: Sequence[str] = NAMES,
 ) -> Report:
     """Make a run in a folder, which keeps its history, and everything else that is left."""
     random = Random(seed)
@@ -64,7 +71,9 @@ async def run(
     async with Stage(folder, Random(random.getrandbits(64))) as stage:
         own = Random(random.getrandbits(64))
         async with (
-            Clients(folder, bootstrap=stage.bootstrap, began_ns=began_ns, random=own) as clients,
+            Clients(
+                folder, names, bootstrap=stage.bootstrap, began_ns=began_ns, random=own
+            ) as clients,
             SemelClient(stage.bootstrap, options=CLIENT) as operator,
         ):
             await _begin(operator, records, f"make chaos SECONDS={window_s:g} SEED={seed}")

@@ -10,12 +10,14 @@ from chaos.run import run
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 
 SEED = 1
+CLIENTS = ("writers-0", "duellist-0", "transformer-0", "readers")
+"""Half of them: to start a process takes a second of a core."""
 
 
 async def test_a_short_run_finds_nothing(tmp_path: Path) -> None:
-    report = await run(tmp_path, seed=SEED, window_s=6.0, interval_s=0.5, calm_s=2.0)
+    report = await run(tmp_path, seed=SEED, window_s=6.0, interval_s=0.5, calm_s=2.0, names=CLIENTS)
     assert not report.violations, "\n".join((f"seed {SEED}", *report.violations))
-    assert report.faults.total() >= 5
+    assert report.faults.total() >= 3
     assert report.kills.total() >= 1
     assert report.committed >= 50
     assert len(read_history(report.history)) > 2 * report.operations - 100
