@@ -48,6 +48,8 @@ def _tell(report: Report, window_s: float, took_s: float) -> None:
     print(f"kills: {report.kills.total()}")
     for name, number in sorted(report.kills.items()):
         print(f"    {number:6} {name}")
+    if not report.has_disk_faults:
+        print("no C compiler, or no Linux: there were no faults of disks")
     failed = ", ".join(f"{number} {what}" for what, number in report.failed_calls.items())
     print(f"ended by themselves: {report.service_ends} services, {report.client_ends} clients")
     print(f"calls that failed on disk: {failed.replace('_', ' ')}")

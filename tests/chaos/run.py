@@ -40,6 +40,8 @@ class Report:
     seed: int
     faults: Counter[str]
     kills: Counter[str]
+    has_disk_faults: bool
+    """False where there is no C compiler, or no Linux."""
     failed_calls: Counter[str]
     """How many calls of services the disks have let fail."""
     service_ends: int
@@ -148,6 +150,7 @@ def _report(
         seed=seed,
         faults=faults.injected,
         kills=faults.kills,
+        has_disk_faults=stage.has_disk_faults,
         failed_calls=failed,
         service_ends=stage.ends,
         client_ends=clients.ends,
