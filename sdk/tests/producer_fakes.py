@@ -7,12 +7,14 @@ from collections import defaultdict, deque
 from dataclasses import dataclass, field
 
 from aiosemel.errors import (
+    BaseOffsetMismatchError,
     InvalidProducerEpochError,
     InvalidTxnStateError,
     OutOfOrderSequenceNumberError,
     ProducerFencedError,
     TransactionAbortableError,
 )
+from semel.broker.v1.broker_pb2 import ProducePartition
 from semel.common.v1.records_pb2 import RecordBatch
 from semel_common.batches import check_crc
 from semel_common.sequences import next_sequence
@@ -64,7 +66,7 @@ class Log:
         default_factory=lambda: defaultdict(ProducerState)
     )
 
-    def append(self, batch: RecordBatch) -> int:
+    def append(self, batch: RecordBatch, asked: ProducePartition) -> int:
         """Store a batch, or know it again; returns its base offset."""
         check_crc(batch, batch.payload)
         producer = self.producers[batch.producer_id]
@@ -72,8 +74,11 @@ class Log:
         if repeated is not None:
             return repeated.base_offset
         producer.check(batch)
+        end = sum(batch.record_count for batch in self.batches)
+        if asked.HasField("expected_base_offset") and asked.expected_base_offset != end:
+            raise BaseOffsetMismatchError("the log ends elsewhere", log_end_offset=end)
         stored = RecordBatch.FromString(batch.SerializeToString())
-        stored.base_offset = sum(batch.record_count for batch in self.batches)
+        stored.base_offset = end
         producer.took(stored)
         self.batches.append(stored)
         return stored.base_offset

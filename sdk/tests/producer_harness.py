@@ -353,7 +353,7 @@ class FakeCluster:
         if address != f"{self.moved.get(log.leader, f'broker{log.leader}')}:1":
             raise NotLeaderOrFollowerError(f"{address} does not lead the partition")
         (batch,) = asked.batches
-        return log.append(batch)
+        return log.append(batch, asked)
 
     # -- the group coordinator -------------------------------------------------------------------
 

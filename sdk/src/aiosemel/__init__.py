@@ -42,6 +42,7 @@ from aiosemel.descriptions import (
 from aiosemel.errors import (
     AbortableTransactionError,
     ApplicationRecoverableError,
+    BaseOffsetMismatchError,
     ClosedError,
     IllegalStateError,
     InvalidRequestError,
@@ -96,6 +97,7 @@ __all__ = [
     "AbortableTransactionError",
     "Admin",
     "ApplicationRecoverableError",
+    "BaseOffsetMismatchError",
     "ClientOptions",
     "Clock",
     "ClosedError",

@@ -11,6 +11,7 @@ from aiosemel.outcomes import Resolution
 from semel_common.errors import (
     AbortableTransactionError,
     ApplicationRecoverableError,
+    BaseOffsetMismatchError,
     BrokerNotAvailableError,
     ConcurrentTransactionsError,
     CoordinatorLoadInProgressError,
@@ -141,6 +142,7 @@ class TransactionOutcomeUnknownError(SemelError):
 __all__ = [
     "AbortableTransactionError",
     "ApplicationRecoverableError",
+    "BaseOffsetMismatchError",
     "BrokerNotAvailableError",
     "ClosedError",
     "ConcurrentTransactionsError",

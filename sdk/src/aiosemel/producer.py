@@ -5,7 +5,8 @@ from types import TracebackType
 from typing import Self
 
 from aiosemel._context import Context
-from aiosemel._producer.deliveries import ColumnsDelivery, Delivery, RecordMetadata
+from aiosemel._producer.conditional import ConditionalAppend
+from aiosemel._producer.deliveries import ColumnsDelivery, ColumnsMetadata, Delivery, RecordMetadata
 from aiosemel._producer.idempotence import Idempotence
 from aiosemel._producer.sizes import Headers
 from aiosemel.errors import ClosedError
@@ -97,6 +98,40 @@ class Producer:
         return await self._pipeline.send_columns(
             topic, values, keys, partition, timestamp_ms, self._check
         )
+
+    async def append(
+        self,
+        topic: str,
+        values: Sequence[bytes | None],
+        *,
+        partition: int,
+        expected_base_offset: int,
+        keys: Sequence[bytes | None] | None = None,
+        headers: Sequence[Headers] | None = None,
+        timestamp_ms: int | None = None,
+    ) -> ColumnsMetadata:
+        """Append records at one offset of a partition, or not at all; wait until they are stored.
+
+        For locks and event stores: who has read a partition up to ``expected_base_offset``, such as
+        a consumer's position at its end, writes there, and knows that nobody else has meanwhile.
+        All records are one batch. Markers take offsets too, and so do this producer's own records
+        that are on their way. ``keys`` and ``headers``, if given, have one for each value.
+
+        Raises BaseOffsetMismatchError if the log ends elsewhere: read on up to its
+        ``log_end_offset``, decide again, and append there. Nothing was stored then.
+        Raises MessageTooLargeError for more than fits into one request, RequestTimedOutError if the
+        records may be stored or not: whoever reads on finds out. Also raises as ``send``.
+        """
+        self._check()
+        append = ConditionalAppend.checked(
+            values,
+            partition=partition,
+            expected_base_offset=expected_base_offset,
+            keys=keys,
+            headers=headers,
+            timestamp_ms=timestamp_ms,
+        )
+        return await self._pipeline.append(topic, append, self._check)
 
     async def flush(self) -> None:
         """Wait until all that was sent so far is stored, or given up: its deliveries say which."""

@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Self
 
-from aiosemel._producer.deliveries import ColumnsDelivery, Delivery, RecordMetadata
+from aiosemel._producer.conditional import ConditionalAppend
+from aiosemel._producer.deliveries import ColumnsDelivery, ColumnsMetadata, Delivery, RecordMetadata
 from aiosemel._producer.sizes import Headers
 from aiosemel._producer.transaction_states import TransactionOutcome
 from aiosemel._producer.transactions import Transactions
@@ -83,6 +84,29 @@ class Transaction:
         """As ``TransactionalProducer.send_columns``, and never outside of this transaction."""
         self._check()
         return await self._transactions.send_columns(topic, values, keys, partition, timestamp_ms)
+
+    async def append(
+        self,
+        topic: str,
+        values: Sequence[bytes | None],
+        *,
+        partition: int,
+        expected_base_offset: int,
+        keys: Sequence[bytes | None] | None = None,
+        headers: Sequence[Headers] | None = None,
+        timestamp_ms: int | None = None,
+    ) -> ColumnsMetadata:
+        """As ``TransactionalProducer.append``, and never outside of this transaction."""
+        self._check()
+        append = ConditionalAppend.checked(
+            values,
+            partition=partition,
+            expected_base_offset=expected_base_offset,
+            keys=keys,
+            headers=headers,
+            timestamp_ms=timestamp_ms,
+        )
+        return await self._transactions.append(topic, append)
 
     async def send_offsets(
         self,

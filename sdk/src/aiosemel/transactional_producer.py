@@ -5,7 +5,8 @@ from types import TracebackType
 from typing import Self
 
 from aiosemel._context import Context
-from aiosemel._producer.deliveries import ColumnsDelivery, Delivery, RecordMetadata
+from aiosemel._producer.conditional import ConditionalAppend
+from aiosemel._producer.deliveries import ColumnsDelivery, ColumnsMetadata, Delivery, RecordMetadata
 from aiosemel._producer.sizes import Headers
 from aiosemel._producer.transactions import Transactions
 from aiosemel.errors import ClosedError, InvalidConfigError
@@ -119,6 +120,33 @@ class TransactionalProducer:
         """Take many records at once; as ``Producer.send_columns``."""
         self._check_open()
         return await self._transactions.send_columns(topic, values, keys, partition, timestamp_ms)
+
+    async def append(
+        self,
+        topic: str,
+        values: Sequence[bytes | None],
+        *,
+        partition: int,
+        expected_base_offset: int,
+        keys: Sequence[bytes | None] | None = None,
+        headers: Sequence[Headers] | None = None,
+        timestamp_ms: int | None = None,
+    ) -> ColumnsMetadata:
+        """Append records at one offset of a partition, or not at all; as ``Producer.append``.
+
+        After BaseOffsetMismatchError, as after any refused send, the transaction can only be
+        aborted. The marker of a transaction takes an offset as well, behind its records.
+        """
+        self._check_open()
+        append = ConditionalAppend.checked(
+            values,
+            partition=partition,
+            expected_base_offset=expected_base_offset,
+            keys=keys,
+            headers=headers,
+            timestamp_ms=timestamp_ms,
+        )
+        return await self._transactions.append(topic, append)
 
     async def send_offsets(
         self,

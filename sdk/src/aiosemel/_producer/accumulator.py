@@ -8,7 +8,8 @@ it as it was, because brokers know repeats by them (protocol.md, section 4).
 What may be drained, for one partition:
 
 * the first batch in flight, if it must be sent again; then nothing else until it is answered,
-* else the first batch of the queue, while fewer than ``in_flight_max`` are in flight.
+* else the first batch of the queue, while fewer than ``in_flight_max`` are in flight; one that is
+  to be stored at a given offset only when nothing is, and then nothing until it is answered.
 
 Batching needs no timer: a batch that is not full waits while a request to its broker is in flight,
 and takes up what is appended meanwhile. ``flush`` lets all go that is there.
@@ -26,6 +27,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from aiosemel._producer.batch import Batch, PartitionBatches, Request
+from aiosemel._producer.conditional import ConditionalAppend
 from aiosemel.errors import (
     OutOfOrderSequenceNumberError,
     RequestTimedOutError,
@@ -81,7 +83,11 @@ class Accumulator:
     def has_open_batch(self, topic_partition: TopicPartition, size_bytes: int) -> bool:
         """Return whether records of this size would go into a batch that is there already."""
         partition = self._partitions.get(topic_partition)
-        if partition is None or not partition.queue:
+        return partition is not None and self._takes(partition, size_bytes)
+
+    def _takes(self, partition: PartitionBatches, size_bytes: int) -> bool:
+        """Return whether the last batch of a queue takes records of this size."""
+        if not partition.queue or partition.queue[-1].is_conditional:
             return False
         return partition.queue[-1].size_bytes + size_bytes <= self._limits.batch_size_bytes
 
@@ -130,14 +136,36 @@ class Accumulator:
         self.used_bytes += size_bytes
         return batch
 
+    def append_at(
+        self,
+        topic_partition: TopicPartition,
+        append: ConditionalAppend,
+        *,
+        timestamp_ms: int,
+        now_ms: float,
+    ) -> Batch:
+        """Append records as a batch of their own, to be stored at one offset only."""
+        batch = self._new_batch(topic_partition, now_ms)
+        batch.expected_base_offset = append.expected_base_offset
+        batch.values.extend(append.values)
+        batch.keys.extend(append.keys or [None] * len(append.values))
+        batch.has_keys = append.keys is not None
+        batch.timestamps_ms.extend([timestamp_ms] * len(append.values))
+        batch.headers.update(append.headers)
+        batch.size_bytes = append.size_bytes
+        self.used_bytes += append.size_bytes
+        return batch
+
     def _open_batch(self, topic_partition: TopicPartition, size_bytes: int, now_ms: float) -> Batch:
+        partition = self._partitions.get(topic_partition)
+        if partition is not None and self._takes(partition, size_bytes):
+            return partition.queue[-1]
+        return self._new_batch(topic_partition, now_ms)
+
+    def _new_batch(self, topic_partition: TopicPartition, now_ms: float) -> Batch:
         partition = self._partitions.get(topic_partition)
         if partition is None:
             partition = self._partitions[topic_partition] = PartitionBatches()
-        if partition.queue:
-            last = partition.queue[-1]
-            if last.size_bytes + size_bytes <= self._limits.batch_size_bytes:
-                return last
         self._last_number += 1
         deadline_ms = now_ms + self._limits.delivery_timeout_ms
         batch = Batch(topic_partition, self._last_number, deadline_ms)
@@ -205,6 +233,7 @@ class Accumulator:
         return in_flight < self._limits.in_flight_max and (
             batch.number <= self._flush_to
             or batch.was_drained
+            or batch.is_conditional
             or len(partition.queue) > 1
             or batch.size_bytes >= self._limits.batch_size_bytes
         )

@@ -18,6 +18,7 @@ class Batch:
         "base_sequence",
         "deadline_ms",
         "error",
+        "expected_base_offset",
         "has_keys",
         "headers",
         "is_done",
@@ -53,12 +54,19 @@ class Batch:
         """Whether it is acknowledged or given up: ``error`` says which."""
         self.base_offset = -1
         self.error: SemelError | None = None
+        self.expected_base_offset: int | None = None
+        """Where alone it may be stored; then it is in flight alone too."""
 
     def forget_records(self) -> None:
         """Give the memory back: whoever waits for the batch needs no more than its numbers."""
         self.values = []
         self.keys = []
         self.headers = {}
+
+    @property
+    def is_conditional(self) -> bool:
+        """Whether it is to be stored at one offset only."""
+        return self.expected_base_offset is not None
 
     @property
     def was_drained(self) -> bool:
@@ -91,9 +99,12 @@ class PartitionBatches:
             first = self.in_flight[0]
             if not first.is_sent:
                 return first
-            if self.is_retrying or len(self.in_flight) >= in_flight_max:
+            if self.is_retrying or len(self.in_flight) >= in_flight_max or first.is_conditional:
                 return None
-        return self.queue[0] if self.queue and not self.has_gap else None
+        if not self.queue or self.has_gap:
+            return None
+        following = self.queue[0]
+        return None if following.is_conditional and self.in_flight else following
 
     @property
     def is_retrying(self) -> bool:

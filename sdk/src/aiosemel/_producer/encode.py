@@ -33,6 +33,8 @@ def produce_request(
     for batch in request.batches:
         partition = message.partitions.add()
         partition.topic_id, partition.partition = batch.topic_partition
+        if batch.expected_base_offset is not None:
+            partition.expected_base_offset = batch.expected_base_offset
         seal(
             Columns(
                 values=batch.values,

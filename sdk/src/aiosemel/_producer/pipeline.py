@@ -11,7 +11,14 @@ from aiosemel._context import Context
 from aiosemel._metadata import ClusterMetadata
 from aiosemel._producer.accumulator import Accumulator, Limits
 from aiosemel._producer.batch import Batch
-from aiosemel._producer.deliveries import ColumnsDelivery, Completions, Delivery, Piece
+from aiosemel._producer.conditional import ConditionalAppend
+from aiosemel._producer.deliveries import (
+    ColumnsDelivery,
+    ColumnsMetadata,
+    Completions,
+    Delivery,
+    Piece,
+)
 from aiosemel._producer.encode import check_codec
 from aiosemel._producer.partitioning import Columns, TopicPartitions
 from aiosemel._producer.sender import Owner, Sender
@@ -138,6 +145,28 @@ class Pipeline:
                 self._unyielded_bytes += size_bytes
                 self._sender.wake()
         return ColumnsDelivery(topic, pieces, self._completions)
+
+    async def append(self, topic: str, append: ConditionalAppend, check: Check) -> ColumnsMetadata:
+        """Append a batch at one offset, and wait until it is stored; errors as ``send``.
+
+        Raises BaseOffsetMismatchError, and the other errors that end batches.
+        """
+        deadline = Deadline.after_ms(self._options.max_block_ms)
+        check_size(append.size_bytes, self._options.max_request_size_bytes)
+        partitions = await self._partitions_of(topic, deadline)
+        await self._wait_for_room(append.size_bytes, deadline)
+        check()
+        timestamp_ms = self._clock.now_ms() if append.timestamp_ms is None else append.timestamp_ms
+        batch = self._accumulator.append_at(
+            partitions.numbered(append.partition),
+            append,
+            timestamp_ms=timestamp_ms,
+            now_ms=_loop_ms(),
+        )
+        self._sender.wake()
+        whole = Piece(batch, 0, len(append.values))
+        (stored,) = await ColumnsDelivery(topic, [whole], self._completions)
+        return stored
 
     def _append(
         self,

@@ -11,7 +11,8 @@ from functools import partial
 
 from aiosemel._context import Context
 from aiosemel._producer.batch import Batch, Request
-from aiosemel._producer.deliveries import ColumnsDelivery, Delivery
+from aiosemel._producer.conditional import ConditionalAppend
+from aiosemel._producer.deliveries import ColumnsDelivery, ColumnsMetadata, Delivery
 from aiosemel._producer.encode import offset_topics, wait_for
 from aiosemel._producer.ending import Ending
 from aiosemel._producer.pipeline import Pipeline
@@ -160,6 +161,12 @@ class Transactions:
         self.manager.check(Call.SEND)
         check = partial(self._check_same, self.manager.begun, Call.SEND)
         return await self.pipeline.send_columns(topic, values, keys, partition, timestamp_ms, check)
+
+    async def append(self, topic: str, append: ConditionalAppend) -> ColumnsMetadata:
+        """Append records of the transaction that is open, at one offset."""
+        self.manager.check(Call.SEND)
+        check = partial(self._check_same, self.manager.begun, Call.SEND)
+        return await self.pipeline.append(topic, append, check)
 
     async def send_offsets(
         self,
