@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from semel_cli.append import Place, append
 from semel_cli.input_format import InputError, InputRecord, parse_json, parse_text
 from semel_cli.input_lines import read_lines
 from semel_cli.output import Format, examples, note
@@ -30,11 +31,14 @@ TRANSACTION_TIMEOUT_MS = 900_000
 """Input may come from a person who types: as long as a coordinator allows by default."""
 DELIVERY_TIMEOUT_MS = 30_000
 _UNSETTLED_MAX = 10_000
+BATCH_MAX_BYTES = 1 << 20
+"""Of an input that is to be one batch; the SDK says precisely what is too much."""
 
 EXAMPLES = examples(
     "echo hello | semel produce greetings",
     "semel produce users --key-separator : < users.txt",
     "semel produce orders --transactional-id load-1 < orders.txt   # all of it, or nothing",
+    "echo me | semel produce leader --partition 0 --expected-offset 7   # whoever is first",
     "semel consume orders --from-beginning --format json \\",
     "  --timeout 1 | semel produce copy --format json",
 )
@@ -64,6 +68,16 @@ def produce(
             show_default="no transaction",
         ),
     ] = None,
+    expected_offset: Annotated[
+        int | None,
+        typer.Option(
+            metavar="OFFSET",
+            min=0,
+            help="Store the whole input as one batch if the log of --partition ends at this offset;"
+            " else nothing, and say where it ends.",
+            show_default="wherever the log ends",
+        ),
+    ] = None,
     input_format: Annotated[
         Format,
         typer.Option(
@@ -79,21 +93,27 @@ def produce(
     Every record is stored exactly once, also when it has to be sent again. Says how many were
     stored on standard error.
     """
-    if input_format is Format.JSON and key_separator is not None:
-        fail("--key-separator is for --format text: JSON says what is the key", EXIT_USAGE)
-    if not key_separator and key_separator is not None:
-        fail("--key-separator is empty: nothing can stand between key and value", EXIT_USAGE)
-    parse: Parse = parse_json
-    if input_format is Format.TEXT:
-        separator = None if key_separator is None else key_separator.encode()
-        parse = partial(parse_text, key_separator=separator)
-    load = _Load(topic, parse, partition)
+    load = _Load(topic, _parser(input_format, key_separator), partition)
+    if expected_offset is None:
+        at = None
+    elif partition is None:
+        fail("--expected-offset is of one partition: name it with --partition", EXIT_USAGE)
+    else:
+        at = Place(topic, partition, expected_offset)
     if sys.stdin.isatty():
         note("Type a record on each line; Ctrl-D ends the input.")
-    if transactional_id is None:
-        with_client(bootstrap, lambda client: _produce_each(client, load))
-    else:
-        with_client(bootstrap, lambda client: _produce_as_one(client, load, transactional_id))
+    with_client(bootstrap, lambda client: _produce(client, load, at, transactional_id))
+
+
+def _parser(input_format: Format, key_separator: str | None) -> Parse:
+    if input_format is Format.JSON:
+        if key_separator is not None:
+            fail("--key-separator is for --format text: JSON says what is the key", EXIT_USAGE)
+        return parse_json
+    if not key_separator and key_separator is not None:
+        fail("--key-separator is empty: nothing can stand between key and value", EXIT_USAGE)
+    separator = None if key_separator is None else key_separator.encode()
+    return partial(parse_text, key_separator=separator)
 
 
 @dataclass(slots=True)
@@ -121,6 +141,21 @@ class _Load:
                 )
                 self.count += 1
 
+    async def read(self) -> list[InputRecord]:
+        """Read all of it, up to what one batch can hold."""
+        records: list[InputRecord] = []
+        size_bytes = 0
+        async for lines in read_lines():
+            for line in lines:
+                size_bytes += len(line)
+                if size_bytes > BATCH_MAX_BYTES:
+                    raise CommandError(
+                        f"the input is over {BATCH_MAX_BYTES} bytes: it is to be one batch"
+                    )
+                records.append(self._record(line))
+                self.count += 1
+        return records
+
     def _record(self, line: bytes) -> InputRecord:
         try:
             return self.parse(line)
@@ -128,6 +163,17 @@ class _Load:
             raise CommandError(
                 f"line {self.count + 1} of the input is no record: {error}"
             ) from error
+
+
+async def _produce(
+    client: "SemelClient", load: _Load, at: Place | None, transactional_id: str | None
+) -> None:
+    if at is not None:
+        await append(client, await load.read(), at, transactional_id=transactional_id)
+    elif transactional_id is None:
+        await _produce_each(client, load)
+    else:
+        await _produce_as_one(client, load, transactional_id)
 
 
 async def _produce_each(client: "SemelClient", load: _Load) -> None:

@@ -108,14 +108,15 @@ class Producer:
         expected_base_offset: int,
         keys: Sequence[bytes | None] | None = None,
         headers: Sequence[Headers] | None = None,
-        timestamp_ms: int | None = None,
+        timestamps_ms: Sequence[int] | None = None,
     ) -> ColumnsMetadata:
         """Append records at one offset of a partition, or not at all; wait until they are stored.
 
         For locks and event stores: who has read a partition up to ``expected_base_offset``, such as
         a consumer's position at its end, writes there, and knows that nobody else has meanwhile.
         All records are one batch. Markers take offsets too, and so do this producer's own records
-        that are on their way. ``keys`` and ``headers``, if given, have one for each value.
+        that are on their way. ``keys``, ``headers`` and ``timestamps_ms``, if given, have
+        one for each value.
 
         Raises BaseOffsetMismatchError if the log ends elsewhere: read on up to its
         ``log_end_offset``, decide again, and append there. Nothing was stored then.
@@ -129,7 +130,7 @@ class Producer:
             expected_base_offset=expected_base_offset,
             keys=keys,
             headers=headers,
-            timestamp_ms=timestamp_ms,
+            timestamps_ms=timestamps_ms,
         )
         return await self._pipeline.append(topic, append, self._check)
 

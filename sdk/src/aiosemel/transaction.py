@@ -94,7 +94,7 @@ class Transaction:
         expected_base_offset: int,
         keys: Sequence[bytes | None] | None = None,
         headers: Sequence[Headers] | None = None,
-        timestamp_ms: int | None = None,
+        timestamps_ms: Sequence[int] | None = None,
     ) -> ColumnsMetadata:
         """As ``TransactionalProducer.append``, and never outside of this transaction."""
         self._check()
@@ -104,7 +104,7 @@ class Transaction:
             expected_base_offset=expected_base_offset,
             keys=keys,
             headers=headers,
-            timestamp_ms=timestamp_ms,
+            timestamps_ms=timestamps_ms,
         )
         return await self._transactions.append(topic, append)
 

@@ -130,7 +130,7 @@ class TransactionalProducer:
         expected_base_offset: int,
         keys: Sequence[bytes | None] | None = None,
         headers: Sequence[Headers] | None = None,
-        timestamp_ms: int | None = None,
+        timestamps_ms: Sequence[int] | None = None,
     ) -> ColumnsMetadata:
         """Append records at one offset of a partition, or not at all; as ``Producer.append``.
 
@@ -144,7 +144,7 @@ class TransactionalProducer:
             expected_base_offset=expected_base_offset,
             keys=keys,
             headers=headers,
-            timestamp_ms=timestamp_ms,
+            timestamps_ms=timestamps_ms,
         )
         return await self._transactions.append(topic, append)
 

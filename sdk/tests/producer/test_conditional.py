@@ -63,12 +63,12 @@ async def test_keys_headers_and_time_arrive(fake: FakeCluster) -> None:
             expected_base_offset=0,
             keys=[b"k", None],
             headers=[(), [("h", b"x")]],
-            timestamp_ms=77,
+            timestamps_ms=[77, 78],
         )
     columns = decode_records(fake.log("t", 0).batches[0])
     assert (columns.values, columns.keys) == ([b"1", None], [b"k", None])
     assert dict(columns.headers) == {1: (("h", b"x"),)}
-    assert list(columns.timestamps_ms) == [77, 77]
+    assert list(columns.timestamps_ms) == [77, 78]
 
 
 async def test_it_is_in_flight_alone_and_in_its_place(fake: FakeCluster) -> None:
@@ -153,7 +153,9 @@ Append = Callable[[Producer], Awaitable[object]]
             *(InvalidRequestError, "1 values have 2 headers"),
         ),
         (
-            lambda p: p.append("t", [b"v"], partition=0, expected_base_offset=0, timestamp_ms=-1),
+            lambda p: p.append(
+                "t", [b"v"], partition=0, expected_base_offset=0, timestamps_ms=[-1]
+            ),
             *(InvalidRequestError, "timestamp_ms"),
         ),
         (

@@ -144,13 +144,16 @@ class Accumulator:
         timestamp_ms: int,
         now_ms: float,
     ) -> Batch:
-        """Append records as a batch of their own, to be stored at one offset only."""
+        """Append records as a batch of their own, to be stored at one offset only.
+
+        ``timestamp_ms`` is for records without timestamps.
+        """
         batch = self._new_batch(topic_partition, now_ms)
         batch.expected_base_offset = append.expected_base_offset
         batch.values.extend(append.values)
         batch.keys.extend(append.keys or [None] * len(append.values))
         batch.has_keys = append.keys is not None
-        batch.timestamps_ms.extend([timestamp_ms] * len(append.values))
+        batch.timestamps_ms.extend(append.timestamps_ms or [timestamp_ms] * len(append.values))
         batch.headers.update(append.headers)
         batch.size_bytes = append.size_bytes
         self.used_bytes += append.size_bytes

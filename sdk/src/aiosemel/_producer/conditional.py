@@ -24,7 +24,8 @@ class ConditionalAppend:
     keys: Sequence[bytes | None] | None
     headers: Mapping[int, HeaderPairs]
     """By the positions of the records that have any."""
-    timestamp_ms: int | None
+    timestamps_ms: Sequence[int] | None
+    """None: now."""
     size_bytes: int
 
     @classmethod
@@ -36,17 +37,18 @@ class ConditionalAppend:
         expected_base_offset: int,
         keys: Sequence[bytes | None] | None,
         headers: Sequence[Headers] | None,
-        timestamp_ms: int | None,
+        timestamps_ms: Sequence[int] | None,
     ) -> Self:
         """Look at all that a caller gives; raises TypeError, InvalidRequestError."""
         if not values:
             raise InvalidRequestError("there is nothing to append")
         if expected_base_offset < 0:
             raise InvalidRequestError(f"expected_base_offset is {expected_base_offset}, below 0")
-        for name, column in (("keys", keys), ("headers", headers)):
+        columns = (("keys", keys), ("headers", headers), ("timestamps_ms", timestamps_ms))
+        for name, column in columns:
             if column is not None and len(column) != len(values):
                 raise InvalidRequestError(f"{len(values)} values have {len(column)} {name}")
-        if timestamp_ms is not None:
+        for timestamp_ms in timestamps_ms or ():
             check_timestamp(timestamp_ms)
         pairs = [tuple(each) for each in headers] if headers else [()] * len(values)
         return cls(
@@ -55,6 +57,6 @@ class ConditionalAppend:
             values=values,
             keys=keys,
             headers={position: each for position, each in enumerate(pairs) if each},
-            timestamp_ms=timestamp_ms,
+            timestamps_ms=timestamps_ms,
             size_bytes=sum(map(record_size, values, keys or [None] * len(values), pairs)),
         )

@@ -156,11 +156,10 @@ class Pipeline:
         partitions = await self._partitions_of(topic, deadline)
         await self._wait_for_room(append.size_bytes, deadline)
         check()
-        timestamp_ms = self._clock.now_ms() if append.timestamp_ms is None else append.timestamp_ms
         batch = self._accumulator.append_at(
             partitions.numbered(append.partition),
             append,
-            timestamp_ms=timestamp_ms,
+            timestamp_ms=self._clock.now_ms(),
             now_ms=_loop_ms(),
         )
         self._sender.wake()
