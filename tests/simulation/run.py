@@ -35,6 +35,7 @@ from aiosemel import (
     TopicPartition,
 )
 from semel_runtime.testing.virtual_time import LoopClock, after
+from simulation.appends import COUNTED, Appender, uncounted
 from simulation.faults import Faults, Targets
 from simulation.invariants import InvariantError, Invariants
 from simulation.network import Network
@@ -196,7 +197,7 @@ class Simulation:
         await self._until(lambda: all(service.ready for service in self._services))
         async with self._client("operator") as operator:
             self._record_start()
-            for topic, partitions in TOPICS.items():
+            for topic, partitions in (*TOPICS.items(), (COUNTED.topic, 1)):
                 await operator.admin().create_topic(topic, partitions=partitions)
             for client in self._clients:
                 client.start()
@@ -235,8 +236,8 @@ class Simulation:
         until = self._loop.time() + BOUND_S
         while self._loop.time() < until:
             try:
-                stable = await consumer.end_offsets(PLACES)
-                ends = await loose.end_offsets(PLACES)
+                stable = await consumer.end_offsets([*PLACES, COUNTED])
+                ends = await loose.end_offsets([*PLACES, COUNTED])
                 committed = await consumer.committed(inputs)
             except RetriableError:
                 continue
@@ -272,7 +273,7 @@ class Simulation:
                 client.work.done = True
                 client.kill()
         consumer = operator.consumer(GROUP)
-        ends = await consumer.end_offsets(PLACES)
+        ends = await consumer.end_offsets([*PLACES, COUNTED])
         committed = await read_all(operator, IsolationLevel.READ_COMMITTED, ends)
         everything = await read_all(operator, IsolationLevel.READ_UNCOMMITTED, ends)
         for place in PLACES:
@@ -293,6 +294,7 @@ class Simulation:
             final = FinalTransaction(writer=Writer(*writer), state=state)
             self._recorder.observed("operator", final)
         problems += self._register.disagreements(self._invariants.decided)
+        problems += uncounted(committed[COUNTED])
         return problems + [str(each) for each in check(self._recorder.events)]
 
     async def _final_group(self, consumer: Consumer) -> FinalGroup:
@@ -318,6 +320,8 @@ class Simulation:
             ("duellist-1", Transactions("duel", 18, ("a", "b"), around)),
             ("preparer-0", TwoPhase("prepared", 8, self._register, around)),
             ("preparer-1", TwoPhase("prepared", 8, self._register, around)),
+            ("appender-0", Appender("appender-0", 6, around)),
+            ("appender-1", Appender("appender-1", 6, around)),
             ("plain", Plain(20, ("a", "in"), around)),
             ("transformer-0", Transformer("transformer-0", around)),
             ("transformer-1", Transformer("transformer-1", around)),
