@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
 from semel_broker.machine import BrokerMachine
-from semel_broker.machine.records import BatchAppended, MarkerAppended
+from semel_broker.machine.records import BatchAppended, LogStartMoved, MarkerAppended
 from semel_broker.serde import BrokerSerde
 from semel_coordinator.machine import CoordinatorMachine
 from semel_coordinator.serde import CoordinatorSerde
@@ -46,6 +46,7 @@ class Durable:
     ended: dict[tuple[Any, Transaction], bool] = field(default_factory=dict)
     log_ends: dict[int, int] = field(default_factory=dict)
     stable: dict[int, int] = field(default_factory=dict)
+    log_starts: dict[int, int] = field(default_factory=dict)
     epochs: dict[int, int] = field(default_factory=dict)
     """Current epoch by producer."""
     coordinator_epochs: dict[int, int] = field(default_factory=dict)
@@ -191,6 +192,8 @@ class Watch:
                 self._batch(record)
             case MarkerAppended():
                 self._marker(record)
+            case LogStartMoved():
+                self._log_start(record)
             case TxnOffsetsCommitted():
                 key = (record.group_id, (record.producer_id, record.producer_epoch))
                 ended = self._durable.ended
@@ -237,6 +240,14 @@ class Watch:
         durable.log_ends[record.log_id] = end + 1
         self._outcome(record.log_id, record.producer_id, record.producer_epoch, record.committed)
         self._see_stable(record.log_id)
+
+    def _log_start(self, record: LogStartMoved) -> None:
+        durable, start = self._durable, record.log_start_offset
+        before = durable.log_starts.get(record.log_id, 0)
+        self._check(start > before, f"start of log {record.log_id} went from {before} to {start}")
+        stable = durable.stable.get(record.log_id, 0)
+        self._check(start <= stable, f"log {record.log_id} starts at {start}, its LSO is {stable}")
+        durable.log_starts[record.log_id] = start
 
     def _outcome(
         self,

@@ -23,6 +23,7 @@ from semel_runtime.cluster.image import Listener
 from semel_runtime.journal.errors import JournalError
 from semel_runtime.runner import RunnerOptions
 from semel_runtime.testing.virtual_time import LoopClock
+from simulation.deletion import RETENTION_CHECK_INTERVAL_MS
 from simulation.disk import ObservedJournal, SimulatedVolume
 from simulation.invariants import Invariants
 from simulation.network import Network, Trace
@@ -45,7 +46,10 @@ _BY_ROLE: dict[Role, dict[str, str | int]] = {
         "offsets_topic_num_partitions": 5,
         "instance_live_ms": 5_000,
     },
-    Role.BROKER: {"transaction_inquiry_interval_ms": 2_000},
+    Role.BROKER: {
+        "transaction_inquiry_interval_ms": 2_000,
+        "log_retention_check_interval_ms": RETENTION_CHECK_INTERVAL_MS,
+    },
     Role.GROUP_COORDINATOR: {
         "group_consumer_session_timeout_ms": 6_000,
         "group_consumer_heartbeat_interval_ms": 1_000,

@@ -36,6 +36,7 @@ from aiosemel import (
 )
 from semel_runtime.testing.virtual_time import LoopClock, after
 from simulation.appends import COUNTED, Appender, uncounted
+from simulation.deletion import CUT_CONFIGS, CUT_TOPIC, Cutter, keep_all
 from simulation.faults import Faults, Targets
 from simulation.invariants import InvariantError, Invariants
 from simulation.network import Network
@@ -138,6 +139,7 @@ class Simulation:
             failures=self._failures,
         )
         self._register = Register()
+        self._cutter = Cutter(10, self._around.records)
         self._clients = self._make_clients()
         targets = Targets(
             loop=loop,
@@ -198,7 +200,8 @@ class Simulation:
         async with self._client("operator") as operator:
             self._record_start()
             for topic, partitions in (*TOPICS.items(), (COUNTED.topic, 1)):
-                await operator.admin().create_topic(topic, partitions=partitions)
+                configs = CUT_CONFIGS if topic == CUT_TOPIC else {}
+                await operator.admin().create_topic(topic, partitions=partitions, configs=configs)
             for client in self._clients:
                 client.start()
             self._faults.schedule(WINDOW_S)
@@ -223,7 +226,8 @@ class Simulation:
         )
         self._recorder.observed("operator", started)
         for topic, partitions in TOPICS.items():
-            self._recorder.observed("operator", TopicMade(topic=topic, partitions=partitions))
+            made = TopicMade(topic=topic, partitions=partitions, retention=topic == CUT_TOPIC)
+            self._recorder.observed("operator", made)
 
     async def _settle(self, operator: SemelClient) -> list[str]:
         """Wait until every transaction is decided and every input is consumed."""
@@ -273,6 +277,8 @@ class Simulation:
                 client.work.done = True
                 client.kill()
         consumer = operator.consumer(GROUP)
+        starts = await keep_all(operator)
+        problems += self._cutter.problems(starts)
         ends = await consumer.end_offsets([*PLACES, COUNTED])
         committed = await read_all(operator, IsolationLevel.READ_COMMITTED, ends)
         everything = await read_all(operator, IsolationLevel.READ_UNCOMMITTED, ends)
@@ -281,7 +287,7 @@ class Simulation:
                 "operator",
                 FinalPartition(
                     partition=Partition(*place),
-                    log_start_offset=0,
+                    log_start_offset=starts.get(place, 0),
                     last_stable_offset=ends[place],
                     high_watermark=ends[place],
                     committed=committed[place],
@@ -313,20 +319,21 @@ class Simulation:
         around = self._around
         works: list[tuple[str, Work]] = [
             ("writer-0", Transactions("writer-0", 16, ("a", "b"), around)),
-            ("writer-1", Transactions("writer-1", 16, ("a", "in"), around)),
+            ("writer-1", Transactions("writer-1", 16, ("a", "in", "cut"), around)),
             ("writer-2", Transactions("writer-2", 16, ("a", "b", "in"), around)),
-            ("writer-3", Transactions("writer-3", 16, ("b", "in"), around)),
+            ("writer-3", Transactions("writer-3", 16, ("b", "cut"), around)),
             ("duellist-0", Transactions("duel", 18, ("a", "b"), around)),
             ("duellist-1", Transactions("duel", 18, ("a", "b"), around)),
             ("preparer-0", TwoPhase("prepared", 8, self._register, around)),
             ("preparer-1", TwoPhase("prepared", 8, self._register, around)),
             ("appender-0", Appender("appender-0", 6, around)),
             ("appender-1", Appender("appender-1", 6, around)),
-            ("plain", Plain(20, ("a", "in"), around)),
+            ("plain", Plain(20, ("a", "in", "cut"), around)),
+            ("cutter", self._cutter),
             ("transformer-0", Transformer("transformer-0", around)),
             ("transformer-1", Transformer("transformer-1", around)),
-            ("committed", Reader(("a", "b"), IsolationLevel.READ_COMMITTED)),
-            ("uncommitted", Reader(("a", "b"), IsolationLevel.READ_UNCOMMITTED)),
+            ("committed", Reader(("a", "b", "cut"), IsolationLevel.READ_COMMITTED)),
+            ("uncommitted", Reader(("a", "b", "cut"), IsolationLevel.READ_UNCOMMITTED)),
         ]
         return [Client(name, work, around) for name, work in works]
 

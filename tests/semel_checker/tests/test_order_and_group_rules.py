@@ -76,6 +76,21 @@ def test_a_poll_goes_forward_and_leaves_nothing_out(
     assert_found(good, bad, Rule.C7)
 
 
+def test_a_poll_may_leave_out_what_was_cut_off_and_nothing_else(cluster: Cluster) -> None:
+    plain(cluster, "a", "b", "c", "d")
+    cluster.poll("reader", P0)
+    cluster.delete_records(P0, 2)
+    history = cluster.finish()
+
+    def leaving_out(*values: str) -> list[Event]:
+        kept = [each for each in enumerate("abcd") if each[1] not in values]
+        return edit_return(
+            history, Poll, lambda each: replace(each, result=polled(each.result, kept))
+        )
+
+    assert_found(leaving_out("a", "b"), leaving_out("a", "b", "c"), Rule.C7)
+
+
 def test_a_read_of_what_is_uncommitted_leaves_nothing_out(cluster: Cluster) -> None:
     plain(cluster, "a", "b")
     cluster.poll("reader", P0, isolation=Isolation.READ_UNCOMMITTED)
