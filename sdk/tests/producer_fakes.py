@@ -113,3 +113,13 @@ class TransactionalId:
                 f"aborted: {reason}", outcome=outcome, reason=reason, next_epoch=self.epoch
             )
         raise InvalidTxnStateError("ended otherwise", outcome=outcome)
+
+
+@dataclass(frozen=True, slots=True)
+class FixedClock:
+    """Always the same time of day."""
+
+    time_ms: int = 1_000
+
+    def now_ms(self) -> int:
+        return self.time_ms

@@ -24,7 +24,7 @@ from network_faults import (
     RefusePartition,
 )
 from prepared_fake import FakePrepared
-from producer_fakes import Log, TransactionalId
+from producer_fakes import FixedClock, Log, TransactionalId
 
 from aiosemel import (
     ClientOptions,
@@ -396,16 +396,6 @@ class FakeConnection:
         except TimeoutError:
             raise RequestTimedOutError(f"{self.address} did not answer {method.name}") from None
         return method.response.FromString(response.SerializeToString())
-
-
-@dataclass(frozen=True, slots=True)
-class FixedClock:
-    """Always the same time of day."""
-
-    time_ms: int = 1_000
-
-    def now_ms(self) -> int:
-        return self.time_ms
 
 
 @asynccontextmanager

@@ -153,7 +153,7 @@ class Pipeline:
         """
         deadline = Deadline.after_ms(self._options.max_block_ms)
         check_size(append.size_bytes, self._options.max_request_size_bytes)
-        partitions = await self._partitions_of(topic, deadline)
+        partitions = await self._partitions_of(topic, append.partition, deadline)
         await self._wait_for_room(append.size_bytes, deadline)
         check()
         batch = self._accumulator.append_at(
