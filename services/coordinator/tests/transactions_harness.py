@@ -244,6 +244,12 @@ class TransactionsHarness:
         self.now_ms += after_ms
         return self.run(self.machine.tick(self.now_ms))
 
+    def expire(self, *, after_ms: int = 0) -> tuple[str, ...]:
+        """Forget transactional ids that are idle after some time."""
+        self.now_ms += after_ms
+        producer_ids = self.run(self.machine.producer_ids())
+        return self.run(self.machine.expire_transactional_ids(producer_ids, now_ms=self.now_ms))
+
     def states(self, transactional_id: str = "app") -> list[TransactionState]:
         """The states of an id's transactions that are not complete, the oldest first."""
         (described,) = self.run(self.machine.describe_transactions([transactional_id]))

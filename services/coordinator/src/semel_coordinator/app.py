@@ -21,6 +21,7 @@ from semel_coordinator.controller.service import ClusterService
 from semel_coordinator.controller.versions import VersionGate
 from semel_coordinator.machine import CoordinatorMachine, CoordinatorRecord
 from semel_coordinator.serde import CoordinatorSerde
+from semel_coordinator.transactions.expiry import expire
 from semel_coordinator.transactions.markers import MarkerSender
 from semel_coordinator.transactions.service import TransactionsService
 from semel_coordinator.transactions.sweep import sweep
@@ -171,6 +172,7 @@ class CoordinatorApp:
         async with asyncio.TaskGroup() as group:
             group.create_task(parts.markers.run(), name="markers")
             group.create_task(self._sweep(parts.runner), name="sweep")
+            group.create_task(self._expire(parts.runner), name="expiry of transactional ids")
 
     async def _sweep(self, runner: Runner[CoordinatorRecord]) -> None:
         settings = self._settings
@@ -180,6 +182,14 @@ class CoordinatorApp:
             self._environment.clock,
             settings.transaction_limits(),
             interval_ms=settings.transaction_abort_timed_out_transaction_cleanup_interval_ms,
+        )
+
+    async def _expire(self, runner: Runner[CoordinatorRecord]) -> None:
+        await expire(
+            runner,
+            self._machine.transactions,
+            self._environment.clock,
+            interval_ms=self._settings.transaction_remove_expired_transaction_cleanup_interval_ms,
         )
 
 

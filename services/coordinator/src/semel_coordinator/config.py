@@ -49,6 +49,10 @@ class CoordinatorSettings(ServiceSettings):
 
     transaction_abort_timed_out_transaction_cleanup_interval_ms: Count = 1_000
     """How often to look for transactions that are past their timeout, in milliseconds."""
+    transactional_id_expiration_ms: Count = 604_800_000
+    """How long a transactional id is kept after its last transaction, in milliseconds."""
+    transaction_remove_expired_transaction_cleanup_interval_ms: Count = 3_600_000
+    """How often to look for transactional ids that have expired, in milliseconds."""
 
     @model_validator(mode="after")
     def _check_controller(self) -> Self:
@@ -93,7 +97,10 @@ class CoordinatorSettings(ServiceSettings):
 
     def transaction_limits(self) -> TransactionLimits:
         """Return the limits of transactions."""
-        return TransactionLimits(transaction_max_timeout_ms=self.transaction_max_timeout_ms)
+        return TransactionLimits(
+            transaction_max_timeout_ms=self.transaction_max_timeout_ms,
+            transactional_id_expiration_ms=self.transactional_id_expiration_ms,
+        )
 
     def marker_options(self) -> MarkerOptions:
         """Return how markers are sent."""

@@ -98,6 +98,7 @@ steps: st.SearchStrategy[Step] = st.one_of(
         st.integers(1, 3),
     ),
     st.builds(lambda ms: lambda h: h.tick(after_ms=ms), st.sampled_from([0, 30_000, 60_000])),
+    st.builds(lambda ms: lambda h: h.expire(after_ms=ms), st.sampled_from([0, 10**9])),
     st.just(lambda h: h.run(h.machine.give_producer_id())),
     st.just(lambda h: h.run(h.machine.claim())),
 )

@@ -16,6 +16,7 @@ from semel_coordinator.transactions.machine import (
     Producer,
     ProducerIdsGiven,
     TransactionalId,
+    TransactionalIdExpired,
     TransactionCompleted,
     TransactionsRecord,
     TransactionState,
@@ -69,6 +70,7 @@ records: st.SearchStrategy[TransactionsRecord] = st.one_of(
         aborting=participants.map(in_order),
         traceparent=text,
     ),
+    st.builds(TransactionalIdExpired, transactional_id=text, producer_id=int64),
     st.builds(
         DecidedTransaction,
         producer_id=int64,

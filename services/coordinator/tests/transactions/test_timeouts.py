@@ -1,10 +1,13 @@
 """Ticks: what is open for too long is aborted, and nothing else."""
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from transactions_harness import A0, B0, TIMEOUT_MS, TransactionsHarness, after
 
 from semel_coordinator.transactions.machine import (
     InquiryOutcome,
+    TransactionKey,
     TransactionLimits,
     TransactionState,
 )
@@ -89,3 +92,40 @@ def test_an_inquiry_after_the_clock_went_far_back_is_answered_for_good() -> None
     harness.now_ms -= TIMEOUT_MS
     (answer,) = harness.inquire((key, A0))
     assert answer.outcome is InquiryOutcome.ABORTED
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["add", "commit", "abort", "init", "tick"]),
+            st.integers(0, 3 * TIMEOUT_MS // 2),
+            st.integers(0, TIMEOUT_MS // 2),
+        ),
+        max_size=30,
+    )
+)
+def test_a_sweep_with_an_old_clock_never_aborts_what_began_after_it(
+    steps: list[tuple[str, int, int]],
+) -> None:
+    """Kafka's race: a sweep that has looked at its clock, or at the state, some time ago."""
+    harness = TransactionsHarness()
+    key = harness.init()
+    began_ms: dict[TransactionKey, int] = {}
+    number = 1
+    for step, passes_ms, late_ms in steps:
+        harness.now_ms += passes_ms
+        if step == "add":
+            harness.add(key, A0)
+            began_ms.setdefault(key, harness.now_ms)
+        elif step == "init":
+            number += 1
+            key = harness.init(number=number)
+        elif step == "tick":
+            looked_ms = harness.now_ms - late_ms
+            for _, late in harness.run(harness.machine.tick(looked_ms)):
+                assert late == key
+                assert looked_ms - began_ms[late] >= TIMEOUT_MS
+                key = after(key)
+        else:
+            key = harness.commit(key) if step == "commit" else harness.abort(key)

@@ -516,22 +516,55 @@ class InquireTransactionsRequest(_message.Message):
 
     CLUSTER_ID_FIELD_NUMBER: _builtins.int
     INQUIRIES_FIELD_NUMBER: _builtins.int
+    FENCES_FIELD_NUMBER: _builtins.int
     cluster_id: _builtins.str
     @_builtins.property
     def inquiries(self) -> _containers.RepeatedCompositeFieldContainer[Global___Inquiry]: ...
+    @_builtins.property
+    def fences(self) -> _containers.RepeatedCompositeFieldContainer[Global___FenceInquiry]: ...
     def __init__(
         self,
         *,
         cluster_id: _builtins.str = ...,
         inquiries: _abc.Iterable[Global___Inquiry] | None = ...,
+        fences: _abc.Iterable[Global___FenceInquiry] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cluster_id", b"cluster_id", "inquiries", b"inquiries"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cluster_id", b"cluster_id", "fences", b"fences", "inquiries", b"inquiries"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___InquireTransactionsRequest: _TypeAlias = InquireTransactionsRequest  # noqa: Y015
+
+@_typing.final
+class FenceInquiry(_message.Message):
+    """FenceInquiry is a producer that a participant has not heard of for long, and wants to forget."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PRODUCER_ID_FIELD_NUMBER: _builtins.int
+    FENCE_FIELD_NUMBER: _builtins.int
+    PARTICIPANT_FIELD_NUMBER: _builtins.int
+    producer_id: _builtins.int
+    fence: _builtins.int
+    """The lowest epoch that may still write there."""
+    @_builtins.property
+    def participant(self) -> _participants_pb2.Participant: ...
+    def __init__(
+        self,
+        *,
+        producer_id: _builtins.int = ...,
+        fence: _builtins.int = ...,
+        participant: _participants_pb2.Participant | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["participant", b"participant"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["fence", b"fence", "participant", b"participant", "producer_id", b"producer_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___FenceInquiry: _TypeAlias = FenceInquiry  # noqa: Y015
 
 @_typing.final
 class Inquiry(_message.Message):
@@ -569,22 +602,58 @@ class InquireTransactionsResponse(_message.Message):
 
     THROTTLE_TIME_MS_FIELD_NUMBER: _builtins.int
     ANSWERS_FIELD_NUMBER: _builtins.int
+    FENCES_FIELD_NUMBER: _builtins.int
     throttle_time_ms: _builtins.int
     @_builtins.property
     def answers(self) -> _containers.RepeatedCompositeFieldContainer[Global___InquiryAnswer]: ...
+    @_builtins.property
+    def fences(self) -> _containers.RepeatedCompositeFieldContainer[Global___FenceAnswer]:
+        """To each fence inquiry, in the order of the request."""
+
     def __init__(
         self,
         *,
         throttle_time_ms: _builtins.int = ...,
         answers: _abc.Iterable[Global___InquiryAnswer] | None = ...,
+        fences: _abc.Iterable[Global___FenceAnswer] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["answers", b"answers", "throttle_time_ms", b"throttle_time_ms"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answers", b"answers", "fences", b"fences", "throttle_time_ms", b"throttle_time_ms"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___InquireTransactionsResponse: _TypeAlias = InquireTransactionsResponse  # noqa: Y015
+
+@_typing.final
+class FenceAnswer(_message.Message):
+    """FenceAnswer says whether a participant may forget a producer with its fence."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NEEDLESS_FIELD_NUMBER: _builtins.int
+    ERROR_FIELD_NUMBER: _builtins.int
+    needless: _builtins.bool
+    """Nothing below the fence can be committed there any more, whatever arrives late: no inquiry and
+    no marker will say so.
+    """
+    @_builtins.property
+    def error(self) -> _errors_pb2.Error:
+        """Why to ask again, if this coordinator cannot say."""
+
+    def __init__(
+        self,
+        *,
+        needless: _builtins.bool = ...,
+        error: _errors_pb2.Error | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["error", b"error"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["error", b"error", "needless", b"needless"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___FenceAnswer: _TypeAlias = FenceAnswer  # noqa: Y015
 
 @_typing.final
 class InquiryAnswer(_message.Message):

@@ -6,6 +6,7 @@ from semel.common.v1 import participants_pb2
 from semel.coordinator.v1 import transactions_pb2 as wire
 from semel_common.ids import TopicPartition
 from semel_coordinator.transactions.machine import (
+    FenceInquiry,
     Inquiry,
     ListFilter,
     TransactionKey,
@@ -129,6 +130,23 @@ def inquiries(request: wire.InquireTransactionsRequest, limits: TransactionLimit
             ),
         )
         for index, each in enumerate(request.inquiries)
+    ]
+
+
+def fence_inquiries(
+    request: wire.InquireTransactionsRequest, limits: TransactionLimits
+) -> list[FenceInquiry]:
+    """Read which producers a participant wants to forget."""
+    require_count("fences", request.fences, maximum=limits.inquiries_max)
+    return [
+        FenceInquiry(
+            producer_id=require_int(f"fences[{index}].producer_id", each.producer_id, minimum=1),
+            fence=require_int(f"fences[{index}].fence", each.fence),
+            participant=participant_from_wire(
+                f"fences[{index}].participant", each.participant, limits
+            ),
+        )
+        for index, each in enumerate(request.fences)
     ]
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 from semel.coordinator.v1 import transactions_pb2 as wire
 from semel_common.wire.status import to_value
 from semel_coordinator.transactions.machine import (
+    FenceAnswer,
     InquiryAnswer,
     InquiryOutcome,
     PreparedTransaction,
@@ -73,6 +74,16 @@ def prepare_txn(next_key: TransactionKey) -> wire.PrepareTxnResponse:
 def inquire_transactions(answers: Iterable[InquiryAnswer]) -> wire.InquireTransactionsResponse:
     """Tell a participant what it asked for."""
     return wire.InquireTransactionsResponse(answers=[_inquiry_answer(each) for each in answers])
+
+
+def write_fence_answers(
+    answers: Iterable[FenceAnswer], response: wire.InquireTransactionsResponse
+) -> None:
+    """Tell a participant which producers it may forget."""
+    for each in answers:
+        out = response.fences.add(needless=each.is_needless)
+        if each.error is not None:
+            out.error.CopyFrom(to_value(each.error))
 
 
 def describe_transactions(

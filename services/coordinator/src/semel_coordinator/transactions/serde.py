@@ -17,6 +17,7 @@ from semel_coordinator.transactions.machine import (
     Producer,
     ProducerIdsGiven,
     TransactionalId,
+    TransactionalIdExpired,
     TransactionCompleted,
     TransactionsRecord,
     TransactionState,
@@ -80,6 +81,9 @@ def write(record: TransactionsRecord, out: journal.TransactionsRecord) -> None:
             completed.outcome = _OUTCOME[record.state]
         case TransactionalId():
             _write_transactional_id(record, out.transactional_id)
+        case TransactionalIdExpired():
+            out.transactional_id_expired.transactional_id = record.transactional_id
+            out.transactional_id_expired.producer_id = record.producer_id
         case ProducerIdsGiven():
             out.producer_ids_given.partition = record.partition
             out.producer_ids_given.count = record.count
@@ -110,6 +114,11 @@ def read(message: journal.TransactionsRecord) -> TransactionsRecord:
             )
         case "transactional_id":
             return _read_transactional_id(message.transactional_id)
+        case "transactional_id_expired":
+            expired = message.transactional_id_expired
+            return TransactionalIdExpired(
+                transactional_id=expired.transactional_id, producer_id=expired.producer_id
+            )
         case "producer_ids_given":
             given = message.producer_ids_given
             return ProducerIdsGiven(partition=given.partition, count=given.count)

@@ -232,7 +232,12 @@ class TransactionsService:
         )
         for inquiry, answer in zip(inquiries, answers, strict=True):
             _log_inquiry(inquiry, answer)
-        return responses.inquire_transactions(answers)
+        response = responses.inquire_transactions(answers)
+        if request.fences:
+            fences = requests.fence_inquiries(request, self._limits)
+            found = await self._runner.run(lambda: self._machine.inquire_fences(fences))
+            responses.write_fence_answers(found, response)
+        return response
 
     async def describe_transactions(
         self, request: wire.DescribeTransactionsRequest, _call: Call

@@ -75,6 +75,7 @@ class TransactionsRecord(_message.Message):
     DECIDED_TRANSACTION_FIELD_NUMBER: _builtins.int
     TRANSACTION_COMPLETED_FIELD_NUMBER: _builtins.int
     PREPARED_TRANSACTION_FIELD_NUMBER: _builtins.int
+    TRANSACTIONAL_ID_EXPIRED_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def coordinator_epoch(self) -> Global___CoordinatorEpochRecord: ...
     @_builtins.property
@@ -91,6 +92,8 @@ class TransactionsRecord(_message.Message):
     def transaction_completed(self) -> Global___TransactionCompletedRecord: ...
     @_builtins.property
     def prepared_transaction(self) -> Global___PreparedTransactionRecord: ...
+    @_builtins.property
+    def transactional_id_expired(self) -> Global___TransactionalIdExpiredRecord: ...
     def __init__(
         self,
         *,
@@ -102,12 +105,13 @@ class TransactionsRecord(_message.Message):
         decided_transaction: Global___DecidedTransactionRecord | None = ...,
         transaction_completed: Global___TransactionCompletedRecord | None = ...,
         prepared_transaction: Global___PreparedTransactionRecord | None = ...,
+        transactional_id_expired: Global___TransactionalIdExpiredRecord | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["coordinator_epoch", b"coordinator_epoch", "decided_transaction", b"decided_transaction", "participants_added", b"participants_added", "prepared_transaction", b"prepared_transaction", "producer", b"producer", "producer_ids_given", b"producer_ids_given", "record", b"record", "transaction_completed", b"transaction_completed", "transactional_id", b"transactional_id"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["coordinator_epoch", b"coordinator_epoch", "decided_transaction", b"decided_transaction", "participants_added", b"participants_added", "prepared_transaction", b"prepared_transaction", "producer", b"producer", "producer_ids_given", b"producer_ids_given", "record", b"record", "transaction_completed", b"transaction_completed", "transactional_id", b"transactional_id", "transactional_id_expired", b"transactional_id_expired"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["coordinator_epoch", b"coordinator_epoch", "decided_transaction", b"decided_transaction", "participants_added", b"participants_added", "prepared_transaction", b"prepared_transaction", "producer", b"producer", "producer_ids_given", b"producer_ids_given", "record", b"record", "transaction_completed", b"transaction_completed", "transactional_id", b"transactional_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["coordinator_epoch", b"coordinator_epoch", "decided_transaction", b"decided_transaction", "participants_added", b"participants_added", "prepared_transaction", b"prepared_transaction", "producer", b"producer", "producer_ids_given", b"producer_ids_given", "record", b"record", "transaction_completed", b"transaction_completed", "transactional_id", b"transactional_id", "transactional_id_expired", b"transactional_id_expired"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_record: _TypeAlias = _typing.Literal["coordinator_epoch", "producer_ids_given", "transactional_id", "producer", "participants_added", "decided_transaction", "transaction_completed", "prepared_transaction"]  # noqa: Y015
+    _WhichOneofReturnType_record: _TypeAlias = _typing.Literal["coordinator_epoch", "producer_ids_given", "transactional_id", "producer", "participants_added", "decided_transaction", "transaction_completed", "prepared_transaction", "transactional_id_expired"]  # noqa: Y015
     _WhichOneofArgType_record: _TypeAlias = _typing.Literal["record", b"record"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_record) -> _WhichOneofReturnType_record | None: ...
 
@@ -409,6 +413,31 @@ class TransactionCompletedRecord(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___TransactionCompletedRecord: _TypeAlias = TransactionCompletedRecord  # noqa: Y015
+
+@_typing.final
+class TransactionalIdExpiredRecord(_message.Message):
+    """TransactionalIdExpiredRecord: a transactional id was idle for so long that it is forgotten."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TRANSACTIONAL_ID_FIELD_NUMBER: _builtins.int
+    PRODUCER_ID_FIELD_NUMBER: _builtins.int
+    transactional_id: _builtins.str
+    producer_id: _builtins.int
+    """Never given out again."""
+    def __init__(
+        self,
+        *,
+        transactional_id: _builtins.str = ...,
+        producer_id: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["producer_id", b"producer_id", "transactional_id", b"transactional_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TransactionalIdExpiredRecord: _TypeAlias = TransactionalIdExpiredRecord  # noqa: Y015
 
 @_typing.final
 class ParticipantList(_message.Message):

@@ -131,10 +131,13 @@ class TransactionEndedRecord(_message.Message):
     PRODUCER_ID_FIELD_NUMBER: _builtins.int
     PRODUCER_EPOCH_FIELD_NUMBER: _builtins.int
     COMMITTED_FIELD_NUMBER: _builtins.int
+    ENDED_MS_FIELD_NUMBER: _builtins.int
     group_id: _builtins.str
     producer_id: _builtins.int
     producer_epoch: _builtins.int
     committed: _builtins.bool
+    ended_ms: _builtins.int
+    """0: not known."""
     def __init__(
         self,
         *,
@@ -142,10 +145,11 @@ class TransactionEndedRecord(_message.Message):
         producer_id: _builtins.int = ...,
         producer_epoch: _builtins.int = ...,
         committed: _builtins.bool = ...,
+        ended_ms: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["committed", b"committed", "group_id", b"group_id", "producer_epoch", b"producer_epoch", "producer_id", b"producer_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["committed", b"committed", "ended_ms", b"ended_ms", "group_id", b"group_id", "producer_epoch", b"producer_epoch", "producer_id", b"producer_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -161,11 +165,14 @@ class TransactionNeverGivenRecord(_message.Message):
     PRODUCER_ID_FIELD_NUMBER: _builtins.int
     PRODUCER_EPOCH_FIELD_NUMBER: _builtins.int
     CURRENT_EPOCH_FIELD_NUMBER: _builtins.int
+    ENDED_MS_FIELD_NUMBER: _builtins.int
     group_id: _builtins.str
     producer_id: _builtins.int
     producer_epoch: _builtins.int
     current_epoch: _builtins.int
     """What the producer is really at."""
+    ended_ms: _builtins.int
+    """0: not known."""
     def __init__(
         self,
         *,
@@ -173,10 +180,11 @@ class TransactionNeverGivenRecord(_message.Message):
         producer_id: _builtins.int = ...,
         producer_epoch: _builtins.int = ...,
         current_epoch: _builtins.int = ...,
+        ended_ms: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["current_epoch", b"current_epoch", "group_id", b"group_id", "producer_epoch", b"producer_epoch", "producer_id", b"producer_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["current_epoch", b"current_epoch", "ended_ms", b"ended_ms", "group_id", b"group_id", "producer_epoch", b"producer_epoch", "producer_id", b"producer_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -193,6 +201,7 @@ class ProducerStateRecord(_message.Message):
     FENCE_FIELD_NUMBER: _builtins.int
     PRODUCER_EPOCH_FIELD_NUMBER: _builtins.int
     LAST_SEQUENCE_FIELD_NUMBER: _builtins.int
+    LAST_ENDED_MS_FIELD_NUMBER: _builtins.int
     group_id: _builtins.str
     producer_id: _builtins.int
     fence: _builtins.int
@@ -200,6 +209,8 @@ class ProducerStateRecord(_message.Message):
     """-1: none."""
     last_sequence: _builtins.int
     """-1: none."""
+    last_ended_ms: _builtins.int
+    """When the last of its transactions ended here; 0: not known."""
     def __init__(
         self,
         *,
@@ -208,14 +219,39 @@ class ProducerStateRecord(_message.Message):
         fence: _builtins.int = ...,
         producer_epoch: _builtins.int = ...,
         last_sequence: _builtins.int = ...,
+        last_ended_ms: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["fence", b"fence", "group_id", b"group_id", "last_sequence", b"last_sequence", "producer_epoch", b"producer_epoch", "producer_id", b"producer_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["fence", b"fence", "group_id", b"group_id", "last_ended_ms", b"last_ended_ms", "last_sequence", b"last_sequence", "producer_epoch", b"producer_epoch", "producer_id", b"producer_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ProducerStateRecord: _TypeAlias = ProducerStateRecord  # noqa: Y015
+
+@_typing.final
+class ProducerForgottenRecord(_message.Message):
+    """ProducerForgottenRecord: a producer was idle for so long that nothing is known of it any more."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GROUP_ID_FIELD_NUMBER: _builtins.int
+    PRODUCER_ID_FIELD_NUMBER: _builtins.int
+    group_id: _builtins.str
+    producer_id: _builtins.int
+    def __init__(
+        self,
+        *,
+        group_id: _builtins.str = ...,
+        producer_id: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["group_id", b"group_id", "producer_id", b"producer_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ProducerForgottenRecord: _TypeAlias = ProducerForgottenRecord  # noqa: Y015
 
 @_typing.final
 class CoordinatorEpochSeenRecord(_message.Message):

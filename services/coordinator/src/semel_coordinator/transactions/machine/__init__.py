@@ -9,6 +9,7 @@ from semel_coordinator.transactions.machine.entities import (
     TransactionKey,
     in_order,
 )
+from semel_coordinator.transactions.machine.expiry import FenceAnswer, FenceInquiry
 from semel_coordinator.transactions.machine.init_producer_id import InitProducerId
 from semel_coordinator.transactions.machine.inquiry import Inquiry, InquiryAnswer, InquiryOutcome
 from semel_coordinator.transactions.machine.limits import TransactionLimits
@@ -28,6 +29,7 @@ from semel_coordinator.transactions.machine.records import (
     CoordinatorEpoch,
     ParticipantsAdded,
     ProducerIdsGiven,
+    TransactionalIdExpired,
     TransactionCompleted,
     TransactionsRecord,
 )
@@ -37,6 +39,8 @@ __all__ = [
     "AbortReason",
     "CoordinatorEpoch",
     "DecidedTransaction",
+    "FenceAnswer",
+    "FenceInquiry",
     "InitProducerId",
     "Inquiry",
     "InquiryAnswer",
@@ -60,6 +64,7 @@ __all__ = [
     "TransactionState",
     "TransactionalId",
     "TransactionalIdDescription",
+    "TransactionalIdExpired",
     "TransactionsMachine",
     "TransactionsRecord",
     "in_order",

@@ -39,5 +39,7 @@ class TransactionLimits:
     """Transactional ids in the answer to one ListTransactions."""
     timeouts_per_tick_max: int = 1_000
     """Transactions that one tick aborts; the next tick does the others."""
+    transactional_id_expiration_ms: int = 604_800_000
+    """How long a transactional id is kept after its last transaction, in milliseconds: 7 days."""
     completion_wait_ms: int = 30_000
     """How long a caller without a deadline waits for markers to be written, in milliseconds."""

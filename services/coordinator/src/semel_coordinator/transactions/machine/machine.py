@@ -36,6 +36,12 @@ from semel_coordinator.transactions.machine.entities import (
     Producer,
     TransactionKey,
 )
+from semel_coordinator.transactions.machine.expiry import (
+    FenceAnswer,
+    FenceInquiry,
+    answer_fences,
+    expired,
+)
 from semel_coordinator.transactions.machine.init_producer_id import (
     InitProducerId,
     check_timeout,
@@ -295,6 +301,15 @@ class TransactionsMachine:
         """Tell how a transaction ended; see outcome.py."""
         return find_outcome(self._state, self._ownership, name, now_ms=now_ms)
 
+    def inquire_fences(
+        self, inquiries: Sequence[FenceInquiry]
+    ) -> Result[tuple[FenceAnswer, ...], TransactionsRecord]:
+        """Tell participants which producers they may forget; see expiry.py.
+
+        Through a commit: a deposed owner may not know of a decision.
+        """
+        return Result(answer_fences(self._state, self._ownership, inquiries), verify=True)
+
     def complete_txn(self, keys: Sequence[TransactionKey]) -> Result[None, TransactionsRecord]:
         """Note that all markers of these transactions are acknowledged. Idempotent."""
         decided = self._state.decided
@@ -328,6 +343,17 @@ class TransactionsMachine:
             if len(timed_out) == self._limits.timeouts_per_tick_max:
                 break
         return Result(tuple(timed_out), records)
+
+    def producer_ids(self) -> Result[Sequence[int], TransactionsRecord]:
+        """Return the producers to be given to `expire_transactional_ids`, in pieces."""
+        return Result(list(self._state.producers))
+
+    def expire_transactional_ids(
+        self, producer_ids: Iterable[int], *, now_ms: int
+    ) -> Result[tuple[str, ...], TransactionsRecord]:
+        """Forget those of the producers whose transactional ids are idle; answer the ids."""
+        records = tuple(expired(self._state, self._limits, producer_ids, now_ms=now_ms))
+        return Result(tuple(each.transactional_id for each in records), records)
 
     # -- questions -----------------------------------------------------------------------------
 

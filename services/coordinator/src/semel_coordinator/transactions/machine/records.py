@@ -49,6 +49,14 @@ class TransactionCompleted(Struct, frozen=True, kw_only=True):
     """COMPLETE_COMMIT or COMPLETE_ABORT."""
 
 
+class TransactionalIdExpired(Struct, frozen=True, kw_only=True):
+    """A transactional id was idle for so long that it is forgotten, with its producer."""
+
+    transactional_id: str
+    producer_id: int
+    """Never given out again: ``ProducerIdsGiven`` stays."""
+
+
 TransactionsRecord = (
     ParticipantsAdded
     | DecidedTransaction
@@ -56,6 +64,7 @@ TransactionsRecord = (
     | Producer
     | TransactionCompleted
     | TransactionalId
+    | TransactionalIdExpired
     | ProducerIdsGiven
     | CoordinatorEpoch
 )

@@ -19,6 +19,7 @@ from semel_coordinator.transactions.machine.records import (
     CoordinatorEpoch,
     ParticipantsAdded,
     ProducerIdsGiven,
+    TransactionalIdExpired,
     TransactionCompleted,
     TransactionsRecord,
 )
@@ -116,6 +117,9 @@ class TransactionsState:
                 self._complete(record)
             case TransactionalId():
                 self.transactional_ids[record.transactional_id] = record
+            case TransactionalIdExpired():
+                del self.transactional_ids[record.transactional_id]
+                del self.producers[record.producer_id]
             case ProducerIdsGiven():
                 self.producer_ids_given[record.partition] = record.count
             case CoordinatorEpoch():

@@ -1,0 +1,45 @@
+"""Lets transactional ids expire that nobody uses any more."""
+
+import asyncio
+from collections.abc import Sequence
+from functools import partial
+
+import structlog
+
+from semel_coordinator.transactions.machine import TransactionsMachine
+from semel_coordinator.transactions.runs import Runs
+from semel_runtime.clock import Clock
+from semel_runtime.steady import SteadyTicks
+
+log = structlog.get_logger(__name__)
+
+_PIECE = 1_000
+"""Transactional ids that are looked at in one go, a few milliseconds."""
+
+
+async def expire(
+    runner: Runs, machine: TransactionsMachine, clock: Clock, *, interval_ms: int
+) -> None:
+    """Forget what is idle every `interval_ms`, until cancelled. To be run after `claim`."""
+    ticks = SteadyTicks(interval_ms)
+    while True:
+        if ticks.is_steady(clock.now_ms()):
+            await expire_idle(runner, machine, clock)
+        await asyncio.sleep(interval_ms / 1000)
+
+
+async def expire_idle(runner: Runs, machine: TransactionsMachine, clock: Clock) -> None:
+    """Forget everything that is idle now, in bounded steps."""
+    now_ms = clock.now_ms()
+    producer_ids = await runner.run(machine.producer_ids)
+    for start in range(0, len(producer_ids), _PIECE):
+        await _expire(runner, machine, producer_ids[start : start + _PIECE], now_ms)
+        await asyncio.sleep(0)
+
+
+async def _expire(
+    runner: Runs, machine: TransactionsMachine, producer_ids: Sequence[int], now_ms: int
+) -> None:
+    decide = partial(machine.expire_transactional_ids, producer_ids, now_ms=now_ms)
+    for transactional_id in await runner.run(decide, privileged=True):
+        log.info("transactional id expired", transactional_id=transactional_id)
