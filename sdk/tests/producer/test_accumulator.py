@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from aiosemel._producer.accumulator import Accumulator, Limits
+from aiosemel._producer.accumulator import IDLE_EPOCH_MS, Accumulator, Limits
 from aiosemel._producer.batch import Batch, Request
 from aiosemel.errors import (
     MessageTooLargeError,
@@ -337,6 +337,27 @@ def test_without_transactions_a_gap_begins_a_new_epoch_for_the_partition_alone()
     accumulator.acknowledge(second, 0)
     (third,) = drained(accumulator)
     assert (third.producer_epoch, third.base_sequence) == (4, 0)
+
+
+def test_without_transactions_a_long_silence_begins_a_new_epoch() -> None:
+    """The broker may have forgotten the producer, and takes sequence 0 then; or not, and takes it
+    in a new epoch."""
+    accumulator = made()
+    for now_ms, expected in ((0, (3, 0)), (IDLE_EPOCH_MS - 1, (3, 1)), (2 * IDLE_EPOCH_MS, (4, 0))):
+        append(accumulator, now_ms=now_ms)
+        (request,) = accumulator.drain(everywhere)
+        (batch,) = request.batches
+        assert (batch.producer_epoch, batch.base_sequence) == expected
+        accumulator.acknowledge(batch, 0)
+        accumulator.answered(request)
+
+
+def test_no_silence_changes_the_epoch_of_what_is_on_its_way_or_of_a_transaction() -> None:
+    for accumulator in (made(), made(transactional=True)):
+        append(accumulator)
+        (first,) = drained(accumulator)
+        append(accumulator, now_ms=2 * IDLE_EPOCH_MS)
+        assert accumulator._partitions[P0].producer_epoch == first.producer_epoch == 3
 
 
 def test_with_transactions_a_gap_stops_the_partition_until_the_next_epoch() -> None:

@@ -16,8 +16,8 @@ and takes up what is appended meanwhile. ``flush`` lets all go that is there.
 
 A batch that was sent and is given up leaves a gap in the sequences. A transaction with a gap can
 only be aborted. Without transactions, the partition goes on in an epoch of its own, as soon as
-nothing of the old one is in flight. No batch ever gets a second sequence: an earlier attempt of it
-may still arrive.
+nothing of the old one is in flight; also after a long silence. No batch ever gets a second
+sequence: an earlier attempt of it may still arrive.
 
 Memory is bounded: ``has_room`` says whether a record may be appended; what is appended counts until
 its batch is done.
@@ -36,6 +36,10 @@ from aiosemel.errors import (
 )
 from semel_common.headers import HeaderPairs
 from semel_common.ids import TopicPartition
+
+IDLE_EPOCH_MS = 3_600_000
+"""After so long without a batch, a partition goes on in an epoch of its own: brokers forget idle
+producers, after a day by default, and then take sequence 0 only."""
 
 BrokerOf = Callable[[TopicPartition], str | None]
 """Returns a name for the broker that leads a partition; None while nobody is known."""
@@ -169,6 +173,9 @@ class Accumulator:
         partition = self._partitions.get(topic_partition)
         if partition is None:
             partition = self._partitions[topic_partition] = PartitionBatches()
+        if self._was_idle(topic_partition, partition, now_ms):
+            partition.restart(partition.producer_epoch + 1)
+        partition.used_ms = now_ms
         self._last_number += 1
         deadline_ms = now_ms + self._limits.delivery_timeout_ms
         batch = Batch(topic_partition, self._last_number, deadline_ms)
@@ -176,6 +183,18 @@ class Accumulator:
         self._waiting[topic_partition] = partition
         self._incomplete[batch] = None
         return batch
+
+    def _was_idle(
+        self, topic_partition: TopicPartition, partition: PartitionBatches, now_ms: float
+    ) -> bool:
+        """Whether the broker may have forgotten what this partition was sent last."""
+        return (
+            not self._transactional
+            and topic_partition in self._numbered
+            and not partition.in_flight
+            and not partition.queue
+            and now_ms - partition.used_ms >= IDLE_EPOCH_MS
+        )
 
     # -- out ------------------------------------------------------------------------------------
 

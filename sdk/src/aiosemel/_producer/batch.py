@@ -85,7 +85,7 @@ class Request:
 class PartitionBatches:
     """The batches of one partition, in sequence order: those in flight, then the queue."""
 
-    __slots__ = ("has_gap", "in_flight", "next_sequence", "producer_epoch", "queue")
+    __slots__ = ("has_gap", "in_flight", "next_sequence", "producer_epoch", "queue", "used_ms")
 
     def __init__(self) -> None:
         self.producer_epoch = -1
@@ -93,6 +93,8 @@ class PartitionBatches:
         self.queue: deque[Batch] = deque()
         self.next_sequence = 0
         self.has_gap = False
+        self.used_ms = 0.0
+        """When its last batch was begun."""
 
     def sendable(self, in_flight_max: int) -> Batch | None:
         if self.in_flight:
