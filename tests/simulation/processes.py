@@ -40,21 +40,30 @@ _COMMON: dict[str, str | int] = {
     "registration_interval_ms": 2_000,
     "metadata_max_wait_ms": 5_000,
 }
+# Longer than any client tries to deliver the same batch: 6 s.
+_EXPIRY: dict[str, str | int] = {
+    "producer_id_expiration_ms": 7_500,
+    "producer_id_expiration_check_interval_ms": 500,
+}
 _BY_ROLE: dict[Role, dict[str, str | int]] = {
     Role.COORDINATOR: {
         "transaction_state_log_num_partitions": 5,
         "offsets_topic_num_partitions": 5,
         "instance_live_ms": 5_000,
+        "transactional_id_expiration_ms": 3_000,
+        "transaction_remove_expired_transaction_cleanup_interval_ms": 500,
     },
     Role.BROKER: {
         "transaction_inquiry_interval_ms": 2_000,
         "log_retention_check_interval_ms": RETENTION_CHECK_INTERVAL_MS,
+        **_EXPIRY,
     },
     Role.GROUP_COORDINATOR: {
         "group_consumer_session_timeout_ms": 6_000,
         "group_consumer_heartbeat_interval_ms": 1_000,
         "group_consumer_reconciling_heartbeat_interval_ms": 200,
         "transaction_inquiry_interval_ms": 2_000,
+        **_EXPIRY,
     },
 }
 

@@ -260,7 +260,9 @@ class GroupHarness:
             coordinator_epoch=coordinator_epoch,
             groups=groups,
         )
-        (refused,) = self.run(self.machine.write_txn_markers(CLUSTER_ID, [marker]))
+        (refused,) = self.run(
+            self.machine.write_txn_markers(CLUSTER_ID, [marker], now_ms=self.now_ms)
+        )
         return refused
 
     def answer(
@@ -279,7 +281,23 @@ class GroupHarness:
             coordinator_epoch=coordinator_epoch,
             current_epoch=current_epoch,
         )
-        return bool(self.run(self.machine.apply_inquiry_answers([answer])))
+        return bool(self.run(self.machine.apply_inquiry_answers([answer], now_ms=self.now_ms)))
+
+    def forget(self, *, after_ms: int = 86_400_000) -> int:
+        """Let time pass, and forget all that is idle then, whatever its coordinator would say."""
+        self.now_ms += after_ms
+        idle = [
+            each
+            for participant in self.run(self.machine.participants())
+            for each in self.run(
+                self.machine.idle_producers(
+                    participant,
+                    self.run(self.machine.producer_ids(participant)),
+                    now_ms=self.now_ms,
+                )
+            )
+        ]
+        return self.run(self.machine.forget_producers(idle, now_ms=self.now_ms))
 
     def fetch(
         self,

@@ -76,6 +76,7 @@ COMMANDS = st.one_of(
         coordinator_epoch=st.integers(1, 2),
         current_epoch=EPOCHS,
     ),
+    command("forget", after_ms=st.sampled_from([0, 86_400_000])),
     st.builds(remove, st.integers(0, 3)),
     command("topics", _=st.tuples(st.sampled_from([{"orders": 4}, {"orders": 5}, {}]))),
     command("forget_deleted_topics", _=st.tuples(st.just(2))),
@@ -110,6 +111,7 @@ def test_a_machine_from_a_snapshot_decides_as_the_old_one_would(
     new.machine = rebuilt(old.machine.snapshot(), old.limits)
     new.journal = list(old.journal)
     new._epochs = dict(old._epochs)
+    new.now_ms = old.now_ms
     for act in after:
         attempt(old, act)
         attempt(new, act)

@@ -11,6 +11,7 @@ from semel_group.machine.records import (
     MemberRemoved,
     OffsetCommitted,
     OffsetRemoved,
+    ProducerForgotten,
     ProducerState,
     Record,
     TransactionEnded,
@@ -58,9 +59,14 @@ RECORDS: list[Record] = [
         start_time_ms=9,
         offsets=(OFFSET,),
     ),
-    TransactionEnded(group_id=GROUP, producer_id=1, producer_epoch=2, committed=True),
-    TransactionNeverGiven(group_id=GROUP, producer_id=1, producer_epoch=9, current_epoch=3),
-    ProducerState(group_id=GROUP, producer_id=1, fence=2, producer_epoch=-1, last_sequence=-1),
+    TransactionEnded(group_id=GROUP, producer_id=1, producer_epoch=2, committed=True, ended_ms=8),
+    TransactionNeverGiven(
+        group_id=GROUP, producer_id=1, producer_epoch=9, current_epoch=3, ended_ms=8
+    ),
+    ProducerState(
+        group_id=GROUP, producer_id=1, fence=2, producer_epoch=-1, last_sequence=-1, last_ended_ms=7
+    ),
+    ProducerForgotten(group_id=GROUP, producer_id=1),
     CoordinatorEpochSeen(transaction_log_partition=49, coordinator_epoch=6),
 ]
 

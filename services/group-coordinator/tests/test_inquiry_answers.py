@@ -180,7 +180,11 @@ def test_the_record_of_an_answer_is_the_marker_s(group: GroupHarness) -> None:
     group.txn_commit({0: 8})
     group.answer(COMMITTED)
     assert group.journal[-1] == TransactionEnded(
-        group_id=GROUP, producer_id=PRODUCER_ID, producer_epoch=0, committed=True
+        group_id=GROUP,
+        producer_id=PRODUCER_ID,
+        producer_epoch=0,
+        committed=True,
+        ended_ms=group.now_ms,
     )
     assert orders(0) <= group.machine.offsets.group(GROUP).committed.keys()
 

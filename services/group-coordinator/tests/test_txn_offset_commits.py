@@ -280,7 +280,11 @@ def test_a_marker_for_a_transaction_that_is_not_open_raises_the_fence(group: Gro
     assert group.written(before) == [
         CoordinatorEpochSeen(transaction_log_partition=7, coordinator_epoch=1),
         TransactionEnded(
-            group_id=GROUP, producer_id=PRODUCER_ID, producer_epoch=0, committed=False
+            group_id=GROUP,
+            producer_id=PRODUCER_ID,
+            producer_epoch=0,
+            committed=False,
+            ended_ms=group.now_ms,
         ),
     ]
 
@@ -307,7 +311,7 @@ def test_the_marker_of_a_deposed_coordinator_writes_nothing(group: GroupHarness)
 def test_one_request_cannot_lower_the_coordinator_epoch(group: GroupHarness) -> None:
     group.txn_commit({0: 8})
     markers = [txn_marker(COMMIT, epoch=9, coordinator_epoch=5), txn_marker(COMMIT)]
-    taken, fenced = group.run(group.machine.write_txn_markers(CLUSTER_ID, markers))
+    taken, fenced = group.run(group.machine.write_txn_markers(CLUSTER_ID, markers, now_ms=0))
     assert (taken, codes(fenced)) == ((), ["TRANSACTION_COORDINATOR_FENCED"])
     assert codes(group.marker(COMMIT, coordinator_epoch=4)) == ["TRANSACTION_COORDINATOR_FENCED"]
     assert group.committed(0) == -1
@@ -329,7 +333,12 @@ def test_many_markers_are_answered_each(group: GroupHarness) -> None:
         txn_marker(COMMIT, epoch=1),
     ]
     before = len(group.journal)
-    assert group.run(group.machine.write_txn_markers(CLUSTER_ID, markers)) == ((), (), (), ())
+    assert group.run(group.machine.write_txn_markers(CLUSTER_ID, markers, now_ms=0)) == (
+        (),
+        (),
+        (),
+        (),
+    )
     assert len(group.written(before)) == 5
     assert [each.committed_offset for each in group.fetch(0, 1).offsets] == [8, 9]
 
@@ -350,7 +359,7 @@ def test_markers_of_another_cluster_are_refused(group: GroupHarness) -> None:
     """C-183: what cannot be verified is not written."""
     before = len(group.journal)
     with pytest.raises(InconsistentClusterIdError, match="belongs to cluster cluster, not to 'x'"):
-        group.run(group.machine.write_txn_markers("x", [txn_marker(COMMIT)]))
+        group.run(group.machine.write_txn_markers("x", [txn_marker(COMMIT)], now_ms=0))
     assert group.written(before) == []
 
 
@@ -358,7 +367,7 @@ def test_markers_wait_until_the_cluster_is_known() -> None:
     """C-180: a service that is not part of its cluster yet."""
     machine = GroupMachine(0, GroupLimits())
     with pytest.raises(CoordinatorNotAvailableError):
-        machine.write_txn_markers(CLUSTER_ID, [txn_marker(COMMIT)])
+        machine.write_txn_markers(CLUSTER_ID, [txn_marker(COMMIT)], now_ms=0)
     assert machine.remove_deleted_topics(10) == Result(0)
 
 

@@ -258,6 +258,22 @@ class BrokerHarness:
         answer = outcome(epoch=epoch, commit=False, current_epoch=current_epoch)
         assert self.mark(answer) == [None]
 
+    def forget(self, *, after_ms: int = 86_400_000) -> int:
+        """Let time pass, and forget all that is idle then, whatever its coordinator would say."""
+        self.now_ms += after_ms
+        idle = [
+            each
+            for partition in self.run(self.machine.participants())
+            for each in self.run(
+                self.machine.idle_producers(
+                    partition,
+                    self.run(self.machine.producer_ids(partition)),
+                    now_ms=self.now_ms,
+                )
+            )
+        ]
+        return self.run(self.machine.forget_producers(idle, now_ms=self.now_ms))
+
     def due(self) -> list[OpenTransactionAt[TopicPartition]]:
         """Return the transactions to inquire about."""
         return self.run(self.machine.transactions_to_inquire(now_ms=self.now_ms))

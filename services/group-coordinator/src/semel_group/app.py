@@ -20,6 +20,7 @@ from semel_group.sessions import MemberExpiry, MemberSessions
 from semel_runtime.app import Environment, link_to_controller, open_runner
 from semel_runtime.cluster.image import ServiceRole
 from semel_runtime.cluster.link import ClusterLink, Identity
+from semel_runtime.participant.expiry_loop import ProducerExpiry
 from semel_runtime.participant.inquiry_loop import InquiryLoop
 from semel_runtime.runner import Runner
 from semel_runtime.server.calls import Handlers
@@ -33,6 +34,7 @@ class _Background:
     expiry: MemberExpiry
     inquiries: InquiryLoop[GroupId, Record]
     retention: OffsetRetention
+    producers: ProducerExpiry[GroupId, Record]
 
 
 class GroupApp:
@@ -84,6 +86,7 @@ class GroupApp:
             group.create_task(self._background.expiry.run(), name="member expiry")
             group.create_task(self._background.inquiries.run(), name="inquiries")
             group.create_task(self._background.retention.run(), name="offset retention")
+            group.create_task(self._background.producers.run(), name="producer expiry")
 
     def drain(self) -> None:
         """Let parked calls answer now: there are none here."""
@@ -113,6 +116,14 @@ class GroupApp:
         ).register(self.handlers)
         OffsetsService(runner, machine, inquiries, environment.clock).register(self.handlers)
         GroupAdminService(runner, machine).register(self.handlers)
+        producers = ProducerExpiry(
+            runner,
+            machine,
+            machine.cluster,
+            connector=environment.connector,
+            clock=environment.clock,
+            options=settings.expiry_options(),
+        )
         return _Background(
             link=self._link(runner, identity),
             expiry=MemberExpiry(
@@ -129,6 +140,7 @@ class GroupApp:
                 environment.clock,
                 check_interval_ms=settings.offsets_retention_check_interval_ms,
             ),
+            producers=producers,
         )
 
     def _link(self, runner: Runner[Record], identity: Identity) -> ClusterLink:

@@ -56,5 +56,6 @@ class GroupSettings(ParticipantSettings):
             pending_transactions_max=self.group_pending_transactions_max,
             offsets_retention_ms=self.offsets_retention_minutes * 60_000,
             offset_metadata_max_bytes=self.offset_metadata_max_bytes,
+            producer_expiration_ms=self.producer_id_expiration_ms,
             inquiry=self.inquiry_times(),
         )

@@ -40,5 +40,6 @@ class GroupInquirer:
         self, answers: Sequence[InquiryAnswer[GroupId]]
     ) -> Sequence[InquiryAnswer[GroupId]]:
         """End the transactions that are still open."""
-        decide = partial(self._machine.apply_inquiry_answers, answers)
+        now_ms = self._clock.now_ms()
+        decide = partial(self._machine.apply_inquiry_answers, answers, now_ms=now_ms)
         return await self._runner.run(decide, privileged=True)

@@ -181,7 +181,12 @@ class OffsetsService:
         """End transactions here."""
         del call
         markers = requests.txn_markers(request)
-        decide = partial(self._machine.write_txn_markers, request.cluster_id, markers)
+        decide = partial(
+            self._machine.write_txn_markers,
+            request.cluster_id,
+            markers,
+            now_ms=self._clock.now_ms(),
+        )
         refused = await self._runner.run(decide, privileged=True)
         return WriteTxnMarkersResponse(
             results=map(responses.marker_result, request.markers, refused)

@@ -28,6 +28,7 @@ from semel_common.ids import TopicPartition
 from semel_runtime.app import Environment, link_to_controller, open_runner
 from semel_runtime.cluster.image import ClusterImage, ServiceRole
 from semel_runtime.cluster.link import ClusterLink, Identity
+from semel_runtime.participant.expiry_loop import ProducerExpiry
 from semel_runtime.participant.inquiry_loop import InquiryLoop
 from semel_runtime.runner import Runner
 from semel_runtime.server.calls import Handlers
@@ -44,6 +45,7 @@ class _Background:
     purger: Purger
     retention: RetentionLoop
     compactor: Compactor
+    expiry: ProducerExpiry[TopicPartition, Record]
 
 
 class BrokerApp:
@@ -100,6 +102,7 @@ class BrokerApp:
             group.create_task(self._background.purger.run(), name="purger")
             group.create_task(self._background.retention.run(), name="retention")
             group.create_task(self._background.compactor.run(), name="compactor")
+            group.create_task(self._background.expiry.run(), name="producer expiry")
 
     def drain(self) -> None:
         """Let waiting fetches answer now: the process is about to stop."""
@@ -126,6 +129,14 @@ class BrokerApp:
             options=settings.inquiry_options(),
         )
         purger = Purger(runner, machine, store)
+        expiry = ProducerExpiry(
+            runner,
+            machine,
+            machine.cluster,
+            connector=environment.connector,
+            clock=environment.clock,
+            options=settings.expiry_options(),
+        )
         retention = RetentionLoop(
             runner,
             machine,
@@ -147,6 +158,7 @@ class BrokerApp:
                 environment.offload,
                 settings.compactor_options(),
             ),
+            expiry=expiry,
         )
 
     def _link(self, runner: Runner[Record], identity: Identity) -> ClusterLink:

@@ -44,6 +44,7 @@ class BrokerSettings(ParticipantSettings):
             producers_max=self.partition_producers_max,
             open_transactions_max=self.partition_open_transactions_max,
             message_max_bytes=self.message_max_bytes,
+            producer_expiration_ms=self.producer_id_expiration_ms,
             inquiry=self.inquiry_times(),
         )
 

@@ -27,6 +27,9 @@ class BrokerSerde:
                 _write_marker(record, message.marker_appended)
             case records.ProducerFenced():
                 _write_fenced(record, message.producer_fenced)
+            case records.ProducerForgotten():
+                message.producer_forgotten.log_id = record.log_id
+                message.producer_forgotten.producer_id = record.producer_id
             case CoordinatorEpochSeen():
                 _write_coordinator_epoch(record, message.coordinator_epoch_seen)
             case records.LogStartMoved():
@@ -67,6 +70,11 @@ class BrokerSerde:
                 return _read_marker(message.marker_appended)
             case "producer_fenced":
                 return _read_fenced(message.producer_fenced)
+            case "producer_forgotten":
+                return records.ProducerForgotten(
+                    log_id=message.producer_forgotten.log_id,
+                    producer_id=message.producer_forgotten.producer_id,
+                )
             case "coordinator_epoch_seen":
                 return _read_coordinator_epoch(message.coordinator_epoch_seen)
             case "log_start_moved":

@@ -38,7 +38,8 @@ def play(seed: int, steps: int = 60) -> BrokerHarness:
     broker = BrokerHarness(LIMITS)
     for version in range(2, steps):
         broker.now_ms += chance.choice((0, 1, 200, 9_000))
-        step = chance.choices((_produce, _mark, _metadata, _trim, _compact), (60, 30, 3, 3, 3))[0]
+        steps = (_produce, _mark, _metadata, _trim, _compact, _forget)
+        step = chance.choices(steps, (60, 30, 3, 3, 3, 2))[0]
         step(broker, chance, version)
     return broker
 
@@ -114,6 +115,11 @@ def _compact(broker: BrokerHarness, chance: random.Random, version: int) -> None
             size_bytes_left=chance.randrange(999),
         )
         broker.run(broker.machine.compacted(end))
+
+
+def _forget(broker: BrokerHarness, chance: random.Random, version: int) -> None:
+    del version
+    broker.forget(after_ms=chance.choice((0, 86_400_000)))
 
 
 @given(seed=SEEDS, share=st.floats(min_value=0, max_value=1))

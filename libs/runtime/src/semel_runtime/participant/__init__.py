@@ -4,7 +4,8 @@ Theory of operation (protocol.md, sections 4 to 6). A participant takes what a t
 sequence order, and nothing of an epoch whose outcome it knows: ``producer.py``. It learns the
 outcome by marker, from no coordinator that was deposed: ``coordinator_epochs.py``. If the marker
 does not come, it asks: ``inquiry.py`` says which transactions are due and what the answers mean,
-``inquiry_loop.py`` asks. Its settings are in ``settings.py``.
+``inquiry_loop.py`` asks. What is idle for long is forgotten: ``expiry.py`` says when that is safe,
+``expiry_loop.py`` does it. The settings are in ``settings.py``.
 
 What a transaction holds, and what an outcome does with it, is each service's own.
 """

@@ -248,11 +248,12 @@ def _inquiry(transaction: OpenTransactionAt[P]) -> wire.Inquiry:
     return wire.Inquiry(
         producer_id=transaction.producer_id,
         producer_epoch=transaction.producer_epoch,
-        participant=_participant(transaction.participant),
+        participant=participant_to_wire(transaction.participant),
     )
 
 
-def _participant(participant: TopicPartition | GroupId) -> participants.Participant:
+def participant_to_wire(participant: TopicPartition | GroupId) -> participants.Participant:
+    """Name a participant in a question to a coordinator."""
     if isinstance(participant, GroupId):
         return participants.Participant(group_id=participant.group_id)
     topic_id, partition = participant

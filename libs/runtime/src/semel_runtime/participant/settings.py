@@ -5,6 +5,7 @@ from typing import Self
 from pydantic import model_validator
 
 from semel_runtime.config import Count, ServiceSettings
+from semel_runtime.participant.expiry_loop import ExpiryOptions
 from semel_runtime.participant.inquiry import InquiryTimes
 from semel_runtime.participant.inquiry_loop import InquiryOptions
 
@@ -18,6 +19,12 @@ class ParticipantSettings(ServiceSettings):
     superseded_inquiry_delay_ms: Count = 100
     """How long a transaction stays open after a newer one of its producer was seen, before its
     coordinator is asked, in milliseconds."""
+
+    producer_id_expiration_ms: Count = 86_400_000
+    """How long a producer without an open transaction is remembered after it was last heard of, in
+    milliseconds."""
+    producer_id_expiration_check_interval_ms: Count = 600_000
+    """How often to look for such producers, in milliseconds."""
 
     @model_validator(mode="after")
     def _check_controller(self) -> Self:
@@ -37,6 +44,14 @@ class ParticipantSettings(ServiceSettings):
         return InquiryOptions(
             tick_ms=self.superseded_inquiry_delay_ms,
             interval_ms=self.transaction_inquiry_interval_ms,
+            request_timeout_ms=self.request_timeout_ms,
+            listener=self.inter_broker_listener_name,
+        )
+
+    def expiry_options(self) -> ExpiryOptions:
+        """Return how producers are forgotten."""
+        return ExpiryOptions(
+            interval_ms=self.producer_id_expiration_check_interval_ms,
             request_timeout_ms=self.request_timeout_ms,
             listener=self.inter_broker_listener_name,
         )

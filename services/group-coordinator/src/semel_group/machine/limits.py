@@ -23,5 +23,7 @@ class GroupLimits:
     """Bytes of an offset's metadata, in UTF-8."""
     offsets_retention_ms: int = 7 * 24 * 3_600_000
     """How long an offset is kept once its group does not read the topic any more."""
+    producer_expiration_ms: int = 86_400_000
+    """How long a producer is remembered after its last transaction, in milliseconds."""
     inquiry: InquiryTimes = field(default_factory=InquiryTimes)
     """When an open transaction is asked about."""

@@ -56,6 +56,7 @@ from semel_runtime.cluster.copy import ClusterCopy
 from semel_runtime.cluster.image import ClusterImage
 from semel_runtime.machine import Result
 from semel_runtime.participant.coordinator_epochs import CoordinatorEpochCheck
+from semel_runtime.participant.expiry import IdleProducer
 from semel_runtime.participant.inquiry import InquiryAnswer, OpenTransactionAt
 
 
@@ -172,7 +173,7 @@ class GroupMachine:
     # -- outcomes --------------------------------------------------------------------------------
 
     def write_txn_markers(
-        self, cluster_id: str, markers: Sequence[TxnMarker]
+        self, cluster_id: str, markers: Sequence[TxnMarker], *, now_ms: int
     ) -> Result[tuple[tuple[RefusedMarker, ...], ...], Record]:
         """End transactions; a repeat ends nothing again. Answers, marker by marker, who refused.
 
@@ -183,13 +184,13 @@ class GroupMachine:
         records: dict[Record, None] = {}
         coordinators = self.offsets.coordinator_epochs.check()
         for marker in markers:
-            outcome = self._write_txn_marker(marker, coordinators)
+            outcome = self._write_txn_marker(marker, coordinators, now_ms)
             refused.append(outcome.response)
             records |= dict.fromkeys(outcome.records)
         return Result(tuple(refused), tuple(records))
 
     def apply_inquiry_answers(
-        self, answers: Sequence[InquiryAnswer[GroupId]]
+        self, answers: Sequence[InquiryAnswer[GroupId]], *, now_ms: int
     ) -> Result[tuple[InquiryAnswer[GroupId], ...], Record]:
         """Do as coordinators answered. Answers which answers ended a transaction.
 
@@ -200,7 +201,7 @@ class GroupMachine:
         coordinators = self.offsets.coordinator_epochs.check()
         for answer in answers:
             try:
-                outcome = self.offsets.apply_inquiry_answer(answer, coordinators)
+                outcome = self.offsets.apply_inquiry_answer(answer, coordinators, now_ms=now_ms)
             except TransactionCoordinatorFencedError:
                 continue
             records |= dict.fromkeys(outcome.records)
@@ -222,6 +223,28 @@ class GroupMachine:
     def has_open_transactions(self) -> bool:
         """Whether any transaction is open here."""
         return self.offsets.has_open_transactions()
+
+    # -- idle producers --------------------------------------------------------------------------
+
+    def participants(self) -> Result[Sequence[GroupId], Record]:
+        """Return all groups, to look for idle producers in one after the other."""
+        return Result([GroupId(each) for each in self.offsets.known_group_ids()])
+
+    def producer_ids(self, participant: GroupId) -> Result[Sequence[int], Record]:
+        """Return the producers that a group knows."""
+        return Result(list(self.offsets.group(participant.group_id).producers))
+
+    def idle_producers(
+        self, participant: GroupId, producer_ids: Sequence[int], *, now_ms: int
+    ) -> Result[list[IdleProducer[GroupId]], Record]:
+        """Return those that are idle now, of producers that a group knew."""
+        return Result(self.offsets.idle_producers(participant, producer_ids, now_ms=now_ms))
+
+    def forget_producers(
+        self, idle: Sequence[IdleProducer[GroupId]], *, now_ms: int
+    ) -> Result[int, Record]:
+        """See ``OffsetsMachine.forget_producers``."""
+        return self.offsets.forget_producers(idle, now_ms=now_ms)
 
     # -- operators -------------------------------------------------------------------------------
 
@@ -347,7 +370,7 @@ class GroupMachine:
         return group_id in self.membership.groups or not self.offsets.group(group_id).is_empty
 
     def _write_txn_marker(
-        self, marker: TxnMarker, coordinators: CoordinatorEpochCheck
+        self, marker: TxnMarker, coordinators: CoordinatorEpochCheck, now_ms: int
     ) -> Result[tuple[RefusedMarker, ...], Record]:
         """End one transaction in each of its groups."""
         producer_id = marker.transaction.producer_id
@@ -363,7 +386,9 @@ class GroupMachine:
             except SemelError as error:
                 refused.append(RefusedMarker(group_id=group_id, error=error))
                 continue
-            records += self.offsets.end_transaction(group_id, marker.transaction, marker.result)
+            records += self.offsets.end_transaction(
+                group_id, marker.transaction, marker.result, now_ms=now_ms
+            )
         return Result(tuple(refused), records)
 
     def _described(self, group_id: str) -> GroupDescription | SemelError:

@@ -123,6 +123,8 @@ class TransactionEnded(Struct, frozen=True, kw_only=True):
     producer_id: int
     producer_epoch: int
     committed: bool
+    ended_ms: int
+    """0: not known."""
 
 
 class TransactionNeverGiven(Struct, frozen=True, kw_only=True):
@@ -133,6 +135,8 @@ class TransactionNeverGiven(Struct, frozen=True, kw_only=True):
     producer_epoch: int
     current_epoch: int
     """What the producer is really at."""
+    ended_ms: int
+    """0: not known."""
 
 
 class ProducerState(Struct, frozen=True, kw_only=True):
@@ -146,6 +150,15 @@ class ProducerState(Struct, frozen=True, kw_only=True):
     """The highest epoch that did; -1: none."""
     last_sequence: int
     """The base sequence of that epoch's last commit."""
+    last_ended_ms: int
+    """When the last of its transactions ended here; 0: not known, or none has."""
+
+
+class ProducerForgotten(Struct, frozen=True, kw_only=True):
+    """A producer was idle for so long that nothing is known of it any more, not even its fence."""
+
+    group_id: str
+    producer_id: int
 
 
 MembershipRecord: TypeAlias = (
@@ -160,6 +173,7 @@ GroupOffsetsRecord: TypeAlias = (
     | TransactionEnded
     | TransactionNeverGiven
     | ProducerState
+    | ProducerForgotten
 )
 """What changes where one group stands, which its ``group_id`` names."""
 

@@ -9,6 +9,7 @@ from semel_group.machine.records import (
     OffsetCommitted,
     OffsetRemoved,
     OffsetsRecord,
+    ProducerForgotten,
     ProducerState,
     TransactionEnded,
     TransactionNeverGiven,
@@ -30,6 +31,11 @@ def offsets_to_journal(record: OffsetsRecord) -> JournalRecord:
             return JournalRecord(transaction_ended=_ended_to_journal(record))
         case TransactionNeverGiven():
             return JournalRecord(transaction_never_given=_never_given_to_journal(record))
+        case ProducerForgotten():
+            forgotten = journal.ProducerForgottenRecord(
+                group_id=record.group_id, producer_id=record.producer_id
+            )
+            return JournalRecord(producer_forgotten=forgotten)
         case ProducerState():
             return JournalRecord(producer_state=_producer_to_journal(record))
         case CoordinatorEpochSeen():
@@ -54,6 +60,9 @@ def offsets_from_journal(record: JournalRecord) -> OffsetsRecord:
             return _never_given_from_journal(record.transaction_never_given)
         case "producer_state":
             return _producer_from_journal(record.producer_state)
+        case "producer_forgotten":
+            forgotten = record.producer_forgotten
+            return ProducerForgotten(group_id=forgotten.group_id, producer_id=forgotten.producer_id)
         case "coordinator_epoch_seen":
             return _epoch_from_journal(record.coordinator_epoch_seen)
         case kind:
@@ -123,6 +132,7 @@ def _ended_to_journal(ended: TransactionEnded) -> journal.TransactionEndedRecord
         producer_id=ended.producer_id,
         producer_epoch=ended.producer_epoch,
         committed=ended.committed,
+        ended_ms=ended.ended_ms,
     )
 
 
@@ -132,6 +142,7 @@ def _ended_from_journal(ended: journal.TransactionEndedRecord) -> TransactionEnd
         producer_id=ended.producer_id,
         producer_epoch=ended.producer_epoch,
         committed=ended.committed,
+        ended_ms=ended.ended_ms,
     )
 
 
@@ -143,6 +154,7 @@ def _never_given_to_journal(
         producer_id=ended.producer_id,
         producer_epoch=ended.producer_epoch,
         current_epoch=ended.current_epoch,
+        ended_ms=ended.ended_ms,
     )
 
 
@@ -154,6 +166,7 @@ def _never_given_from_journal(
         producer_id=ended.producer_id,
         producer_epoch=ended.producer_epoch,
         current_epoch=ended.current_epoch,
+        ended_ms=ended.ended_ms,
     )
 
 
@@ -164,6 +177,7 @@ def _producer_to_journal(state: ProducerState) -> journal.ProducerStateRecord:
         fence=state.fence,
         producer_epoch=state.producer_epoch,
         last_sequence=state.last_sequence,
+        last_ended_ms=state.last_ended_ms,
     )
 
 
@@ -174,6 +188,7 @@ def _producer_from_journal(state: journal.ProducerStateRecord) -> ProducerState:
         fence=state.fence,
         producer_epoch=state.producer_epoch,
         last_sequence=state.last_sequence,
+        last_ended_ms=state.last_ended_ms,
     )
 
 

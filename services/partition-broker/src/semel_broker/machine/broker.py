@@ -12,6 +12,7 @@ from semel_broker.machine import compaction
 from semel_broker.machine.compaction import CompactionPlan
 from semel_broker.machine.deletion import RecordDeletions, expired
 from semel_broker.machine.directory import LogDirectory
+from semel_broker.machine.expiry import forgotten, idle_producers
 from semel_broker.machine.limits import LogLimits
 from semel_broker.machine.log import PartitionLog
 from semel_broker.machine.markers import OutcomeDecisions
@@ -29,6 +30,7 @@ from semel_broker.machine.records import (
     MarkerAppended,
     OpenTransaction,
     ProducerFenced,
+    ProducerForgotten,
     ProducerState,
     Record,
 )
@@ -53,6 +55,7 @@ from semel_runtime.cluster.copy import ClusterCopy
 from semel_runtime.cluster.image import ClusterImage
 from semel_runtime.machine import Result
 from semel_runtime.participant.coordinator_epochs import CoordinatorEpochs, CoordinatorEpochSeen
+from semel_runtime.participant.expiry import IdleProducer
 from semel_runtime.participant.inquiry import OpenTransactionAt
 
 T = TypeVar("T")
@@ -139,6 +142,33 @@ class BrokerMachine:
     def has_open_transactions(self) -> bool:
         """Whether any transaction is open."""
         return any(log.open_transactions for log in self._logs)
+
+    # -- idle producers ------------------------------------------------------------------------
+
+    def participants(self) -> Result[Sequence[TopicPartition], Record]:
+        """Return all partitions, to look for idle producers in one after the other."""
+        return Result([log.partition for log in self._logs])
+
+    def producer_ids(self, partition: TopicPartition) -> Result[Sequence[int], Record]:
+        """Return the producers that a partition knows."""
+        log = self._logs.at(partition)
+        return Result([] if log is None else list(log.producers))
+
+    def idle_producers(
+        self, partition: TopicPartition, producer_ids: Sequence[int], *, now_ms: int
+    ) -> Result[list[IdleProducer[TopicPartition]], Record]:
+        """Return those that are idle now, of producers that a partition knew."""
+        log = self._logs.at(partition)
+        if log is None:
+            return Result([])
+        return Result(idle_producers(log, producer_ids, now_ms=now_ms, limits=self._limits))
+
+    def forget_producers(
+        self, idle: Sequence[IdleProducer[TopicPartition]], *, now_ms: int
+    ) -> Result[int, Record]:
+        """Forget those that are still as idle as they were. Answers how many."""
+        records = list(forgotten(self._logs.at, idle, now_ms=now_ms, limits=self._limits))
+        return Result(len(records), records)
 
     # -- reading -------------------------------------------------------------------------------
 
@@ -241,7 +271,7 @@ class BrokerMachine:
                 self._logs.log(record.log_id).replay(record)
             case LogCompacted() | ProducerState() | OpenTransaction():
                 self._logs.log(record.log_id).replay(record)
-            case AbortedTransaction() | LogSegment():
+            case AbortedTransaction() | LogSegment() | ProducerForgotten():
                 self._logs.log(record.log_id).replay(record)
             case CoordinatorEpochSeen():
                 self._coordinator_epochs.replay(offset, record)

@@ -58,6 +58,10 @@ class LogDirectory:
         """Return a log, or None if it was dropped."""
         return self._by_log_id.get(log_id)
 
+    def at(self, partition: TopicPartition) -> PartitionLog | None:
+        """Return the log of a partition, whoever leads it now; None if there is none here."""
+        return self._by_partition.get(partition)
+
     def find(self, name: PartitionName) -> PartitionLog:
         """Return the log of a partition that was named by topic, by id, or by both.
 

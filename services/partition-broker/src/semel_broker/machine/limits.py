@@ -18,5 +18,7 @@ class LogLimits:
     for their markers and 64 be prepared, so more come only from a client that makes epochs up."""
     message_max_bytes: int = 1_048_588
     """The largest payload of a batch, unless its topic says something else."""
+    producer_expiration_ms: int = 86_400_000
+    """How long a producer is remembered after it was last heard of, in milliseconds."""
     inquiry: InquiryTimes = field(default_factory=InquiryTimes)
     """When an open transaction is asked about."""

@@ -26,6 +26,7 @@ from semel_broker.machine.records import (
     MarkerAppended,
     OpenTransaction,
     ProducerFenced,
+    ProducerForgotten,
     ProducerState,
 )
 from semel_broker.machine.segments import BATCH_OVERHEAD_BYTES, Segments
@@ -99,6 +100,8 @@ class PartitionLog:
                 self.compacted = record
                 self.aborted = self.aborted.above(record.upto)
                 self.segments.shrink(record.upto, record.size_bytes_left)
+            case ProducerForgotten():
+                del self.producers[record.producer_id]
             case ProducerState():
                 self.producers[record.producer_id] = record
             case OpenTransaction():

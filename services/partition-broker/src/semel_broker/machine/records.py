@@ -53,6 +53,13 @@ class ProducerFenced(Struct, frozen=True, kw_only=True):
     fenced_ms: int
 
 
+class ProducerForgotten(Struct, frozen=True, kw_only=True):
+    """A producer was idle for so long that nothing is known of it any more, not even its fence."""
+
+    log_id: int
+    producer_id: int
+
+
 class LogStartMoved(Struct, frozen=True, kw_only=True):
     """What lies below ``log_start_offset`` is not served any more."""
 
@@ -174,6 +181,7 @@ LogRecord: TypeAlias = (
     BatchAppended
     | MarkerAppended
     | ProducerFenced
+    | ProducerForgotten
     | LogStartMoved
     | LogCompacted
     | ProducerState

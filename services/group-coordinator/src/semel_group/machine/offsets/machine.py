@@ -7,7 +7,8 @@ the producer's fence: nothing of that epoch is ever taken again. So whatever com
 out of order, a group moves exactly once for each transaction that committed.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
+from functools import partial
 from typing import assert_never
 
 from msgspec.structs import replace
@@ -21,6 +22,7 @@ from semel_group.machine.records import (
     GroupDeleted,
     OffsetCommitted,
     OffsetsRecord,
+    ProducerForgotten,
     Record,
     TransactionEnded,
     TransactionNeverGiven,
@@ -36,6 +38,7 @@ from semel_runtime.participant.coordinator_epochs import (
     CoordinatorEpochs,
     CoordinatorEpochSeen,
 )
+from semel_runtime.participant.expiry import IdleProducer
 from semel_runtime.participant.inquiry import InquiryAnswer, InquiryOutcome, OpenTransactionAt
 
 _NO_OFFSETS = GroupOffsets()
@@ -94,6 +97,8 @@ class OffsetsMachine:
         group_id: str,
         transaction: Transaction,
         result: TransactionResult,
+        *,
+        now_ms: int,
     ) -> tuple[Record, ...]:
         """Return the facts of an outcome; none for a repeat."""
         group = self.group(group_id)
@@ -105,11 +110,16 @@ class OffsetsMachine:
             producer_id=transaction.producer_id,
             producer_epoch=transaction.producer_epoch,
             committed=result is TransactionResult.COMMIT,
+            ended_ms=now_ms,
         )
         return (ended,)
 
     def apply_inquiry_answer(
-        self, answer: InquiryAnswer[GroupId], coordinators: CoordinatorEpochCheck
+        self,
+        answer: InquiryAnswer[GroupId],
+        coordinators: CoordinatorEpochCheck,
+        *,
+        now_ms: int,
     ) -> Result[bool, Record]:
         """Do as the coordinator answered. Answers whether the transaction was pending until now.
 
@@ -123,13 +133,53 @@ class OffsetsMachine:
         if answer.outcome is InquiryOutcome.NEVER_GIVEN and answer.current_epoch >= producer_epoch:
             return Result(False)  # It was given in between.
         seen = coordinators.see(producer_id, answer.coordinator_epoch)
-        return Result(True, (*seen, *self._outcome(answer, transaction)))
+        return Result(True, (*seen, *self._outcome(answer, transaction, now_ms)))
+
+    def idle_producers(
+        self, participant: GroupId, producer_ids: Iterable[int], *, now_ms: int
+    ) -> list[IdleProducer[GroupId]]:
+        """Return those that are idle now, of producers that a group knew.
+
+        Never while a transaction is open; nor if the clock went back: the age is not known then.
+        """
+        group = self.group(participant.group_id)
+        busy = {each.producer_id for each in group.pending}
+        last_ms = now_ms - self._limits.producer_expiration_ms
+        known = (
+            (each, group.producers[each][1]) for each in producer_ids if each in group.producers
+        )
+        return [
+            IdleProducer(participant, producer_id, state.fence)
+            for producer_id, state in known
+            if producer_id not in busy and state.last_ended_ms <= last_ms
+        ]
+
+    def forget_producers(
+        self, idle: Sequence[IdleProducer[GroupId]], *, now_ms: int
+    ) -> Result[int, Record]:
+        """Forget those that are still as idle as they were. Answers how many."""
+        asked: dict[GroupId, list[IdleProducer[GroupId]]] = {}
+        for each in idle:
+            asked.setdefault(each.participant, []).append(each)
+        records = [
+            ProducerForgotten(group_id=group.group_id, producer_id=still.producer_id)
+            for group, those in asked.items()
+            for still in self.idle_producers(
+                group, [each.producer_id for each in those], now_ms=now_ms
+            )
+            if still in those
+        ]
+        return Result(len(records), records)
 
     # -- questions -------------------------------------------------------------------------------
 
     def group(self, group_id: str) -> GroupOffsets:
         """Return the offsets of a group; of an unknown one, none."""
         return self._groups.get(group_id, _NO_OFFSETS)
+
+    def known_group_ids(self) -> list[str]:
+        """Return the groups of which anything is known, if only the fence of a producer."""
+        return list(self._groups)
 
     def group_ids(self) -> Iterable[str]:
         """Return the groups that have a position, or may get one."""
@@ -213,20 +263,22 @@ class OffsetsMachine:
     # -- inquiry ---------------------------------------------------------------------------------
 
     def _outcome(
-        self, answer: InquiryAnswer[GroupId], transaction: Transaction
+        self, answer: InquiryAnswer[GroupId], transaction: Transaction, now_ms: int
     ) -> tuple[Record, ...]:
         group_id = answer.transaction.participant.group_id
+        end = partial(self.end_transaction, group_id, transaction, now_ms=now_ms)
         match answer.outcome:
             case InquiryOutcome.COMMITTED:
-                return self.end_transaction(group_id, transaction, TransactionResult.COMMIT)
+                return end(TransactionResult.COMMIT)
             case InquiryOutcome.ABORTED:
-                return self.end_transaction(group_id, transaction, TransactionResult.ABORT)
+                return end(TransactionResult.ABORT)
             case InquiryOutcome.NEVER_GIVEN:
                 made_up = TransactionNeverGiven(
                     group_id=group_id,
                     producer_id=transaction.producer_id,
                     producer_epoch=transaction.producer_epoch,
                     current_epoch=answer.current_epoch,
+                    ended_ms=now_ms,
                 )
                 return (made_up,)
             case _:

@@ -28,6 +28,7 @@ def unknown_producer(group_id: str, producer_id: int) -> ProducerState:
         fence=0,
         producer_epoch=NO_EPOCH,
         last_sequence=NO_SEQUENCE,
+        last_ended_ms=0,
     )
 
 
@@ -58,10 +59,11 @@ def after_commit(state: ProducerState, epoch: int, base_sequence: int) -> Produc
         fence=state.fence,
         producer_epoch=epoch,
         last_sequence=base_sequence,
+        last_ended_ms=state.last_ended_ms,
     )
 
 
-def after_end(state: ProducerState, epoch: int) -> ProducerState:
+def after_end(state: ProducerState, epoch: int, ended_ms: int) -> ProducerState:
     """Return the state once a transaction got its outcome."""
     return ProducerState(
         group_id=state.group_id,
@@ -69,6 +71,7 @@ def after_end(state: ProducerState, epoch: int) -> ProducerState:
         fence=fence_after(state.fence, epoch),
         producer_epoch=state.producer_epoch,
         last_sequence=state.last_sequence,
+        last_ended_ms=ended_ms,
     )
 
 
@@ -83,10 +86,11 @@ def after_never_given(
     """
     fence = fence_after(state.fence, ended.producer_epoch, current_epoch=ended.current_epoch)
     if state.producer_epoch <= ended.current_epoch:
-        return replace(state, fence=fence)
+        return replace(state, fence=fence, last_ended_ms=ended.ended_ms)
     return replace(
         state,
         fence=fence,
         producer_epoch=ended.current_epoch,
         last_sequence=last_sequence,
+        last_ended_ms=ended.ended_ms,
     )

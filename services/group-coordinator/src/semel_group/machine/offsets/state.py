@@ -24,6 +24,7 @@ from semel_group.machine.records import (
     GroupOffsetsRecord,
     OffsetCommitted,
     OffsetRemoved,
+    ProducerForgotten,
     ProducerState,
     TransactionEnded,
     TransactionNeverGiven,
@@ -116,6 +117,8 @@ class GroupOffsets:
                 self._never_given(offset, record)
             case GroupDeleted():
                 self._remove_all()
+            case ProducerForgotten():
+                del self.producers[record.producer_id]
             case ProducerState():
                 self.producers[record.producer_id] = (offset, record)
             case _:
@@ -143,7 +146,8 @@ class GroupOffsets:
             for position, each in pending.offsets():
                 self._move(position, each)
         state = self.producer(record.group_id, record.producer_id)
-        self.producers[record.producer_id] = (offset, after_end(state, record.producer_epoch))
+        after = after_end(state, record.producer_epoch, record.ended_ms)
+        self.producers[record.producer_id] = (offset, after)
 
     def _move(self, position: int, committed: OffsetCommitted) -> None:
         """Let a pending offset become current, unless a later write already did."""

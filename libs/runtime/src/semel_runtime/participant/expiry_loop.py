@@ -1,0 +1,185 @@
+"""Forgets producers that are idle; asks their coordinators first. See ``expiry.py``.
+
+Looks through all participants in pieces, so that nobody waits for it. Nothing is forgotten in the
+first tick after a start or a pause of the process; see ``semel_runtime.steady``.
+"""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Generic, Protocol, TypeVar
+
+import structlog
+
+from semel.coordinator.v1 import transactions_pb2 as wire
+from semel_common.errors import SemelError
+from semel_common.wire.connection import Connector
+from semel_common.wire.methods import INQUIRE_TRANSACTIONS
+from semel_runtime.clock import Clock
+from semel_runtime.cluster.copy import ClusterCopy
+from semel_runtime.cluster.image import ServiceRole
+from semel_runtime.machine import Result
+from semel_runtime.participant.expiry import IdleProducer
+from semel_runtime.participant.inquiry import P
+from semel_runtime.participant.inquiry_loop import participant_to_wire
+from semel_runtime.steady import SteadyTicks
+
+log = structlog.get_logger(__name__)
+
+R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
+R_contra = TypeVar("R_contra", contravariant=True)
+T = TypeVar("T")
+
+_PIECE = 1_000
+"""So many producers are looked at in one go, and asked about in one request."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpiryOptions:
+    """How often to look, and how to ask."""
+
+    interval_ms: int = 600_000
+    request_timeout_ms: int = 5_000
+    listener: str = "default"
+    """Name of the coordinators' listener."""
+
+
+class ForgetfulMachine(Protocol[P, R_co]):
+    """A service's machine, as far as it forgets."""
+
+    def participants(self) -> Result[Sequence[P], R_co]:
+        """Return everything that knows producers."""
+        ...
+
+    def producer_ids(self, participant: P, /) -> Result[Sequence[int], R_co]:
+        """Return the producers that one knows."""
+        ...
+
+    def idle_producers(
+        self, participant: P, producer_ids: Sequence[int], /, *, now_ms: int
+    ) -> Result[list[IdleProducer[P]], R_co]:
+        """Return those that are idle now."""
+        ...
+
+    def forget_producers(
+        self, idle: Sequence[IdleProducer[P]], /, *, now_ms: int
+    ) -> Result[int, R_co]:
+        """Forget those that are idle still. Answers how many."""
+        ...
+
+
+class Runs(Protocol[R_contra]):
+    """What the loop needs of the runner."""
+
+    async def run(
+        self, handler: Callable[[], Result[T, R_contra]], *, privileged: bool = False
+    ) -> T:
+        """Run one handler."""
+        ...
+
+
+class ProducerExpiry(Generic[P, R]):
+    """Forgets what is idle, tick by tick."""
+
+    def __init__(
+        self,
+        runner: Runs[R],
+        machine: ForgetfulMachine[P, R],
+        cluster: ClusterCopy,
+        *,
+        connector: Connector,
+        clock: Clock,
+        options: ExpiryOptions,
+    ) -> None:
+        """Do nothing yet."""
+        self._runner = runner
+        self._machine: ForgetfulMachine[P, R] = machine
+        self._cluster = cluster
+        self._connector = connector
+        self._clock = clock
+        self._options = options
+
+    async def run(self) -> None:
+        """Forget, until cancelled."""
+        ticks = SteadyTicks(self._options.interval_ms)
+        while True:
+            if ticks.is_steady(self._clock.now_ms()):
+                await self.forget_idle()
+            await asyncio.sleep(self._options.interval_ms / 1000)
+
+    async def forget_idle(self) -> None:
+        """Forget everything that is idle now, as far as coordinators agree."""
+        idle: list[IdleProducer[P]] = []
+        forgotten = 0
+        for participant in await self._runner.run(self._machine.participants):
+            idle += await self._idle_in(participant)
+            if len(idle) >= _PIECE:
+                forgotten += await self._forget(idle)
+                idle = []
+            await asyncio.sleep(0)
+        forgotten += await self._forget(idle)
+        if forgotten:
+            log.info("idle producers forgotten", producers=forgotten)
+
+    async def _idle_in(self, participant: P) -> list[IdleProducer[P]]:
+        producer_ids = await self._runner.run(partial(self._machine.producer_ids, participant))
+        now_ms = self._clock.now_ms()
+        idle: list[IdleProducer[P]] = []
+        for start in range(0, len(producer_ids), _PIECE):
+            piece = producer_ids[start : start + _PIECE]
+            look = partial(self._machine.idle_producers, participant, piece, now_ms=now_ms)
+            idle += await self._runner.run(look)
+        return idle
+
+    async def _forget(self, idle: Sequence[IdleProducer[P]]) -> int:
+        """Ask about those that had transactions; forget those that may be forgotten."""
+        needless = [each for each in idle if not each.had_transactions]
+        for coordinator, asked in self._by_coordinator(idle).items():
+            for start in range(0, len(asked), _PIECE):
+                needless += await self._ask(coordinator, asked[start : start + _PIECE])
+        if not needless:
+            return 0
+        decide = partial(self._machine.forget_producers, needless, now_ms=self._clock.now_ms())
+        return await self._runner.run(decide, privileged=True)
+
+    def _by_coordinator(self, idle: Iterable[IdleProducer[P]]) -> dict[int, list[IdleProducer[P]]]:
+        by_coordinator: dict[int, list[IdleProducer[P]]] = defaultdict(list)
+        for each in idle:
+            if each.had_transactions:
+                by_coordinator[self._cluster.coordinator_of(each.producer_id)].append(each)
+        return by_coordinator
+
+    async def _ask(
+        self, coordinator: int, idle: Sequence[IdleProducer[P]]
+    ) -> list[IdleProducer[P]]:
+        """Return those whose fences are needless; none if the coordinator cannot say now."""
+        listener = self._options.listener
+        try:
+            address = self._cluster.address(ServiceRole.COORDINATOR, coordinator, listener)
+            response = await self._connector.connect(address).call(
+                INQUIRE_TRANSACTIONS,
+                wire.InquireTransactionsRequest(
+                    cluster_id=self._cluster.cluster_id, fences=map(_inquiry, idle)
+                ),
+                timeout_ms=self._options.request_timeout_ms,
+            )
+        except SemelError as error:
+            log.info(
+                "coordinator cannot be asked about idle producers",
+                coordinator=coordinator,
+                error=error.message,
+            )
+            return []
+        answers = zip(idle, response.fences, strict=False)
+        return [each for each, answer in answers if answer.needless]
+
+
+def _inquiry(idle: IdleProducer[P]) -> wire.FenceInquiry:
+    return wire.FenceInquiry(
+        producer_id=idle.producer_id,
+        fence=idle.fence,
+        participant=participant_to_wire(idle.participant),
+    )
