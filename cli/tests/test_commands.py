@@ -302,3 +302,59 @@ def test_a_wrong_command_line_has_status_two(
     semel: CommandLine, arguments: tuple[str, ...]
 ) -> None:
     assert semel(*arguments, status=2).err
+
+
+# -- operators
+
+
+def test_nothing_hangs_and_the_doctor_is_content(semel: CommandLine, topic: str) -> None:
+    semel("produce", topic, "--transactional-id", topic, stdin="1\n")
+    assert semel("transactions", "find-hanging", "--format", "json").json == []
+    assert semel("transactions", "find-hanging").lines[0].startswith("Open at\tAge")
+    assert semel("doctor", "--format", "json").json == []
+
+
+def test_producers_of_a_partition_are_described(semel: CommandLine, topic: str) -> None:
+    semel("produce", topic, "-K", ":", "--transactional-id", topic, stdin="a:1\n")
+    described = [
+        semel("transactions", "describe-producers", topic, str(each), "--format", "json").json
+        for each in (0, 1)
+    ]
+    assert sorted(each["high_watermark"] for each in described) == [0, 2]
+    assert [each["last_stable_offset"] for each in described] == [
+        each["high_watermark"] for each in described
+    ]
+    (producer,) = next(each["producers"] for each in described if each["producers"])
+    assert (producer["producer_epoch"], producer["fence"]) == (0, 1)
+    shown = semel("transactions", "describe-producers", topic, "0").lines
+    assert shown[0] == f"Partition\t{topic}-0"
+
+
+def test_an_operator_says_why_or_only_looks(semel: CommandLine, topic: str) -> None:
+    semel("produce", topic, "--transactional-id", topic, stdin="1\n")
+    (listed,) = semel("transactions", "list", "--id-pattern", topic, "--format", "json").json
+    names = ("--producer-id", str(listed["producer_id"]), "--epoch", "1")
+    assert "--reason" in semel("transactions", "abort", topic, *names, status=2).err
+    looked = semel("transactions", "abort", topic, *names, "--dry-run")
+    assert looked.lines[0] == "Result\twould abort"
+    assert semel("transactions", "outcome", topic, "1").lines[0] == "Outcome\tONGOING"
+    done = semel("transactions", "abort", topic, *names, "--reason", "why not").lines
+    assert done[0] == "Result\taborted"
+    assert semel("transactions", "outcome", topic, "1").lines[:2] == [
+        "Outcome\tABORTED",
+        "Reason\tOPERATOR",
+    ]
+    assert "--reason" in semel("transactions", "fence", topic, status=2).err
+    fence = ("transactions", "fence", topic, "--format", "json")
+    assert semel(*fence, "--dry-run").json["fenced_epoch"] == 2
+    assert semel(*fence, "--reason", "why not", "--operator", "me").json["fenced_epoch"] == 2
+    assert semel(*fence, "--dry-run").json["fenced_epoch"] == 3
+
+
+def test_the_doctor_says_who_takes_an_id_from_whom(semel: CommandLine, topic: str) -> None:
+    semel("produce", topic, "--transactional-id", topic, stdin="1\n")
+    for _ in range(3):
+        semel("transactions", "fence", topic, "--reason", "a duel")
+    found = semel("doctor", "--format", "json", status=3).json
+    assert ("duel", True) in [(each["check"], topic in each["what"]) for each in found]
+    assert "id of its own" in semel("doctor", status=3).out

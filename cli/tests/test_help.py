@@ -16,7 +16,7 @@ def paths(part: typer.Typer, before: Path = ()) -> Iterator[Path]:
     """Yield all commands, by the words that lead to each."""
     for command in part.registered_commands:
         assert command.callback is not None
-        yield (*before, command.name or command.callback.__name__)
+        yield (*before, command.name or command.callback.__name__.replace("_", "-"))
     for group in part.registered_groups:
         assert group.typer_instance is not None
         yield from paths(group.typer_instance, (*before, str(group.name)))
@@ -30,6 +30,7 @@ def test_the_commands_are_those_that_are_promised() -> None:
         "cluster describe",
         "consume",
         "demo pizza",
+        "doctor",
         "groups delete",
         "groups delete-offsets",
         "groups describe",
@@ -43,8 +44,12 @@ def test_the_commands_are_those_that_are_promised() -> None:
         "topics delete-records",
         "topics describe",
         "topics list",
+        "transactions abort",
         "transactions complete",
         "transactions describe",
+        "transactions describe-producers",
+        "transactions fence",
+        "transactions find-hanging",
         "transactions list",
         "transactions outcome",
         "up",

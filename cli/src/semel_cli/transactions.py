@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from semel_cli import outcomes
+from semel_cli import operations, outcomes
 from semel_cli.output import (
     Facts,
     Format,
@@ -126,6 +126,10 @@ def describe(
 
 
 app.command(epilog=outcomes.EXAMPLES)(outcomes.outcome)
+app.command(epilog=operations.FIND_HANGING_EXAMPLES)(operations.find_hanging)
+app.command(epilog=operations.ABORT_EXAMPLES)(operations.abort)
+app.command(epilog=operations.FENCE_EXAMPLES)(operations.fence)
+app.command(epilog=operations.DESCRIBE_PRODUCERS_EXAMPLES)(operations.describe_producers)
 
 
 def _show_list(listed: "Sequence[TransactionListing]", output_format: Format) -> None:

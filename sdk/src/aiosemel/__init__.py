@@ -63,6 +63,15 @@ from aiosemel.offsets import (
     OffsetSpec,
     TopicPartition,
 )
+from aiosemel.operations import (
+    AbortedByOperator,
+    FencedByOperator,
+    OpenEpoch,
+    OpenTransaction,
+    OpenTransactions,
+    PartitionProducers,
+    ProducerDescription,
+)
 from aiosemel.options import ClientOptions, Compression, ProducerOptions
 from aiosemel.outcomes import (
     AbortReason,
@@ -95,6 +104,7 @@ logging.getLogger(__name__).addHandler(logging.NullHandler())
 __all__ = [
     "AbortReason",
     "AbortableTransactionError",
+    "AbortedByOperator",
     "Admin",
     "ApplicationRecoverableError",
     "BaseOffsetMismatchError",
@@ -113,6 +123,7 @@ __all__ = [
     "ConsumerRecord",
     "DeletedRecords",
     "Delivery",
+    "FencedByOperator",
     "GroupDescription",
     "GroupListing",
     "GroupState",
@@ -133,13 +144,18 @@ __all__ = [
     "OffsetSpec",
     "OnEvent",
     "OnPoison",
+    "OpenEpoch",
+    "OpenTransaction",
+    "OpenTransactions",
     "OutputRecord",
     "Outputs",
     "Participants",
     "PartitionDescription",
+    "PartitionProducers",
     "PendingOffsets",
     "PreparedTransactionId",
     "Producer",
+    "ProducerDescription",
     "ProducerFencedError",
     "ProducerOptions",
     "RebalanceCallback",

@@ -160,7 +160,7 @@ class Cluster:
             await self.refresh(deadline)
         layout = self.metadata.layout
         count = layout.coordinators if role == COORDINATOR else layout.group_coordinators
-        return tuple(partial(self._address_of, role, number) for number in range(count))
+        return tuple(partial(self.address_of, role, number) for number in range(count))
 
     # -- calls ----------------------------------------------------------------------------------
 
@@ -240,6 +240,10 @@ class Cluster:
         if self.closed:
             raise ClosedError("the client is not open")
         return self._connector.connect(address)
+
+    def random_id(self) -> str:
+        """Return an id that nobody else has, for requests that must bear repetition."""
+        return f"{self._random.getrandbits(128):032x}"
 
     def backoff(self) -> Iterator[float]:
         """Yield the pauses between the attempts of one request, in milliseconds."""
@@ -348,7 +352,8 @@ class Cluster:
         known = self._metadata.addresses_of(COORDINATOR) if self._metadata is not None else ()
         return (*known, *(address for address in self._bootstrap if address not in known))
 
-    def _address_of(self, role: Role, instance_id: int) -> str:
+    def address_of(self, role: Role, instance_id: int) -> str:
+        """Return where an instance is; raises CoordinatorNotAvailableError."""
         return self.metadata.instance_address(role, instance_id)
 
     def _next_coordinator(self) -> str:

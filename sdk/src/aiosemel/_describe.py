@@ -161,6 +161,9 @@ def transaction_listing(answer: transactions.TransactionListing) -> TransactionL
         state=TRANSACTION_STATES[answer.state],
         start_time_ms=answer.start_time_ms or None,
         incomplete_transactions=answer.incomplete_transactions,
+        transaction_timeout_ms=answer.transaction_timeout_ms,
+        last_update_time_ms=answer.last_update_time_ms,
+        fenced_transactions=answer.fenced_transactions,
     )
 
 

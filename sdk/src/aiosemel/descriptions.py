@@ -164,6 +164,11 @@ class TransactionListing:
     """Milliseconds since 1970-01-01 UTC; None: nothing is known of the transaction yet."""
     incomplete_transactions: int
     """Decided transactions whose markers are not all written."""
+    transaction_timeout_ms: int
+    last_update_time_ms: int
+    """When its last transaction ended, in milliseconds since 1970-01-01 UTC."""
+    fenced_transactions: int
+    """Of its last 256, those that were aborted because a new producer took over."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -162,6 +162,8 @@ async def test_a_listing_counts_the_transactions_that_wait_for_markers(cluster: 
             state=wire.TRANSACTION_STATE_PREPARE_ABORT,
             start_time_ms=cluster.clock.now_ms(),
             incomplete_transactions=2,
+            transaction_timeout_ms=TIMEOUT_MS,
+            last_update_time_ms=cluster.clock.now_ms(),
         )
 
 

@@ -22,6 +22,7 @@ from semel_runtime.cluster.image import ServiceRole
 from semel_runtime.cluster.link import ClusterLink, Identity
 from semel_runtime.participant.expiry_loop import ProducerExpiry
 from semel_runtime.participant.inquiry_loop import InquiryLoop
+from semel_runtime.participant.listing import OpenTransactionLister
 from semel_runtime.runner import Runner
 from semel_runtime.server.calls import Handlers
 
@@ -116,6 +117,7 @@ class GroupApp:
         ).register(self.handlers)
         OffsetsService(runner, machine, inquiries, environment.clock).register(self.handlers)
         GroupAdminService(runner, machine).register(self.handlers)
+        OpenTransactionLister(runner, machine, environment.clock).register(self.handlers)
         producers = ProducerExpiry(
             runner,
             machine,

@@ -18,6 +18,7 @@ from semel_broker.inquiry import BrokerInquirer
 from semel_broker.machine import BrokerMachine
 from semel_broker.machine.records import Record
 from semel_broker.offsets import OffsetLister
+from semel_broker.producers import ProducerDescriber
 from semel_broker.purge import Purger
 from semel_broker.retention import RetentionLoop
 from semel_broker.serde import BrokerSerde
@@ -25,11 +26,13 @@ from semel_broker.service import bind
 from semel_broker.waiters import Waiters
 from semel_broker.writer import BrokerWriter
 from semel_common.ids import TopicPartition
+from semel_common.wire.methods import DESCRIBE_PRODUCERS
 from semel_runtime.app import Environment, link_to_controller, open_runner
 from semel_runtime.cluster.image import ClusterImage, ServiceRole
 from semel_runtime.cluster.link import ClusterLink, Identity
 from semel_runtime.participant.expiry_loop import ProducerExpiry
 from semel_runtime.participant.inquiry_loop import InquiryLoop
+from semel_runtime.participant.listing import OpenTransactionLister
 from semel_runtime.runner import Runner
 from semel_runtime.server.calls import Handlers
 
@@ -121,6 +124,9 @@ class BrokerApp:
             deleter=RecordDeleter(runner, machine),
             counter=RecordCounter(runner, machine, store),
         )
+        describer = ProducerDescriber(runner, machine, environment.clock)
+        self.handlers.add(DESCRIBE_PRODUCERS, describer.describe_producers)
+        OpenTransactionLister(runner, machine, environment.clock).register(self.handlers)
         inquiries = InquiryLoop(
             BrokerInquirer(runner, machine, writer, environment.clock),
             machine.cluster,

@@ -7,6 +7,7 @@ from typing import Generic, TypeVar
 from google.protobuf.message import Message
 
 from semel.broker.v1 import broker_pb2 as broker
+from semel.broker.v1 import producers_pb2 as producers
 from semel.common.v1 import participants_pb2 as participants
 from semel.coordinator.v1 import cluster_pb2 as cluster
 from semel.coordinator.v1 import outcomes_pb2 as outcomes
@@ -103,6 +104,15 @@ GET_TRANSACTION_OUTCOME = Method(
     outcomes.GetTransactionOutcomeRequest,
     outcomes.GetTransactionOutcomeResponse,
 )
+ABORT_TRANSACTION = Method(
+    TRANSACTIONS,
+    "AbortTransaction",
+    outcomes.AbortTransactionRequest,
+    outcomes.AbortTransactionResponse,
+)
+FENCE_PRODUCER = Method(
+    TRANSACTIONS, "FenceProducer", outcomes.FenceProducerRequest, outcomes.FenceProducerResponse
+)
 
 METADATA = Method(CLUSTER, "Metadata", cluster.MetadataRequest, cluster.MetadataResponse)
 FIND_COORDINATOR = Method(
@@ -138,6 +148,12 @@ FETCH = Method(BROKER, "Fetch", broker.FetchRequest, broker.FetchResponse, BROKE
 LIST_OFFSETS = Method(BROKER, "ListOffsets", broker.ListOffsetsRequest, broker.ListOffsetsResponse)
 DELETE_RECORDS = Method(
     BROKER, "DeleteRecords", broker.DeleteRecordsRequest, broker.DeleteRecordsResponse
+)
+DESCRIBE_PRODUCERS = Method(
+    BROKER,
+    "DescribeProducers",
+    producers.DescribeProducersRequest,
+    producers.DescribeProducersResponse,
 )
 
 COUNT_RECORDS = Method(
@@ -180,4 +196,10 @@ GROUP_WRITE_TXN_MARKERS = Method(
     participants.WriteTxnMarkersRequest,
     participants.WriteTxnMarkersResponse,
     GROUP,
+)
+LIST_OPEN_TRANSACTIONS = Method(
+    PARTICIPANT,
+    "ListOpenTransactions",
+    participants.ListOpenTransactionsRequest,
+    participants.ListOpenTransactionsResponse,
 )

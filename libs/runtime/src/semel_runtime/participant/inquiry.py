@@ -45,6 +45,15 @@ class OpenTransactionAt(NamedTuple, Generic[P]):
     producer_epoch: int
 
 
+class OpenSince(NamedTuple, Generic[P]):
+    """The same, as operators are shown it."""
+
+    start_ms: int
+    transaction: OpenTransactionAt[P]
+    first_offset: int = -1
+    """Of a partition: of its first batch."""
+
+
 class InquiryOutcome(IntEnum):
     """Definite answers to an inquiry; the numbers of ``semel.coordinator.v1.InquiryOutcome``."""
 

@@ -22,73 +22,74 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from semel.broker.v1 import producers_pb2 as semel_dot_broker_dot_v1_dot_producers__pb2
 from semel.common.v1 import errors_pb2 as semel_dot_common_dot_v1_dot_errors__pb2
 from semel.common.v1 import frames_pb2 as semel_dot_common_dot_v1_dot_frames__pb2
 from semel.common.v1 import participants_pb2 as semel_dot_common_dot_v1_dot_participants__pb2
 from semel.common.v1 import records_pb2 as semel_dot_common_dot_v1_dot_records__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1csemel/broker/v1/broker.proto\x12\x0fsemel.broker.v1\x1a\x1csemel/common/v1/errors.proto\x1a\x1csemel/common/v1/frames.proto\x1a\"semel/common/v1/participants.proto\x1a\x1dsemel/common/v1/records.proto\"a\n\x0eProduceRequest\x12\x18\n\x10transactional_id\x18\x01 \x01(\t\x12\x35\n\npartitions\x18\x02 \x03(\x0b\x32!.semel.broker.v1.ProducePartition\"\xe1\x01\n\x10ProducePartition\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x10\n\x08topic_id\x18\x02 \x01(\t\x12\x11\n\tpartition\x18\x03 \x01(\x05\x12-\n\x07\x62\x61tches\x18\x04 \x03(\x0b\x32\x1c.semel.common.v1.RecordBatch\x12.\n\x07records\x18\x05 \x01(\x0b\x32\x1d.semel.broker.v1.PlainRecords\x12!\n\x14\x65xpected_base_offset\x18\x06 \x01(\x03H\x00\x88\x01\x01\x42\x17\n\x15_expected_base_offset\"\x93\x01\n\x0cPlainRecords\x12(\n\x07records\x18\x01 \x03(\x0b\x32\x17.semel.common.v1.Record\x12\x13\n\x0bproducer_id\x18\x02 \x01(\x03\x12\x16\n\x0eproducer_epoch\x18\x03 \x01(\x03\x12\x15\n\rbase_sequence\x18\x04 \x01(\x05\x12\x15\n\rtransactional\x18\x05 \x01(\x08\"h\n\x0fProduceResponse\x12\x18\n\x10throttle_time_ms\x18\x01 \x01(\x05\x12;\n\npartitions\x18\x02 \x03(\x0b\x32\'.semel.broker.v1.ProducePartitionResult\"\x93\x01\n\x16ProducePartitionResult\x12\x10\n\x08topic_id\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\x05\x12%\n\x05\x65rror\x18\x03 \x01(\x0b\x32\x16.semel.common.v1.Error\x12\x13\n\x0b\x62\x61se_offset\x18\x04 \x01(\x03\x12\x18\n\x10log_start_offset\x18\x05 \x01(\x03\"\xcf\x01\n\x0c\x46\x65tchRequest\x12\x38\n\x0fisolation_level\x18\x01 \x01(\x0e\x32\x1f.semel.broker.v1.IsolationLevel\x12\x11\n\tmin_bytes\x18\x02 \x01(\x05\x12\x11\n\tmax_bytes\x18\x03 \x01(\x05\x12\x13\n\x0bmax_wait_ms\x18\x04 \x01(\x05\x12\x15\n\rplain_records\x18\x05 \x01(\x08\x12\x33\n\npartitions\x18\x06 \x03(\x0b\x32\x1f.semel.broker.v1.FetchPartition\"w\n\x0e\x46\x65tchPartition\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x10\n\x08topic_id\x18\x02 \x01(\t\x12\x11\n\tpartition\x18\x03 \x01(\x05\x12\x14\n\x0c\x66\x65tch_offset\x18\x04 \x01(\x03\x12\x1b\n\x13partition_max_bytes\x18\x05 \x01(\x05\"d\n\rFetchResponse\x12\x18\n\x10throttle_time_ms\x18\x01 \x01(\x05\x12\x39\n\npartitions\x18\x02 \x03(\x0b\x32%.semel.broker.v1.FetchPartitionResult\"\x9e\x02\n\x14\x46\x65tchPartitionResult\x12\x10\n\x08topic_id\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\x05\x12%\n\x05\x65rror\x18\x03 \x01(\x0b\x32\x16.semel.common.v1.Error\x12\x18\n\x10log_start_offset\x18\x04 \x01(\x03\x12\x16\n\x0ehigh_watermark\x18\x05 \x01(\x03\x12\x1a\n\x12last_stable_offset\x18\x06 \x01(\x03\x12\x13\n\x0bnext_offset\x18\x07 \x01(\x03\x12-\n\x07\x62\x61tches\x18\x08 \x03(\x0b\x32\x1c.semel.common.v1.RecordBatch\x12(\n\x07records\x18\t \x03(\x0b\x32\x17.semel.common.v1.Record\"\x89\x01\n\x12ListOffsetsRequest\x12\x38\n\x0fisolation_level\x18\x01 \x01(\x0e\x32\x1f.semel.broker.v1.IsolationLevel\x12\x39\n\npartitions\x18\x02 \x03(\x0b\x32%.semel.broker.v1.ListOffsetsPartition\"\x9b\x01\n\x14ListOffsetsPartition\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x10\n\x08topic_id\x18\x02 \x01(\t\x12\x11\n\tpartition\x18\x03 \x01(\x05\x12+\n\x04spec\x18\x04 \x01(\x0e\x32\x1b.semel.broker.v1.OffsetSpecH\x00\x12\x16\n\x0ctimestamp_ms\x18\x05 \x01(\x03H\x00\x42\n\n\x08position\"p\n\x13ListOffsetsResponse\x12\x18\n\x10throttle_time_ms\x18\x01 \x01(\x05\x12?\n\npartitions\x18\x02 \x03(\x0b\x32+.semel.broker.v1.ListOffsetsPartitionResult\"\x8e\x01\n\x1aListOffsetsPartitionResult\x12\x10\n\x08topic_id\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\x05\x12%\n\x05\x65rror\x18\x03 \x01(\x0b\x32\x16.semel.common.v1.Error\x12\x0e\n\x06offset\x18\x04 \x01(\x03\x12\x14\n\x0ctimestamp_ms\x18\x05 \x01(\x03\"j\n\x14\x44\x65leteRecordsRequest\x12;\n\npartitions\x18\x01 \x03(\x0b\x32\'.semel.broker.v1.DeleteRecordsPartition\x12\x15\n\rvalidate_only\x18\x02 \x01(\x08\"\x80\x01\n\x16\x44\x65leteRecordsPartition\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x10\n\x08topic_id\x18\x02 \x01(\t\x12\x11\n\tpartition\x18\x03 \x01(\x05\x12\x17\n\rbefore_offset\x18\x04 \x01(\x03H\x00\x12\r\n\x03\x61ll\x18\x05 \x01(\x08H\x00\x42\n\n\x08position\"t\n\x15\x44\x65leteRecordsResponse\x12\x18\n\x10throttle_time_ms\x18\x01 \x01(\x05\x12\x41\n\npartitions\x18\x02 \x03(\x0b\x32-.semel.broker.v1.DeleteRecordsPartitionResult\"\x9d\x01\n\x1c\x44\x65leteRecordsPartitionResult\x12\x10\n\x08topic_id\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\x05\x12%\n\x05\x65rror\x18\x03 \x01(\x0b\x32\x16.semel.common.v1.Error\x12\x18\n\x10log_start_offset\x18\x04 \x01(\x03\x12\x17\n\x0f\x64\x65leted_offsets\x18\x05 \x01(\x03\"\x8b\x01\n\x13\x43ountRecordsRequest\x12\x38\n\x0fisolation_level\x18\x01 \x01(\x0e\x32\x1f.semel.broker.v1.IsolationLevel\x12:\n\npartitions\x18\x02 \x03(\x0b\x32&.semel.broker.v1.CountRecordsPartition\"`\n\x15\x43ountRecordsPartition\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x10\n\x08topic_id\x18\x02 \x01(\t\x12\x11\n\tpartition\x18\x03 \x01(\x05\x12\x13\n\x0b\x66rom_offset\x18\x04 \x01(\x03\"r\n\x14\x43ountRecordsResponse\x12\x18\n\x10throttle_time_ms\x18\x01 \x01(\x05\x12@\n\npartitions\x18\x02 \x03(\x0b\x32,.semel.broker.v1.CountRecordsPartitionResult\"\xa8\x01\n\x1b\x43ountRecordsPartitionResult\x12\x10\n\x08topic_id\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\x05\x12%\n\x05\x65rror\x18\x03 \x01(\x0b\x32\x16.semel.common.v1.Error\x12\x14\n\x0crecord_count\x18\x04 \x01(\x03\x12\x13\n\x0bnext_offset\x18\x05 \x01(\x03\x12\x12\n\nend_offset\x18\x06 \x01(\x03\">\n\rStreamRequest\x12-\n\x06\x66rames\x18\x01 \x03(\x0b\x32\x1d.semel.broker.v1.RequestFrame\"\xaf\x02\n\x0cRequestFrame\x12\x16\n\x0e\x63orrelation_id\x18\x01 \x01(\x04\x12\x12\n\ntimeout_ms\x18\x02 \x01(\r\x12\x13\n\x0btraceparent\x18\x03 \x01(\t\x12)\n\x06\x63\x61ncel\x18\x04 \x01(\x0b\x32\x17.semel.common.v1.CancelH\x00\x12\x32\n\x07produce\x18\x05 \x01(\x0b\x32\x1f.semel.broker.v1.ProduceRequestH\x00\x12.\n\x05\x66\x65tch\x18\x06 \x01(\x0b\x32\x1d.semel.broker.v1.FetchRequestH\x00\x12\x44\n\x11write_txn_markers\x18\x07 \x01(\x0b\x32\'.semel.common.v1.WriteTxnMarkersRequestH\x00\x42\t\n\x07request\"@\n\x0eStreamResponse\x12.\n\x06\x66rames\x18\x01 \x03(\x0b\x32\x1e.semel.broker.v1.ResponseFrame\"\x89\x02\n\rResponseFrame\x12\x16\n\x0e\x63orrelation_id\x18\x01 \x01(\x04\x12\'\n\x05\x65rror\x18\x02 \x01(\x0b\x32\x16.semel.common.v1.ErrorH\x00\x12\x33\n\x07produce\x18\x03 \x01(\x0b\x32 .semel.broker.v1.ProduceResponseH\x00\x12/\n\x05\x66\x65tch\x18\x04 \x01(\x0b\x32\x1e.semel.broker.v1.FetchResponseH\x00\x12\x45\n\x11write_txn_markers\x18\x05 \x01(\x0b\x32(.semel.common.v1.WriteTxnMarkersResponseH\x00\x42\n\n\x08response*{\n\x0eIsolationLevel\x12\x1f\n\x1bISOLATION_LEVEL_UNSPECIFIED\x10\x00\x12\"\n\x1eISOLATION_LEVEL_READ_COMMITTED\x10\x01\x12$\n ISOLATION_LEVEL_READ_UNCOMMITTED\x10\x02*z\n\nOffsetSpec\x12\x1b\n\x17OFFSET_SPEC_UNSPECIFIED\x10\x00\x12\x18\n\x14OFFSET_SPEC_EARLIEST\x10\x01\x12\x16\n\x12OFFSET_SPEC_LATEST\x10\x02\x12\x1d\n\x19OFFSET_SPEC_MAX_TIMESTAMP\x10\x03\x32\x8b\x04\n\rBrokerService\x12L\n\x07Produce\x12\x1f.semel.broker.v1.ProduceRequest\x1a .semel.broker.v1.ProduceResponse\x12\x46\n\x05\x46\x65tch\x12\x1d.semel.broker.v1.FetchRequest\x1a\x1e.semel.broker.v1.FetchResponse\x12X\n\x0bListOffsets\x12#.semel.broker.v1.ListOffsetsRequest\x1a$.semel.broker.v1.ListOffsetsResponse\x12^\n\rDeleteRecords\x12%.semel.broker.v1.DeleteRecordsRequest\x1a&.semel.broker.v1.DeleteRecordsResponse\x12[\n\x0c\x43ountRecords\x12$.semel.broker.v1.CountRecordsRequest\x1a%.semel.broker.v1.CountRecordsResponse\x12M\n\x06Stream\x12\x1e.semel.broker.v1.StreamRequest\x1a\x1f.semel.broker.v1.StreamResponse(\x01\x30\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1csemel/broker/v1/broker.proto\x12\x0fsemel.broker.v1\x1a\x1fsemel/broker/v1/producers.proto\x1a\x1csemel/common/v1/errors.proto\x1a\x1csemel/common/v1/frames.proto\x1a\"semel/common/v1/participants.proto\x1a\x1dsemel/common/v1/records.proto\"a\n\x0eProduceRequest\x12\x18\n\x10transactional_id\x18\x01 \x01(\t\x12\x35\n\npartitions\x18\x02 \x03(\x0b\x32!.semel.broker.v1.ProducePartition\"\xe1\x01\n\x10ProducePartition\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x10\n\x08topic_id\x18\x02 \x01(\t\x12\x11\n\tpartition\x18\x03 \x01(\x05\x12-\n\x07\x62\x61tches\x18\x04 \x03(\x0b\x32\x1c.semel.common.v1.RecordBatch\x12.\n\x07records\x18\x05 \x01(\x0b\x32\x1d.semel.broker.v1.PlainRecords\x12!\n\x14\x65xpected_base_offset\x18\x06 \x01(\x03H\x00\x88\x01\x01\x42\x17\n\x15_expected_base_offset\"\x93\x01\n\x0cPlainRecords\x12(\n\x07records\x18\x01 \x03(\x0b\x32\x17.semel.common.v1.Record\x12\x13\n\x0bproducer_id\x18\x02 \x01(\x03\x12\x16\n\x0eproducer_epoch\x18\x03 \x01(\x03\x12\x15\n\rbase_sequence\x18\x04 \x01(\x05\x12\x15\n\rtransactional\x18\x05 \x01(\x08\"h\n\x0fProduceResponse\x12\x18\n\x10throttle_time_ms\x18\x01 \x01(\x05\x12;\n\npartitions\x18\x02 \x03(\x0b\x32\'.semel.broker.v1.ProducePartitionResult\"\x93\x01\n\x16ProducePartitionResult\x12\x10\n\x08topic_id\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\x05\x12%\n\x05\x65rror\x18\x03 \x01(\x0b\x32\x16.semel.common.v1.Error\x12\x13\n\x0b\x62\x61se_offset\x18\x04 \x01(\x03\x12\x18\n\x10log_start_offset\x18\x05 \x01(\x03\"\xcf\x01\n\x0c\x46\x65tchRequest\x12\x38\n\x0fisolation_level\x18\x01 \x01(\x0e\x32\x1f.semel.broker.v1.IsolationLevel\x12\x11\n\tmin_bytes\x18\x02 \x01(\x05\x12\x11\n\tmax_bytes\x18\x03 \x01(\x05\x12\x13\n\x0bmax_wait_ms\x18\x04 \x01(\x05\x12\x15\n\rplain_records\x18\x05 \x01(\x08\x12\x33\n\npartitions\x18\x06 \x03(\x0b\x32\x1f.semel.broker.v1.FetchPartition\"w\n\x0e\x46\x65tchPartition\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x10\n\x08topic_id\x18\x02 \x01(\t\x12\x11\n\tpartition\x18\x03 \x01(\x05\x12\x14\n\x0c\x66\x65tch_offset\x18\x04 \x01(\x03\x12\x1b\n\x13partition_max_bytes\x18\x05 \x01(\x05\"d\n\rFetchResponse\x12\x18\n\x10throttle_time_ms\x18\x01 \x01(\x05\x12\x39\n\npartitions\x18\x02 \x03(\x0b\x32%.semel.broker.v1.FetchPartitionResult\"\x9e\x02\n\x14\x46\x65tchPartitionResult\x12\x10\n\x08topic_id\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\x05\x12%\n\x05\x65rror\x18\x03 \x01(\x0b\x32\x16.semel.common.v1.Error\x12\x18\n\x10log_start_offset\x18\x04 \x01(\x03\x12\x16\n\x0ehigh_watermark\x18\x05 \x01(\x03\x12\x1a\n\x12last_stable_offset\x18\x06 \x01(\x03\x12\x13\n\x0bnext_offset\x18\x07 \x01(\x03\x12-\n\x07\x62\x61tches\x18\x08 \x03(\x0b\x32\x1c.semel.common.v1.RecordBatch\x12(\n\x07records\x18\t \x03(\x0b\x32\x17.semel.common.v1.Record\"\x89\x01\n\x12ListOffsetsRequest\x12\x38\n\x0fisolation_level\x18\x01 \x01(\x0e\x32\x1f.semel.broker.v1.IsolationLevel\x12\x39\n\npartitions\x18\x02 \x03(\x0b\x32%.semel.broker.v1.ListOffsetsPartition\"\x9b\x01\n\x14ListOffsetsPartition\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x10\n\x08topic_id\x18\x02 \x01(\t\x12\x11\n\tpartition\x18\x03 \x01(\x05\x12+\n\x04spec\x18\x04 \x01(\x0e\x32\x1b.semel.broker.v1.OffsetSpecH\x00\x12\x16\n\x0ctimestamp_ms\x18\x05 \x01(\x03H\x00\x42\n\n\x08position\"p\n\x13ListOffsetsResponse\x12\x18\n\x10throttle_time_ms\x18\x01 \x01(\x05\x12?\n\npartitions\x18\x02 \x03(\x0b\x32+.semel.broker.v1.ListOffsetsPartitionResult\"\x8e\x01\n\x1aListOffsetsPartitionResult\x12\x10\n\x08topic_id\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\x05\x12%\n\x05\x65rror\x18\x03 \x01(\x0b\x32\x16.semel.common.v1.Error\x12\x0e\n\x06offset\x18\x04 \x01(\x03\x12\x14\n\x0ctimestamp_ms\x18\x05 \x01(\x03\"j\n\x14\x44\x65leteRecordsRequest\x12;\n\npartitions\x18\x01 \x03(\x0b\x32\'.semel.broker.v1.DeleteRecordsPartition\x12\x15\n\rvalidate_only\x18\x02 \x01(\x08\"\x80\x01\n\x16\x44\x65leteRecordsPartition\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x10\n\x08topic_id\x18\x02 \x01(\t\x12\x11\n\tpartition\x18\x03 \x01(\x05\x12\x17\n\rbefore_offset\x18\x04 \x01(\x03H\x00\x12\r\n\x03\x61ll\x18\x05 \x01(\x08H\x00\x42\n\n\x08position\"t\n\x15\x44\x65leteRecordsResponse\x12\x18\n\x10throttle_time_ms\x18\x01 \x01(\x05\x12\x41\n\npartitions\x18\x02 \x03(\x0b\x32-.semel.broker.v1.DeleteRecordsPartitionResult\"\x9d\x01\n\x1c\x44\x65leteRecordsPartitionResult\x12\x10\n\x08topic_id\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\x05\x12%\n\x05\x65rror\x18\x03 \x01(\x0b\x32\x16.semel.common.v1.Error\x12\x18\n\x10log_start_offset\x18\x04 \x01(\x03\x12\x17\n\x0f\x64\x65leted_offsets\x18\x05 \x01(\x03\"\x8b\x01\n\x13\x43ountRecordsRequest\x12\x38\n\x0fisolation_level\x18\x01 \x01(\x0e\x32\x1f.semel.broker.v1.IsolationLevel\x12:\n\npartitions\x18\x02 \x03(\x0b\x32&.semel.broker.v1.CountRecordsPartition\"`\n\x15\x43ountRecordsPartition\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x10\n\x08topic_id\x18\x02 \x01(\t\x12\x11\n\tpartition\x18\x03 \x01(\x05\x12\x13\n\x0b\x66rom_offset\x18\x04 \x01(\x03\"r\n\x14\x43ountRecordsResponse\x12\x18\n\x10throttle_time_ms\x18\x01 \x01(\x05\x12@\n\npartitions\x18\x02 \x03(\x0b\x32,.semel.broker.v1.CountRecordsPartitionResult\"\xa8\x01\n\x1b\x43ountRecordsPartitionResult\x12\x10\n\x08topic_id\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\x05\x12%\n\x05\x65rror\x18\x03 \x01(\x0b\x32\x16.semel.common.v1.Error\x12\x14\n\x0crecord_count\x18\x04 \x01(\x03\x12\x13\n\x0bnext_offset\x18\x05 \x01(\x03\x12\x12\n\nend_offset\x18\x06 \x01(\x03\">\n\rStreamRequest\x12-\n\x06\x66rames\x18\x01 \x03(\x0b\x32\x1d.semel.broker.v1.RequestFrame\"\xaf\x02\n\x0cRequestFrame\x12\x16\n\x0e\x63orrelation_id\x18\x01 \x01(\x04\x12\x12\n\ntimeout_ms\x18\x02 \x01(\r\x12\x13\n\x0btraceparent\x18\x03 \x01(\t\x12)\n\x06\x63\x61ncel\x18\x04 \x01(\x0b\x32\x17.semel.common.v1.CancelH\x00\x12\x32\n\x07produce\x18\x05 \x01(\x0b\x32\x1f.semel.broker.v1.ProduceRequestH\x00\x12.\n\x05\x66\x65tch\x18\x06 \x01(\x0b\x32\x1d.semel.broker.v1.FetchRequestH\x00\x12\x44\n\x11write_txn_markers\x18\x07 \x01(\x0b\x32\'.semel.common.v1.WriteTxnMarkersRequestH\x00\x42\t\n\x07request\"@\n\x0eStreamResponse\x12.\n\x06\x66rames\x18\x01 \x03(\x0b\x32\x1e.semel.broker.v1.ResponseFrame\"\x89\x02\n\rResponseFrame\x12\x16\n\x0e\x63orrelation_id\x18\x01 \x01(\x04\x12\'\n\x05\x65rror\x18\x02 \x01(\x0b\x32\x16.semel.common.v1.ErrorH\x00\x12\x33\n\x07produce\x18\x03 \x01(\x0b\x32 .semel.broker.v1.ProduceResponseH\x00\x12/\n\x05\x66\x65tch\x18\x04 \x01(\x0b\x32\x1e.semel.broker.v1.FetchResponseH\x00\x12\x45\n\x11write_txn_markers\x18\x05 \x01(\x0b\x32(.semel.common.v1.WriteTxnMarkersResponseH\x00\x42\n\n\x08response*{\n\x0eIsolationLevel\x12\x1f\n\x1bISOLATION_LEVEL_UNSPECIFIED\x10\x00\x12\"\n\x1eISOLATION_LEVEL_READ_COMMITTED\x10\x01\x12$\n ISOLATION_LEVEL_READ_UNCOMMITTED\x10\x02*z\n\nOffsetSpec\x12\x1b\n\x17OFFSET_SPEC_UNSPECIFIED\x10\x00\x12\x18\n\x14OFFSET_SPEC_EARLIEST\x10\x01\x12\x16\n\x12OFFSET_SPEC_LATEST\x10\x02\x12\x1d\n\x19OFFSET_SPEC_MAX_TIMESTAMP\x10\x03\x32\xf7\x04\n\rBrokerService\x12L\n\x07Produce\x12\x1f.semel.broker.v1.ProduceRequest\x1a .semel.broker.v1.ProduceResponse\x12\x46\n\x05\x46\x65tch\x12\x1d.semel.broker.v1.FetchRequest\x1a\x1e.semel.broker.v1.FetchResponse\x12X\n\x0bListOffsets\x12#.semel.broker.v1.ListOffsetsRequest\x1a$.semel.broker.v1.ListOffsetsResponse\x12^\n\rDeleteRecords\x12%.semel.broker.v1.DeleteRecordsRequest\x1a&.semel.broker.v1.DeleteRecordsResponse\x12[\n\x0c\x43ountRecords\x12$.semel.broker.v1.CountRecordsRequest\x1a%.semel.broker.v1.CountRecordsResponse\x12j\n\x11\x44\x65scribeProducers\x12).semel.broker.v1.DescribeProducersRequest\x1a*.semel.broker.v1.DescribeProducersResponse\x12M\n\x06Stream\x12\x1e.semel.broker.v1.StreamRequest\x1a\x1f.semel.broker.v1.StreamResponse(\x01\x30\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'semel.broker.v1.broker_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_ISOLATIONLEVEL']._serialized_start=3936
-  _globals['_ISOLATIONLEVEL']._serialized_end=4059
-  _globals['_OFFSETSPEC']._serialized_start=4061
-  _globals['_OFFSETSPEC']._serialized_end=4183
-  _globals['_PRODUCEREQUEST']._serialized_start=176
-  _globals['_PRODUCEREQUEST']._serialized_end=273
-  _globals['_PRODUCEPARTITION']._serialized_start=276
-  _globals['_PRODUCEPARTITION']._serialized_end=501
-  _globals['_PLAINRECORDS']._serialized_start=504
-  _globals['_PLAINRECORDS']._serialized_end=651
-  _globals['_PRODUCERESPONSE']._serialized_start=653
-  _globals['_PRODUCERESPONSE']._serialized_end=757
-  _globals['_PRODUCEPARTITIONRESULT']._serialized_start=760
-  _globals['_PRODUCEPARTITIONRESULT']._serialized_end=907
-  _globals['_FETCHREQUEST']._serialized_start=910
-  _globals['_FETCHREQUEST']._serialized_end=1117
-  _globals['_FETCHPARTITION']._serialized_start=1119
-  _globals['_FETCHPARTITION']._serialized_end=1238
-  _globals['_FETCHRESPONSE']._serialized_start=1240
-  _globals['_FETCHRESPONSE']._serialized_end=1340
-  _globals['_FETCHPARTITIONRESULT']._serialized_start=1343
-  _globals['_FETCHPARTITIONRESULT']._serialized_end=1629
-  _globals['_LISTOFFSETSREQUEST']._serialized_start=1632
-  _globals['_LISTOFFSETSREQUEST']._serialized_end=1769
-  _globals['_LISTOFFSETSPARTITION']._serialized_start=1772
-  _globals['_LISTOFFSETSPARTITION']._serialized_end=1927
-  _globals['_LISTOFFSETSRESPONSE']._serialized_start=1929
-  _globals['_LISTOFFSETSRESPONSE']._serialized_end=2041
-  _globals['_LISTOFFSETSPARTITIONRESULT']._serialized_start=2044
-  _globals['_LISTOFFSETSPARTITIONRESULT']._serialized_end=2186
-  _globals['_DELETERECORDSREQUEST']._serialized_start=2188
-  _globals['_DELETERECORDSREQUEST']._serialized_end=2294
-  _globals['_DELETERECORDSPARTITION']._serialized_start=2297
-  _globals['_DELETERECORDSPARTITION']._serialized_end=2425
-  _globals['_DELETERECORDSRESPONSE']._serialized_start=2427
-  _globals['_DELETERECORDSRESPONSE']._serialized_end=2543
-  _globals['_DELETERECORDSPARTITIONRESULT']._serialized_start=2546
-  _globals['_DELETERECORDSPARTITIONRESULT']._serialized_end=2703
-  _globals['_COUNTRECORDSREQUEST']._serialized_start=2706
-  _globals['_COUNTRECORDSREQUEST']._serialized_end=2845
-  _globals['_COUNTRECORDSPARTITION']._serialized_start=2847
-  _globals['_COUNTRECORDSPARTITION']._serialized_end=2943
-  _globals['_COUNTRECORDSRESPONSE']._serialized_start=2945
-  _globals['_COUNTRECORDSRESPONSE']._serialized_end=3059
-  _globals['_COUNTRECORDSPARTITIONRESULT']._serialized_start=3062
-  _globals['_COUNTRECORDSPARTITIONRESULT']._serialized_end=3230
-  _globals['_STREAMREQUEST']._serialized_start=3232
-  _globals['_STREAMREQUEST']._serialized_end=3294
-  _globals['_REQUESTFRAME']._serialized_start=3297
-  _globals['_REQUESTFRAME']._serialized_end=3600
-  _globals['_STREAMRESPONSE']._serialized_start=3602
-  _globals['_STREAMRESPONSE']._serialized_end=3666
-  _globals['_RESPONSEFRAME']._serialized_start=3669
-  _globals['_RESPONSEFRAME']._serialized_end=3934
-  _globals['_BROKERSERVICE']._serialized_start=4186
-  _globals['_BROKERSERVICE']._serialized_end=4709
+  _globals['_ISOLATIONLEVEL']._serialized_start=3969
+  _globals['_ISOLATIONLEVEL']._serialized_end=4092
+  _globals['_OFFSETSPEC']._serialized_start=4094
+  _globals['_OFFSETSPEC']._serialized_end=4216
+  _globals['_PRODUCEREQUEST']._serialized_start=209
+  _globals['_PRODUCEREQUEST']._serialized_end=306
+  _globals['_PRODUCEPARTITION']._serialized_start=309
+  _globals['_PRODUCEPARTITION']._serialized_end=534
+  _globals['_PLAINRECORDS']._serialized_start=537
+  _globals['_PLAINRECORDS']._serialized_end=684
+  _globals['_PRODUCERESPONSE']._serialized_start=686
+  _globals['_PRODUCERESPONSE']._serialized_end=790
+  _globals['_PRODUCEPARTITIONRESULT']._serialized_start=793
+  _globals['_PRODUCEPARTITIONRESULT']._serialized_end=940
+  _globals['_FETCHREQUEST']._serialized_start=943
+  _globals['_FETCHREQUEST']._serialized_end=1150
+  _globals['_FETCHPARTITION']._serialized_start=1152
+  _globals['_FETCHPARTITION']._serialized_end=1271
+  _globals['_FETCHRESPONSE']._serialized_start=1273
+  _globals['_FETCHRESPONSE']._serialized_end=1373
+  _globals['_FETCHPARTITIONRESULT']._serialized_start=1376
+  _globals['_FETCHPARTITIONRESULT']._serialized_end=1662
+  _globals['_LISTOFFSETSREQUEST']._serialized_start=1665
+  _globals['_LISTOFFSETSREQUEST']._serialized_end=1802
+  _globals['_LISTOFFSETSPARTITION']._serialized_start=1805
+  _globals['_LISTOFFSETSPARTITION']._serialized_end=1960
+  _globals['_LISTOFFSETSRESPONSE']._serialized_start=1962
+  _globals['_LISTOFFSETSRESPONSE']._serialized_end=2074
+  _globals['_LISTOFFSETSPARTITIONRESULT']._serialized_start=2077
+  _globals['_LISTOFFSETSPARTITIONRESULT']._serialized_end=2219
+  _globals['_DELETERECORDSREQUEST']._serialized_start=2221
+  _globals['_DELETERECORDSREQUEST']._serialized_end=2327
+  _globals['_DELETERECORDSPARTITION']._serialized_start=2330
+  _globals['_DELETERECORDSPARTITION']._serialized_end=2458
+  _globals['_DELETERECORDSRESPONSE']._serialized_start=2460
+  _globals['_DELETERECORDSRESPONSE']._serialized_end=2576
+  _globals['_DELETERECORDSPARTITIONRESULT']._serialized_start=2579
+  _globals['_DELETERECORDSPARTITIONRESULT']._serialized_end=2736
+  _globals['_COUNTRECORDSREQUEST']._serialized_start=2739
+  _globals['_COUNTRECORDSREQUEST']._serialized_end=2878
+  _globals['_COUNTRECORDSPARTITION']._serialized_start=2880
+  _globals['_COUNTRECORDSPARTITION']._serialized_end=2976
+  _globals['_COUNTRECORDSRESPONSE']._serialized_start=2978
+  _globals['_COUNTRECORDSRESPONSE']._serialized_end=3092
+  _globals['_COUNTRECORDSPARTITIONRESULT']._serialized_start=3095
+  _globals['_COUNTRECORDSPARTITIONRESULT']._serialized_end=3263
+  _globals['_STREAMREQUEST']._serialized_start=3265
+  _globals['_STREAMREQUEST']._serialized_end=3327
+  _globals['_REQUESTFRAME']._serialized_start=3330
+  _globals['_REQUESTFRAME']._serialized_end=3633
+  _globals['_STREAMRESPONSE']._serialized_start=3635
+  _globals['_STREAMRESPONSE']._serialized_end=3699
+  _globals['_RESPONSEFRAME']._serialized_start=3702
+  _globals['_RESPONSEFRAME']._serialized_end=3967
+  _globals['_BROKERSERVICE']._serialized_start=4219
+  _globals['_BROKERSERVICE']._serialized_end=4850
 # @@protoc_insertion_point(module_scope)

@@ -4,6 +4,7 @@ import grpc
 import warnings
 
 from semel.broker.v1 import broker_pb2 as semel_dot_broker_dot_v1_dot_broker__pb2
+from semel.broker.v1 import producers_pb2 as semel_dot_broker_dot_v1_dot_producers__pb2
 
 GRPC_GENERATED_VERSION = '1.80.0'
 GRPC_VERSION = grpc.__version__
@@ -60,6 +61,11 @@ class BrokerServiceStub(object):
                 request_serializer=semel_dot_broker_dot_v1_dot_broker__pb2.CountRecordsRequest.SerializeToString,
                 response_deserializer=semel_dot_broker_dot_v1_dot_broker__pb2.CountRecordsResponse.FromString,
                 _registered_method=True)
+        self.DescribeProducers = channel.unary_unary(
+                '/semel.broker.v1.BrokerService/DescribeProducers',
+                request_serializer=semel_dot_broker_dot_v1_dot_producers__pb2.DescribeProducersRequest.SerializeToString,
+                response_deserializer=semel_dot_broker_dot_v1_dot_producers__pb2.DescribeProducersResponse.FromString,
+                _registered_method=True)
         self.Stream = channel.stream_stream(
                 '/semel.broker.v1.BrokerService/Stream',
                 request_serializer=semel_dot_broker_dot_v1_dot_broker__pb2.StreamRequest.SerializeToString,
@@ -109,6 +115,13 @@ class BrokerServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def DescribeProducers(self, request, context):
+        """Says who writes to partitions, and who keeps their last stable offsets where they are.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Stream(self, request_iterator, context):
         """Carries typed requests of the hot path and their answers, in any order, over one stream.
         """
@@ -143,6 +156,11 @@ def add_BrokerServiceServicer_to_server(servicer, server):
                     servicer.CountRecords,
                     request_deserializer=semel_dot_broker_dot_v1_dot_broker__pb2.CountRecordsRequest.FromString,
                     response_serializer=semel_dot_broker_dot_v1_dot_broker__pb2.CountRecordsResponse.SerializeToString,
+            ),
+            'DescribeProducers': grpc.unary_unary_rpc_method_handler(
+                    servicer.DescribeProducers,
+                    request_deserializer=semel_dot_broker_dot_v1_dot_producers__pb2.DescribeProducersRequest.FromString,
+                    response_serializer=semel_dot_broker_dot_v1_dot_producers__pb2.DescribeProducersResponse.SerializeToString,
             ),
             'Stream': grpc.stream_stream_rpc_method_handler(
                     servicer.Stream,
@@ -286,6 +304,33 @@ class BrokerService(object):
             '/semel.broker.v1.BrokerService/CountRecords',
             semel_dot_broker_dot_v1_dot_broker__pb2.CountRecordsRequest.SerializeToString,
             semel_dot_broker_dot_v1_dot_broker__pb2.CountRecordsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DescribeProducers(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/semel.broker.v1.BrokerService/DescribeProducers',
+            semel_dot_broker_dot_v1_dot_producers__pb2.DescribeProducersRequest.SerializeToString,
+            semel_dot_broker_dot_v1_dot_producers__pb2.DescribeProducersResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -6,6 +6,7 @@ The partition-broker: logs of topic partitions."""
 from collections import abc as _abc
 from grpc import aio as _aio
 from semel.broker.v1 import broker_pb2 as _broker_pb2
+from semel.broker.v1 import producers_pb2 as _producers_pb2
 import abc as _abc_1
 import grpc as _grpc
 import sys
@@ -49,6 +50,8 @@ class BrokerServiceStub:
     """
     CountRecords: _grpc.UnaryUnaryMultiCallable[_broker_pb2.CountRecordsRequest, _broker_pb2.CountRecordsResponse]
     """Counts the records that a reader at an offset has yet to read: its lag."""
+    DescribeProducers: _grpc.UnaryUnaryMultiCallable[_producers_pb2.DescribeProducersRequest, _producers_pb2.DescribeProducersResponse]
+    """Says who writes to partitions, and who keeps their last stable offsets where they are."""
     Stream: _grpc.StreamStreamMultiCallable[_broker_pb2.StreamRequest, _broker_pb2.StreamResponse]
     """Carries typed requests of the hot path and their answers, in any order, over one stream."""
 
@@ -73,6 +76,8 @@ class BrokerServiceAsyncStub(BrokerServiceStub):
     """
     CountRecords: _aio.UnaryUnaryMultiCallable[_broker_pb2.CountRecordsRequest, _broker_pb2.CountRecordsResponse]  # type: ignore[assignment]
     """Counts the records that a reader at an offset has yet to read: its lag."""
+    DescribeProducers: _aio.UnaryUnaryMultiCallable[_producers_pb2.DescribeProducersRequest, _producers_pb2.DescribeProducersResponse]  # type: ignore[assignment]
+    """Says who writes to partitions, and who keeps their last stable offsets where they are."""
     Stream: _aio.StreamStreamMultiCallable[_broker_pb2.StreamRequest, _broker_pb2.StreamResponse]  # type: ignore[assignment]
     """Carries typed requests of the hot path and their answers, in any order, over one stream."""
 
@@ -124,6 +129,14 @@ class BrokerServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_broker_pb2.CountRecordsResponse, _abc.Awaitable[_broker_pb2.CountRecordsResponse]]:
         """Counts the records that a reader at an offset has yet to read: its lag."""
+
+    @_abc_1.abstractmethod
+    def DescribeProducers(
+        self,
+        request: _producers_pb2.DescribeProducersRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_producers_pb2.DescribeProducersResponse, _abc.Awaitable[_producers_pb2.DescribeProducersResponse]]:
+        """Says who writes to partitions, and who keeps their last stable offsets where they are."""
 
     @_abc_1.abstractmethod
     def Stream(

@@ -280,3 +280,98 @@ class ParticipantError(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ParticipantError: _TypeAlias = ParticipantError  # noqa: Y015
+
+@_typing.final
+class ListOpenTransactionsRequest(_message.Message):
+    """ListOpenTransactionsRequest asks for the transactions without an outcome, at one instance."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    OPEN_LONGER_THAN_MS_FIELD_NUMBER: _builtins.int
+    LIMIT_FIELD_NUMBER: _builtins.int
+    open_longer_than_ms: _builtins.int
+    """Only those that have been open there for longer than this, in milliseconds."""
+    limit: _builtins.int
+    """How many at most, the oldest first; 0: as many as the instance gives."""
+    def __init__(
+        self,
+        *,
+        open_longer_than_ms: _builtins.int = ...,
+        limit: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["limit", b"limit", "open_longer_than_ms", b"open_longer_than_ms"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListOpenTransactionsRequest: _TypeAlias = ListOpenTransactionsRequest  # noqa: Y015
+
+@_typing.final
+class ListOpenTransactionsResponse(_message.Message):
+    """ListOpenTransactionsResponse lists them, the oldest first."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    THROTTLE_TIME_MS_FIELD_NUMBER: _builtins.int
+    TRANSACTIONS_FIELD_NUMBER: _builtins.int
+    TRUNCATED_FIELD_NUMBER: _builtins.int
+    throttle_time_ms: _builtins.int
+    truncated: _builtins.bool
+    """Whether there are more."""
+    @_builtins.property
+    def transactions(self) -> _containers.RepeatedCompositeFieldContainer[Global___OpenTransaction]: ...
+    def __init__(
+        self,
+        *,
+        throttle_time_ms: _builtins.int = ...,
+        transactions: _abc.Iterable[Global___OpenTransaction] | None = ...,
+        truncated: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["throttle_time_ms", b"throttle_time_ms", "transactions", b"transactions", "truncated", b"truncated"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListOpenTransactionsResponse: _TypeAlias = ListOpenTransactionsResponse  # noqa: Y015
+
+@_typing.final
+class OpenTransaction(_message.Message):
+    """OpenTransaction is a transaction without an outcome, at one participant."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PARTICIPANT_FIELD_NUMBER: _builtins.int
+    PRODUCER_ID_FIELD_NUMBER: _builtins.int
+    PRODUCER_EPOCH_FIELD_NUMBER: _builtins.int
+    START_TIME_MS_FIELD_NUMBER: _builtins.int
+    AGE_MS_FIELD_NUMBER: _builtins.int
+    FIRST_OFFSET_FIELD_NUMBER: _builtins.int
+    producer_id: _builtins.int
+    producer_epoch: _builtins.int
+    start_time_ms: _builtins.int
+    """When its first write came, in milliseconds since 1970-01-01 UTC."""
+    age_ms: _builtins.int
+    """For how long it has been open, by the clock of the participant, in milliseconds."""
+    first_offset: _builtins.int
+    """Of a partition: the offset of its first batch."""
+    @_builtins.property
+    def participant(self) -> Global___Participant: ...
+    def __init__(
+        self,
+        *,
+        participant: Global___Participant | None = ...,
+        producer_id: _builtins.int = ...,
+        producer_epoch: _builtins.int = ...,
+        start_time_ms: _builtins.int = ...,
+        age_ms: _builtins.int = ...,
+        first_offset: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["participant", b"participant"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["age_ms", b"age_ms", "first_offset", b"first_offset", "participant", b"participant", "producer_epoch", b"producer_epoch", "producer_id", b"producer_id", "start_time_ms", b"start_time_ms"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___OpenTransaction: _TypeAlias = OpenTransaction  # noqa: Y015

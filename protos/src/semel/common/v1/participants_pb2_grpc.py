@@ -40,6 +40,11 @@ class TxnParticipantServiceStub(object):
                 request_serializer=semel_dot_common_dot_v1_dot_participants__pb2.WriteTxnMarkersRequest.SerializeToString,
                 response_deserializer=semel_dot_common_dot_v1_dot_participants__pb2.WriteTxnMarkersResponse.FromString,
                 _registered_method=True)
+        self.ListOpenTransactions = channel.unary_unary(
+                '/semel.common.v1.TxnParticipantService/ListOpenTransactions',
+                request_serializer=semel_dot_common_dot_v1_dot_participants__pb2.ListOpenTransactionsRequest.SerializeToString,
+                response_deserializer=semel_dot_common_dot_v1_dot_participants__pb2.ListOpenTransactionsResponse.FromString,
+                _registered_method=True)
 
 
 class TxnParticipantServiceServicer(object):
@@ -54,6 +59,13 @@ class TxnParticipantServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListOpenTransactions(self, request, context):
+        """Lists the transactions that are open here, for operators.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_TxnParticipantServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -61,6 +73,11 @@ def add_TxnParticipantServiceServicer_to_server(servicer, server):
                     servicer.WriteTxnMarkers,
                     request_deserializer=semel_dot_common_dot_v1_dot_participants__pb2.WriteTxnMarkersRequest.FromString,
                     response_serializer=semel_dot_common_dot_v1_dot_participants__pb2.WriteTxnMarkersResponse.SerializeToString,
+            ),
+            'ListOpenTransactions': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListOpenTransactions,
+                    request_deserializer=semel_dot_common_dot_v1_dot_participants__pb2.ListOpenTransactionsRequest.FromString,
+                    response_serializer=semel_dot_common_dot_v1_dot_participants__pb2.ListOpenTransactionsResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -91,6 +108,33 @@ class TxnParticipantService(object):
             '/semel.common.v1.TxnParticipantService/WriteTxnMarkers',
             semel_dot_common_dot_v1_dot_participants__pb2.WriteTxnMarkersRequest.SerializeToString,
             semel_dot_common_dot_v1_dot_participants__pb2.WriteTxnMarkersResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListOpenTransactions(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/semel.common.v1.TxnParticipantService/ListOpenTransactions',
+            semel_dot_common_dot_v1_dot_participants__pb2.ListOpenTransactionsRequest.SerializeToString,
+            semel_dot_common_dot_v1_dot_participants__pb2.ListOpenTransactionsResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -37,6 +37,8 @@ class TxnParticipantServiceStub:
     """Ends transactions here. Idempotent: a repeat of a marker is answered as written. Answers after
     the outcome is on disk. Errors are values, one for each participant that refused.
     """
+    ListOpenTransactions: _grpc.UnaryUnaryMultiCallable[_participants_pb2.ListOpenTransactionsRequest, _participants_pb2.ListOpenTransactionsResponse]
+    """Lists the transactions that are open here, for operators."""
 
 @_typing.type_check_only
 class TxnParticipantServiceAsyncStub(TxnParticipantServiceStub):
@@ -47,6 +49,8 @@ class TxnParticipantServiceAsyncStub(TxnParticipantServiceStub):
     """Ends transactions here. Idempotent: a repeat of a marker is answered as written. Answers after
     the outcome is on disk. Errors are values, one for each participant that refused.
     """
+    ListOpenTransactions: _aio.UnaryUnaryMultiCallable[_participants_pb2.ListOpenTransactionsRequest, _participants_pb2.ListOpenTransactionsResponse]  # type: ignore[assignment]
+    """Lists the transactions that are open here, for operators."""
 
 class TxnParticipantServiceServicer(metaclass=_abc_1.ABCMeta):
     """TxnParticipantService is what brokers and group coordinators are to a transaction coordinator."""
@@ -60,5 +64,13 @@ class TxnParticipantServiceServicer(metaclass=_abc_1.ABCMeta):
         """Ends transactions here. Idempotent: a repeat of a marker is answered as written. Answers after
         the outcome is on disk. Errors are values, one for each participant that refused.
         """
+
+    @_abc_1.abstractmethod
+    def ListOpenTransactions(
+        self,
+        request: _participants_pb2.ListOpenTransactionsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_participants_pb2.ListOpenTransactionsResponse, _abc.Awaitable[_participants_pb2.ListOpenTransactionsResponse]]:
+        """Lists the transactions that are open here, for operators."""
 
 def add_TxnParticipantServiceServicer_to_server(servicer: TxnParticipantServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

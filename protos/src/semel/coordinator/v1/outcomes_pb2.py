@@ -24,19 +24,29 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n#semel/coordinator/v1/outcomes.proto\x12\x14semel.coordinator.v1\"e\n\x1cGetTransactionOutcomeRequest\x12\x18\n\x10transactional_id\x18\x01 \x01(\t\x12\x13\n\x0bproducer_id\x18\x02 \x01(\x03\x12\x16\n\x0eproducer_epoch\x18\x03 \x01(\x03\"\x9b\x02\n\x1dGetTransactionOutcomeResponse\x12\x18\n\x10throttle_time_ms\x18\x01 \x01(\x05\x12\x39\n\x07outcome\x18\x02 \x01(\x0e\x32(.semel.coordinator.v1.TransactionOutcome\x12\x37\n\x0c\x61\x62ort_reason\x18\x03 \x01(\x0e\x32!.semel.coordinator.v1.AbortReason\x12\x10\n\x08\x63omplete\x18\x04 \x01(\x08\x12\x18\n\x10transactional_id\x18\x05 \x01(\t\x12\x13\n\x0bproducer_id\x18\x06 \x01(\x03\x12\x15\n\rcurrent_epoch\x18\x07 \x01(\x03\x12\x14\n\x0ctime_left_ms\x18\x08 \x01(\x03*\xe9\x01\n\x12TransactionOutcome\x12#\n\x1fTRANSACTION_OUTCOME_UNSPECIFIED\x10\x00\x12!\n\x1dTRANSACTION_OUTCOME_COMMITTED\x10\x01\x12\x1f\n\x1bTRANSACTION_OUTCOME_ABORTED\x10\x02\x12\x1f\n\x1bTRANSACTION_OUTCOME_ONGOING\x10\x03\x12 \n\x1cTRANSACTION_OUTCOME_PREPARED\x10\x04\x12\'\n#TRANSACTION_OUTCOME_TOO_OLD_TO_KNOW\x10\x05*\x94\x01\n\x0b\x41\x62ortReason\x12\x1c\n\x18\x41\x42ORT_REASON_UNSPECIFIED\x10\x00\x12\x17\n\x13\x41\x42ORT_REASON_CLIENT\x10\x01\x12\x1a\n\x16\x41\x42ORT_REASON_TIMED_OUT\x10\x02\x12\x17\n\x13\x41\x42ORT_REASON_FENCED\x10\x03\x12\x19\n\x15\x41\x42ORT_REASON_OPERATOR\x10\x04\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n#semel/coordinator/v1/outcomes.proto\x12\x14semel.coordinator.v1\"e\n\x1cGetTransactionOutcomeRequest\x12\x18\n\x10transactional_id\x18\x01 \x01(\t\x12\x13\n\x0bproducer_id\x18\x02 \x01(\x03\x12\x16\n\x0eproducer_epoch\x18\x03 \x01(\x03\"\x9b\x02\n\x1dGetTransactionOutcomeResponse\x12\x18\n\x10throttle_time_ms\x18\x01 \x01(\x05\x12\x39\n\x07outcome\x18\x02 \x01(\x0e\x32(.semel.coordinator.v1.TransactionOutcome\x12\x37\n\x0c\x61\x62ort_reason\x18\x03 \x01(\x0e\x32!.semel.coordinator.v1.AbortReason\x12\x10\n\x08\x63omplete\x18\x04 \x01(\x08\x12\x18\n\x10transactional_id\x18\x05 \x01(\t\x12\x13\n\x0bproducer_id\x18\x06 \x01(\x03\x12\x15\n\rcurrent_epoch\x18\x07 \x01(\x03\x12\x14\n\x0ctime_left_ms\x18\x08 \x01(\x03\"(\n\x08Operator\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\"\xa3\x01\n\x17\x41\x62ortTransactionRequest\x12\x18\n\x10transactional_id\x18\x01 \x01(\t\x12\x13\n\x0bproducer_id\x18\x02 \x01(\x03\x12\x16\n\x0eproducer_epoch\x18\x03 \x01(\x03\x12\x30\n\x08operator\x18\x04 \x01(\x0b\x32\x1e.semel.coordinator.v1.Operator\x12\x0f\n\x07\x64ry_run\x18\x05 \x01(\x08\"c\n\x18\x41\x62ortTransactionResponse\x12\x18\n\x10throttle_time_ms\x18\x01 \x01(\x05\x12\x14\n\x0cparticipants\x18\x02 \x01(\x05\x12\x17\n\x0f\x61lready_aborted\x18\x03 \x01(\x08\"\x88\x01\n\x14\x46\x65nceProducerRequest\x12\x18\n\x10transactional_id\x18\x01 \x01(\t\x12\x13\n\x0binstance_id\x18\x02 \x01(\t\x12\x30\n\x08operator\x18\x03 \x01(\x0b\x32\x1e.semel.coordinator.v1.Operator\x12\x0f\n\x07\x64ry_run\x18\x04 \x01(\x08\"r\n\x15\x46\x65nceProducerResponse\x12\x18\n\x10throttle_time_ms\x18\x01 \x01(\x05\x12\x13\n\x0bproducer_id\x18\x02 \x01(\x03\x12\x14\n\x0c\x66\x65nced_epoch\x18\x03 \x01(\x03\x12\x14\n\x0cparticipants\x18\x04 \x01(\x05*\xe9\x01\n\x12TransactionOutcome\x12#\n\x1fTRANSACTION_OUTCOME_UNSPECIFIED\x10\x00\x12!\n\x1dTRANSACTION_OUTCOME_COMMITTED\x10\x01\x12\x1f\n\x1bTRANSACTION_OUTCOME_ABORTED\x10\x02\x12\x1f\n\x1bTRANSACTION_OUTCOME_ONGOING\x10\x03\x12 \n\x1cTRANSACTION_OUTCOME_PREPARED\x10\x04\x12\'\n#TRANSACTION_OUTCOME_TOO_OLD_TO_KNOW\x10\x05*\x94\x01\n\x0b\x41\x62ortReason\x12\x1c\n\x18\x41\x42ORT_REASON_UNSPECIFIED\x10\x00\x12\x17\n\x13\x41\x42ORT_REASON_CLIENT\x10\x01\x12\x1a\n\x16\x41\x42ORT_REASON_TIMED_OUT\x10\x02\x12\x17\n\x13\x41\x42ORT_REASON_FENCED\x10\x03\x12\x19\n\x15\x41\x42ORT_REASON_OPERATOR\x10\x04\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'semel.coordinator.v1.outcomes_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_TRANSACTIONOUTCOME']._serialized_start=451
-  _globals['_TRANSACTIONOUTCOME']._serialized_end=684
-  _globals['_ABORTREASON']._serialized_start=687
-  _globals['_ABORTREASON']._serialized_end=835
+  _globals['_TRANSACTIONOUTCOME']._serialized_start=1015
+  _globals['_TRANSACTIONOUTCOME']._serialized_end=1248
+  _globals['_ABORTREASON']._serialized_start=1251
+  _globals['_ABORTREASON']._serialized_end=1399
   _globals['_GETTRANSACTIONOUTCOMEREQUEST']._serialized_start=61
   _globals['_GETTRANSACTIONOUTCOMEREQUEST']._serialized_end=162
   _globals['_GETTRANSACTIONOUTCOMERESPONSE']._serialized_start=165
   _globals['_GETTRANSACTIONOUTCOMERESPONSE']._serialized_end=448
+  _globals['_OPERATOR']._serialized_start=450
+  _globals['_OPERATOR']._serialized_end=490
+  _globals['_ABORTTRANSACTIONREQUEST']._serialized_start=493
+  _globals['_ABORTTRANSACTIONREQUEST']._serialized_end=656
+  _globals['_ABORTTRANSACTIONRESPONSE']._serialized_start=658
+  _globals['_ABORTTRANSACTIONRESPONSE']._serialized_end=757
+  _globals['_FENCEPRODUCERREQUEST']._serialized_start=760
+  _globals['_FENCEPRODUCERREQUEST']._serialized_end=896
+  _globals['_FENCEPRODUCERRESPONSE']._serialized_start=898
+  _globals['_FENCEPRODUCERRESPONSE']._serialized_end=1012
 # @@protoc_insertion_point(module_scope)

@@ -909,6 +909,9 @@ class TransactionListing(_message.Message):
     STATE_FIELD_NUMBER: _builtins.int
     START_TIME_MS_FIELD_NUMBER: _builtins.int
     INCOMPLETE_TRANSACTIONS_FIELD_NUMBER: _builtins.int
+    TRANSACTION_TIMEOUT_MS_FIELD_NUMBER: _builtins.int
+    LAST_UPDATE_TIME_MS_FIELD_NUMBER: _builtins.int
+    FENCED_TRANSACTIONS_FIELD_NUMBER: _builtins.int
     transactional_id: _builtins.str
     producer_id: _builtins.int
     producer_epoch: _builtins.int
@@ -919,6 +922,13 @@ class TransactionListing(_message.Message):
     start_time_ms: _builtins.int
     incomplete_transactions: _builtins.int
     """Decided transactions of the id whose markers are not all written."""
+    transaction_timeout_ms: _builtins.int
+    last_update_time_ms: _builtins.int
+    """When the last transaction of the id ended, or a producer took it first, in milliseconds since
+    1970-01-01 UTC.
+    """
+    fenced_transactions: _builtins.int
+    """How many of the id's last 256 transactions were aborted because a new instance took over."""
     def __init__(
         self,
         *,
@@ -928,10 +938,13 @@ class TransactionListing(_message.Message):
         state: Global___TransactionState.ValueType = ...,
         start_time_ms: _builtins.int = ...,
         incomplete_transactions: _builtins.int = ...,
+        transaction_timeout_ms: _builtins.int = ...,
+        last_update_time_ms: _builtins.int = ...,
+        fenced_transactions: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["incomplete_transactions", b"incomplete_transactions", "producer_epoch", b"producer_epoch", "producer_id", b"producer_id", "start_time_ms", b"start_time_ms", "state", b"state", "transactional_id", b"transactional_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["fenced_transactions", b"fenced_transactions", "incomplete_transactions", b"incomplete_transactions", "last_update_time_ms", b"last_update_time_ms", "producer_epoch", b"producer_epoch", "producer_id", b"producer_id", "start_time_ms", b"start_time_ms", "state", b"state", "transaction_timeout_ms", b"transaction_timeout_ms", "transactional_id", b"transactional_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

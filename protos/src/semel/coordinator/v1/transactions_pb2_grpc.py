@@ -87,6 +87,16 @@ class CoordinatorServiceStub(object):
                 request_serializer=semel_dot_coordinator_dot_v1_dot_transactions__pb2.ListTransactionsRequest.SerializeToString,
                 response_deserializer=semel_dot_coordinator_dot_v1_dot_transactions__pb2.ListTransactionsResponse.FromString,
                 _registered_method=True)
+        self.AbortTransaction = channel.unary_unary(
+                '/semel.coordinator.v1.CoordinatorService/AbortTransaction',
+                request_serializer=semel_dot_coordinator_dot_v1_dot_outcomes__pb2.AbortTransactionRequest.SerializeToString,
+                response_deserializer=semel_dot_coordinator_dot_v1_dot_outcomes__pb2.AbortTransactionResponse.FromString,
+                _registered_method=True)
+        self.FenceProducer = channel.unary_unary(
+                '/semel.coordinator.v1.CoordinatorService/FenceProducer',
+                request_serializer=semel_dot_coordinator_dot_v1_dot_outcomes__pb2.FenceProducerRequest.SerializeToString,
+                response_deserializer=semel_dot_coordinator_dot_v1_dot_outcomes__pb2.FenceProducerResponse.FromString,
+                _registered_method=True)
         self.Stream = channel.stream_stream(
                 '/semel.coordinator.v1.CoordinatorService/Stream',
                 request_serializer=semel_dot_coordinator_dot_v1_dot_transactions__pb2.StreamRequest.SerializeToString,
@@ -173,6 +183,20 @@ class CoordinatorServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def AbortTransaction(self, request, context):
+        """Ends a transaction in its producer's place.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def FenceProducer(self, request, context):
+        """Takes a transactional id from its producer.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Stream(self, request_iterator, context):
         """Carries typed requests of the hot path and their answers, in any order, over one stream.
         """
@@ -232,6 +256,16 @@ def add_CoordinatorServiceServicer_to_server(servicer, server):
                     servicer.ListTransactions,
                     request_deserializer=semel_dot_coordinator_dot_v1_dot_transactions__pb2.ListTransactionsRequest.FromString,
                     response_serializer=semel_dot_coordinator_dot_v1_dot_transactions__pb2.ListTransactionsResponse.SerializeToString,
+            ),
+            'AbortTransaction': grpc.unary_unary_rpc_method_handler(
+                    servicer.AbortTransaction,
+                    request_deserializer=semel_dot_coordinator_dot_v1_dot_outcomes__pb2.AbortTransactionRequest.FromString,
+                    response_serializer=semel_dot_coordinator_dot_v1_dot_outcomes__pb2.AbortTransactionResponse.SerializeToString,
+            ),
+            'FenceProducer': grpc.unary_unary_rpc_method_handler(
+                    servicer.FenceProducer,
+                    request_deserializer=semel_dot_coordinator_dot_v1_dot_outcomes__pb2.FenceProducerRequest.FromString,
+                    response_serializer=semel_dot_coordinator_dot_v1_dot_outcomes__pb2.FenceProducerResponse.SerializeToString,
             ),
             'Stream': grpc.stream_stream_rpc_method_handler(
                     servicer.Stream,
@@ -511,6 +545,60 @@ class CoordinatorService(object):
             '/semel.coordinator.v1.CoordinatorService/ListTransactions',
             semel_dot_coordinator_dot_v1_dot_transactions__pb2.ListTransactionsRequest.SerializeToString,
             semel_dot_coordinator_dot_v1_dot_transactions__pb2.ListTransactionsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def AbortTransaction(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/semel.coordinator.v1.CoordinatorService/AbortTransaction',
+            semel_dot_coordinator_dot_v1_dot_outcomes__pb2.AbortTransactionRequest.SerializeToString,
+            semel_dot_coordinator_dot_v1_dot_outcomes__pb2.AbortTransactionResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def FenceProducer(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/semel.coordinator.v1.CoordinatorService/FenceProducer',
+            semel_dot_coordinator_dot_v1_dot_outcomes__pb2.FenceProducerRequest.SerializeToString,
+            semel_dot_coordinator_dot_v1_dot_outcomes__pb2.FenceProducerResponse.FromString,
             options,
             channel_credentials,
             insecure,

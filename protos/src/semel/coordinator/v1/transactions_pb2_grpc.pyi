@@ -62,6 +62,10 @@ class CoordinatorServiceStub:
     """Describes transactional ids and the transactions of each that are not complete."""
     ListTransactions: _grpc.UnaryUnaryMultiCallable[_transactions_pb2.ListTransactionsRequest, _transactions_pb2.ListTransactionsResponse]
     """Lists the transactional ids of the transaction-log partitions that this instance owns."""
+    AbortTransaction: _grpc.UnaryUnaryMultiCallable[_outcomes_pb2.AbortTransactionRequest, _outcomes_pb2.AbortTransactionResponse]
+    """Ends a transaction in its producer's place."""
+    FenceProducer: _grpc.UnaryUnaryMultiCallable[_outcomes_pb2.FenceProducerRequest, _outcomes_pb2.FenceProducerResponse]
+    """Takes a transactional id from its producer."""
     Stream: _grpc.StreamStreamMultiCallable[_transactions_pb2.StreamRequest, _transactions_pb2.StreamResponse]
     """Carries typed requests of the hot path and their answers, in any order, over one stream."""
 
@@ -98,6 +102,10 @@ class CoordinatorServiceAsyncStub(CoordinatorServiceStub):
     """Describes transactional ids and the transactions of each that are not complete."""
     ListTransactions: _aio.UnaryUnaryMultiCallable[_transactions_pb2.ListTransactionsRequest, _transactions_pb2.ListTransactionsResponse]  # type: ignore[assignment]
     """Lists the transactional ids of the transaction-log partitions that this instance owns."""
+    AbortTransaction: _aio.UnaryUnaryMultiCallable[_outcomes_pb2.AbortTransactionRequest, _outcomes_pb2.AbortTransactionResponse]  # type: ignore[assignment]
+    """Ends a transaction in its producer's place."""
+    FenceProducer: _aio.UnaryUnaryMultiCallable[_outcomes_pb2.FenceProducerRequest, _outcomes_pb2.FenceProducerResponse]  # type: ignore[assignment]
+    """Takes a transactional id from its producer."""
     Stream: _aio.StreamStreamMultiCallable[_transactions_pb2.StreamRequest, _transactions_pb2.StreamResponse]  # type: ignore[assignment]
     """Carries typed requests of the hot path and their answers, in any order, over one stream."""
 
@@ -191,6 +199,22 @@ class CoordinatorServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_transactions_pb2.ListTransactionsResponse, _abc.Awaitable[_transactions_pb2.ListTransactionsResponse]]:
         """Lists the transactional ids of the transaction-log partitions that this instance owns."""
+
+    @_abc_1.abstractmethod
+    def AbortTransaction(
+        self,
+        request: _outcomes_pb2.AbortTransactionRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_outcomes_pb2.AbortTransactionResponse, _abc.Awaitable[_outcomes_pb2.AbortTransactionResponse]]:
+        """Ends a transaction in its producer's place."""
+
+    @_abc_1.abstractmethod
+    def FenceProducer(
+        self,
+        request: _outcomes_pb2.FenceProducerRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_outcomes_pb2.FenceProducerResponse, _abc.Awaitable[_outcomes_pb2.FenceProducerResponse]]:
+        """Takes a transactional id from its producer."""
 
     @_abc_1.abstractmethod
     def Stream(

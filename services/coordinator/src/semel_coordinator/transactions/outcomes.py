@@ -1,13 +1,20 @@
-"""Answers the RPCs about outcomes: checks the form of requests, runs the machine.
+"""Answers the RPCs about outcomes, and those by which operators make them: checks, runs, logs.
 
-Nothing is decided here; see ``machine/outcome.py``.
+Nothing is decided here; see ``machine/outcome.py`` and ``machine/operators.py``. What an operator
+does is logged with who and why, dry runs included.
 """
 
 from collections.abc import Callable
 
+import structlog
+
 from semel.coordinator.v1 import outcomes_pb2 as wire
 from semel_common.errors import InvalidRequestError
-from semel_common.wire.methods import GET_TRANSACTION_OUTCOME
+from semel_common.wire.methods import (
+    ABORT_TRANSACTION,
+    FENCE_PRODUCER,
+    GET_TRANSACTION_OUTCOME,
+)
 from semel_coordinator.transactions import requests
 from semel_coordinator.transactions.machine import (
     AbortReason,
@@ -20,7 +27,9 @@ from semel_coordinator.transactions.machine import (
 from semel_coordinator.transactions.runs import Runs
 from semel_runtime.clock import Clock
 from semel_runtime.server.calls import Call, Handlers
-from semel_runtime.server.checks import require_int
+from semel_runtime.server.checks import require_int, require_name
+
+log = structlog.get_logger(__name__)
 
 _OUTCOMES = {
     KnownOutcome.COMMITTED: wire.TRANSACTION_OUTCOME_COMMITTED,
@@ -36,6 +45,9 @@ _REASONS: dict[AbortReason | None, wire.AbortReason.ValueType] = {
     AbortReason.FENCED: wire.ABORT_REASON_FENCED,
     AbortReason.OPERATOR: wire.ABORT_REASON_OPERATOR,
 }
+
+
+_OPERATOR_LENGTH_MAX = 1_000
 
 
 class OutcomesService:
@@ -60,6 +72,8 @@ class OutcomesService:
     def register(self, handlers: Handlers) -> None:
         """Add a handler for each RPC."""
         handlers.add(GET_TRANSACTION_OUTCOME, self.get_transaction_outcome)
+        handlers.add(ABORT_TRANSACTION, self.abort_transaction)
+        handlers.add(FENCE_PRODUCER, self.fence_producer)
 
     async def get_transaction_outcome(
         self, request: wire.GetTransactionOutcomeRequest, _call: Call
@@ -82,6 +96,73 @@ class OutcomesService:
             current_epoch=answer.current_epoch,
             time_left_ms=answer.time_left_ms,
         )
+
+    async def abort_transaction(
+        self, request: wire.AbortTransactionRequest, _call: Call
+    ) -> wire.AbortTransactionResponse:
+        """End a transaction in its producer's place."""
+        self._check_claimed()
+        transactional_id = requests.transactional_id(request.transactional_id, self._limits)
+        key = requests.key(request.producer_id, request.producer_epoch)
+        _check_operator(request.operator, dry_run=request.dry_run)
+        now_ms = self._clock.now_ms()
+        done = await self._runner.run(
+            lambda: self._machine.abort_transaction(
+                transactional_id, key, dry_run=request.dry_run, now_ms=now_ms
+            )
+        )
+        log.warning(
+            "operator aborts transaction",
+            transactional_id=transactional_id,
+            producer_id=key.producer_id,
+            producer_epoch=key.producer_epoch,
+            participants=done.participants,
+            already_aborted=done.already_aborted,
+            dry_run=request.dry_run,
+            operator=request.operator.name,
+            reason=request.operator.reason,
+        )
+        return wire.AbortTransactionResponse(
+            participants=done.participants, already_aborted=done.already_aborted
+        )
+
+    async def fence_producer(
+        self, request: wire.FenceProducerRequest, _call: Call
+    ) -> wire.FenceProducerResponse:
+        """Take a transactional id from its producer."""
+        self._check_claimed()
+        transactional_id = requests.transactional_id(request.transactional_id, self._limits)
+        instance_id = requests.instance_id(request.instance_id, self._limits)
+        _check_operator(request.operator, dry_run=request.dry_run)
+        now_ms = self._clock.now_ms()
+        done = await self._runner.run(
+            lambda: self._machine.fence_producer(
+                transactional_id, instance_id, dry_run=request.dry_run, now_ms=now_ms
+            )
+        )
+        log.warning(
+            "operator fences producer",
+            transactional_id=transactional_id,
+            producer_id=done.producer_id,
+            fenced_epoch=done.fenced_epoch,
+            participants=done.participants,
+            dry_run=request.dry_run,
+            operator=request.operator.name,
+            reason=request.operator.reason,
+        )
+        return wire.FenceProducerResponse(
+            producer_id=done.producer_id,
+            fenced_epoch=done.fenced_epoch,
+            participants=done.participants,
+        )
+
+
+def _check_operator(operator: wire.Operator, *, dry_run: bool) -> None:
+    """Who acts must say who they are, and why: it is for the log."""
+    if not dry_run or operator.name:
+        require_name("operator.name", operator.name, length_max=_OPERATOR_LENGTH_MAX)
+    if not dry_run or operator.reason:
+        require_name("operator.reason", operator.reason, length_max=_OPERATOR_LENGTH_MAX)
 
 
 def _name(request: wire.GetTransactionOutcomeRequest, limits: TransactionLimits) -> TransactionName:

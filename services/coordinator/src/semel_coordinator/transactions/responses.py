@@ -115,6 +115,9 @@ def list_transactions(found: Iterable[TransactionListing]) -> wire.ListTransacti
                 state=_STATES[each.state],
                 start_time_ms=each.start_ms,
                 incomplete_transactions=each.incomplete_transactions,
+                transaction_timeout_ms=each.timeout_ms,
+                last_update_time_ms=each.last_update_ms,
+                fenced_transactions=each.fenced_transactions,
             )
             for each in sorted(found, key=lambda each: each.transactional_id)
         ]

@@ -6,6 +6,7 @@ the group. Handlers decide, ``replay`` changes; see ``semel_runtime.machine``.
 """
 
 from collections.abc import Collection, Iterable, Sequence
+from heapq import nsmallest
 from itertools import chain, islice
 
 from semel_common.errors import (
@@ -57,7 +58,7 @@ from semel_runtime.cluster.image import ClusterImage
 from semel_runtime.machine import Result
 from semel_runtime.participant.coordinator_epochs import CoordinatorEpochCheck
 from semel_runtime.participant.expiry import IdleProducer
-from semel_runtime.participant.inquiry import InquiryAnswer, OpenTransactionAt
+from semel_runtime.participant.inquiry import InquiryAnswer, OpenSince, OpenTransactionAt
 
 
 class GroupMachine:
@@ -219,6 +220,13 @@ class GroupMachine:
         due = {*self.offsets.transactions_to_inquire(now_ms)}
         due.update(each for each in awaited if self.offsets.is_open(each))
         return Result(tuple(sorted(due)))
+
+    def open_transactions(
+        self, *, open_since_ms: int, limit: int
+    ) -> Result[list[OpenSince[GroupId]], Record]:
+        """Return the transactions that have been open since a time or longer, the oldest first."""
+        open_now = self.offsets.open_transactions()
+        return Result(nsmallest(limit, (each for each in open_now if each[0] <= open_since_ms)))
 
     def has_open_transactions(self) -> bool:
         """Whether any transaction is open here."""

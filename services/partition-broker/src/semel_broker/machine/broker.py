@@ -11,6 +11,7 @@ from typing import TypeVar, assert_never
 from semel_broker.machine import compaction
 from semel_broker.machine.compaction import CompactionPlan
 from semel_broker.machine.deletion import RecordDeletions, expired
+from semel_broker.machine.describe import PartitionProducers, open_since, producers_of
 from semel_broker.machine.directory import LogDirectory
 from semel_broker.machine.expiry import forgotten, idle_producers
 from semel_broker.machine.limits import LogLimits
@@ -56,7 +57,7 @@ from semel_runtime.cluster.image import ClusterImage
 from semel_runtime.machine import Result
 from semel_runtime.participant.coordinator_epochs import CoordinatorEpochs, CoordinatorEpochSeen
 from semel_runtime.participant.expiry import IdleProducer
-from semel_runtime.participant.inquiry import OpenTransactionAt
+from semel_runtime.participant.inquiry import OpenSince, OpenTransactionAt
 
 T = TypeVar("T")
 
@@ -138,6 +139,23 @@ class BrokerMachine:
                 if is_due(now_ms=now_ms, start_ms=each.start_ms, superseded_ms=each.superseded_ms)
             ]
         )
+
+    def open_transactions(
+        self, *, open_since_ms: int, limit: int
+    ) -> Result[list[OpenSince[TopicPartition]], Record]:
+        """Return the transactions that have been open since a time or longer, the oldest first."""
+        return Result(open_since(self._logs, open_since_ms, limit))
+
+    def describe_producers(
+        self, partitions: Sequence[TopicPartition], limit: int
+    ) -> Result[list[PartitionProducers | SemelError], Record]:
+        """Return who writes to each partition, or why that cannot be said here."""
+        return Result(
+            [_value(partial(self._describe_producers, each, limit)) for each in partitions]
+        )
+
+    def _describe_producers(self, partition: TopicPartition, limit: int) -> PartitionProducers:
+        return producers_of(self._logs.find_by_id(partition), limit)
 
     def has_open_transactions(self) -> bool:
         """Whether any transaction is open."""

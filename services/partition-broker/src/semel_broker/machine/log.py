@@ -102,16 +102,26 @@ class PartitionLog:
                 self.segments.shrink(record.upto, record.size_bytes_left)
             case ProducerForgotten():
                 del self.producers[record.producer_id]
-            case ProducerState():
-                self.producers[record.producer_id] = record
-            case OpenTransaction():
-                self.open_transactions[record.producer_id, record.producer_epoch] = record
-            case AbortedTransaction():
-                self.aborted.add(record)
-            case LogSegment():
-                self.segments.put(record)
+            case ProducerState() | OpenTransaction() | AbortedTransaction() | LogSegment():
+                self._put(record)
             case _:
                 assert_never(record)
+
+    def _put(
+        self, entity: ProducerState | OpenTransaction | AbortedTransaction | LogSegment
+    ) -> None:
+        """Take a part of the log as a snapshot has it."""
+        match entity:
+            case ProducerState():
+                self.producers[entity.producer_id] = entity
+            case OpenTransaction():
+                self.open_transactions[entity.producer_id, entity.producer_epoch] = entity
+            case AbortedTransaction():
+                self.aborted.add(entity)
+            case LogSegment():
+                self.segments.put(entity)
+            case _:
+                assert_never(entity)
 
     def snapshot(self) -> Iterator[LogState | LogRecord]:
         """Return the records of which the log is made: all but the first exist already."""

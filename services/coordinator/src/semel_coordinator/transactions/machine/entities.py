@@ -103,6 +103,11 @@ class Producer(Struct, frozen=True, kw_only=True):
             return self.abort_reason
         return _REASONS.get(self.abort_reasons >> _REASON_BITS * age & _REASON_MASK)
 
+    def count_of(self, reason: AbortReason) -> int:
+        """Return how many of the last epochs were aborted for a reason."""
+        digits = f"{self.abort_reasons:x}"
+        return digits.count(f"{REASON_NUMBERS[reason]:x}")
+
     def decided(self, reason: AbortReason | None, now_ms: int) -> "Producer":
         """Return the producer after the current epoch was aborted for a reason, or committed."""
         return Producer(

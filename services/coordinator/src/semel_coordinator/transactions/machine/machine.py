@@ -18,7 +18,11 @@ resume by themselves.
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from semel_common.errors import InvalidProducerIdMappingError, NotCoordinatorError
+from semel_common.errors import (
+    InvalidProducerIdMappingError,
+    NotCoordinatorError,
+    TransactionalIdNotFoundError,
+)
 from semel_common.ids import GroupId, Participant, producer_id_of
 from semel_coordinator.transactions.machine.decisions import aborted
 from semel_coordinator.transactions.machine.end_txn import (
@@ -51,6 +55,12 @@ from semel_coordinator.transactions.machine.init_producer_id import (
 )
 from semel_coordinator.transactions.machine.inquiry import Inquirer, Inquiry, InquiryAnswer
 from semel_coordinator.transactions.machine.limits import TransactionLimits
+from semel_coordinator.transactions.machine.operators import (
+    OperatorAbort,
+    OperatorFence,
+    abort_transaction,
+    fence_producer,
+)
 from semel_coordinator.transactions.machine.outcome import (
     OutcomeAnswer,
     TransactionName,
@@ -300,6 +310,25 @@ class TransactionsMachine:
     ) -> Result[OutcomeAnswer, TransactionsRecord]:
         """Tell how a transaction ended; see outcome.py."""
         return find_outcome(self._state, self._ownership, name, now_ms=now_ms)
+
+    def abort_transaction(
+        self, transactional_id: str, key: TransactionKey, *, dry_run: bool, now_ms: int
+    ) -> Result[OperatorAbort, TransactionsRecord]:
+        """Abort a transaction in its producer's place; see operators.py. Idempotent."""
+        producer = self._producer(transactional_id, key.producer_id)
+        decided = abort_transaction(self._state, producer, key.producer_epoch, now_ms=now_ms)
+        return Result(decided.response) if dry_run else decided
+
+    def fence_producer(
+        self, transactional_id: str, instance_id: str, *, dry_run: bool, now_ms: int
+    ) -> Result[OperatorFence, TransactionsRecord]:
+        """Take a transactional id from its producer; see operators.py. Idempotent."""
+        known = self._state.transactional_ids.get(transactional_id)
+        if known is None:
+            self._ownership.partition_for(transactional_id)
+            raise TransactionalIdNotFoundError(f"no transactional id {transactional_id!r}")
+        decided = fence_producer(self._state, known, instance_id, now_ms=now_ms)
+        return Result(decided.response) if dry_run else decided
 
     def inquire_fences(
         self, inquiries: Sequence[FenceInquiry]

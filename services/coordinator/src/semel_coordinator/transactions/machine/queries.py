@@ -60,6 +60,10 @@ class TransactionListing(Struct, frozen=True, kw_only=True):
     state: TransactionState
     start_ms: int
     incomplete_transactions: int
+    timeout_ms: int
+    last_update_ms: int
+    fenced_transactions: int
+    """Of the last 256, those that a new producer instance has aborted."""
 
 
 class ListFilter(Struct, frozen=True, kw_only=True):
@@ -198,6 +202,9 @@ def _listing(state: TransactionsState, producer: Producer) -> TransactionListing
         state=transaction_state,
         start_ms=start_ms,
         incomplete_transactions=state.incomplete_count(producer.producer_id),
+        timeout_ms=state.transactional_ids[producer.transactional_id].timeout_ms,
+        last_update_ms=producer.last_update_ms,
+        fenced_transactions=producer.count_of(AbortReason.FENCED),
     )
 
 

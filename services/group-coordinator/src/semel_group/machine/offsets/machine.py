@@ -39,7 +39,12 @@ from semel_runtime.participant.coordinator_epochs import (
     CoordinatorEpochSeen,
 )
 from semel_runtime.participant.expiry import IdleProducer
-from semel_runtime.participant.inquiry import InquiryAnswer, InquiryOutcome, OpenTransactionAt
+from semel_runtime.participant.inquiry import (
+    InquiryAnswer,
+    InquiryOutcome,
+    OpenSince,
+    OpenTransactionAt,
+)
 
 _NO_OFFSETS = GroupOffsets()
 """A group that was never heard of."""
@@ -195,6 +200,13 @@ class OffsetsMachine:
     def has_open_transactions(self) -> bool:
         """Whether any transaction is open."""
         return bool(self._pending)
+
+    def open_transactions(self) -> Iterable[OpenSince[GroupId]]:
+        """Return all that are open, each with the time of its first commit."""
+        for group_id in self._pending:
+            for transaction, pending in self._groups[group_id].pending.items():
+                here = OpenTransactionAt(GroupId(group_id), *transaction)
+                yield OpenSince(pending.start_time_ms, here)
 
     def is_open(self, transaction: OpenTransactionAt[GroupId]) -> bool:
         """Whether a transaction is still open."""

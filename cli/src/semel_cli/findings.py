@@ -1,0 +1,188 @@
+"""What `semel doctor` looks for, and what it says to do about each. Pure.
+
+Every check takes what the cluster has answered, and yields what is wrong.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from semel_cli.operations import place
+from semel_cli.output import duration_text
+
+if TYPE_CHECKING:
+    from aiosemel import OpenTransaction, OpenTransactions, TransactionListing
+
+_ONGOING = "Ongoing"
+_PREPARED = "Prepared"
+_DECIDED = ("PrepareCommit", "PrepareAbort")
+_USED_ONCE_EPOCH = 2
+"""An id whose producer has come no further has done one transaction."""
+_DUEL = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Thresholds:
+    """From when on something is worth a word."""
+
+    stuck_ms: int = 60_000
+    """Open at a participant after its outcome is decided: it asks every 10 seconds by default."""
+    late_ms: int = 30_000
+    """Decided, and markers are missing."""
+    timeout_share: float = 0.8
+    """Of the transaction time-out that has passed."""
+    prepared_ms: int = 3_600_000
+    idle_ms: int = 3_600_000
+    """After which an id that was used once counts as left behind."""
+    churn_ids: int = 100
+    """So many ids that were used once, and are more than half of all, are churn."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One thing that is not as it should be."""
+
+    check: str
+    what: str
+    do: str
+
+
+def unreachable(found: "OpenTransactions") -> Iterator[Finding]:
+    """Instances that do not answer."""
+    for each in found.unreachable:
+        yield Finding(
+            check="unreachable",
+            what=f"{each}",
+            do="start it again, or mend its network: transactions that wrote there wait for it",
+        )
+
+
+def stuck(found: Iterable["OpenTransaction"], limits: Thresholds) -> Iterator[Finding]:
+    """Transactions that are decided, and open at a participant all the same."""
+    for each in found:
+        if each.age_ms < limits.stuck_ms:
+            continue
+        if each.known is None:
+            says = f"its coordinator says: {each.problem}"
+        elif each.known.time_left_ms is None:
+            says = f"its coordinator says: {each.known.outcome}"
+        else:
+            continue
+        yield Finding(
+            check="stuck",
+            what=(
+                f"{place(each)} has had transaction {each.producer_id}/{each.producer_epoch} open"
+                f" for {duration_text(each.age_ms)}; {says}"
+            ),
+            do=(
+                "it should have asked by itself: see that this instance reaches the coordinators,"
+                " and what its log says of inquiries; then restart it"
+            ),
+        )
+
+
+def nearly_timed_out(found: Iterable["OpenTransaction"], limits: Thresholds) -> Iterator[Finding]:
+    """Open transactions whose time is almost over, each once."""
+    seen: set[tuple[int, int]] = set()
+    for each in found:
+        key = (each.producer_id, each.producer_epoch)
+        known = each.known
+        if known is None or known.time_left_ms is None or key in seen:
+            continue
+        whole_ms = each.age_ms + known.time_left_ms
+        if each.age_ms < limits.timeout_share * whole_ms:
+            continue
+        seen.add(key)
+        yield Finding(
+            check="nearly timed out",
+            what=(
+                f"transaction {known.transactional_id}/{each.producer_epoch} is open for"
+                f" {duration_text(each.age_ms)}, and aborts in {duration_text(known.time_left_ms)}"
+            ),
+            do=(
+                "if its producer is alive, give it smaller transactions or a longer"
+                " transaction_timeout_ms; if not, `semel transactions abort"
+                f" {known.transactional_id} --producer-id {each.producer_id}"
+                f" --epoch {each.producer_epoch}` frees its readers now"
+            ),
+        )
+
+
+def late_markers(
+    listed: Iterable["TransactionListing"], limits: Thresholds, now_ms: int
+) -> Iterator[Finding]:
+    """Decided transactions that wait for their markers."""
+    for each in listed:
+        waits = each.incomplete_transactions and (each.state in _DECIDED)
+        if waits and now_ms - each.last_update_time_ms >= limits.late_ms:
+            yield Finding(
+                check="late",
+                what=(
+                    f"{each.transactional_id} has {each.incomplete_transactions} decided"
+                    " transactions whose markers are not all written, for"
+                    f" {duration_text(now_ms - each.last_update_time_ms)}"
+                ),
+                do=(
+                    f"`semel transactions describe {each.transactional_id}` names who has not"
+                    " written them: see that those instances run, and can be reached"
+                ),
+            )
+
+
+def prepared_for_long(
+    listed: Iterable["TransactionListing"], limits: Thresholds, now_ms: int
+) -> Iterator[Finding]:
+    """Transactions that wait for the decision of their owner, however long it takes."""
+    for each in listed:
+        age_ms = now_ms - (each.start_time_ms or now_ms)
+        if each.state.value == _PREPARED and age_ms >= limits.prepared_ms:
+            yield Finding(
+                check="prepared",
+                what=(
+                    f"transaction {each.transactional_id}/{each.producer_epoch} is prepared for"
+                    f" {duration_text(age_ms)}: its readers wait"
+                ),
+                do="let its owner complete it: nobody else may know whether it is to be committed",
+            )
+
+
+def duels(listed: Iterable["TransactionListing"]) -> Iterator[Finding]:
+    """Ids that several producers take from one another."""
+    for each in listed:
+        if each.fenced_transactions >= _DUEL:
+            yield Finding(
+                check="duel",
+                what=(
+                    f"{each.transactional_id} was taken over {each.fenced_transactions} times in"
+                    " its last 256 transactions"
+                ),
+                do=(
+                    "give every instance of the application an id of its own; if it restarts this"
+                    " often, its log says why"
+                ),
+            )
+
+
+def churn(
+    listed: Sequence["TransactionListing"], limits: Thresholds, now_ms: int
+) -> Iterator[Finding]:
+    """Ids that are made for one transaction each."""
+    once = [
+        each
+        for each in listed
+        if each.producer_epoch <= _USED_ONCE_EPOCH
+        and each.state.value != _ONGOING
+        and now_ms - each.last_update_time_ms >= limits.idle_ms
+    ]
+    if len(once) >= limits.churn_ids and 2 * len(once) > len(listed):
+        yield Finding(
+            check="id churn",
+            what=(
+                f"{len(once)} of {len(listed)} transactional ids were used once, and left, such as"
+                f" {once[0].transactional_id}"
+            ),
+            do=(
+                "let ids be the same over restarts: a new one for each run cannot fence the run"
+                " before it, and is kept for transactional_id_expiration_ms"
+            ),
+        )

@@ -1,0 +1,314 @@
+"""`semel transactions`: what operators look for, and what they do about it."""
+
+import getpass
+import socket
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from semel_cli.output import (
+    Facts,
+    Format,
+    FormatOption,
+    Json,
+    Table,
+    duration_text,
+    examples,
+    note,
+    show,
+    time_text,
+)
+from semel_cli.session import BootstrapOption, UsageError, with_client
+
+if TYPE_CHECKING:
+    from aiosemel import OpenTransaction, PartitionProducers
+
+FIND_HANGING_EXAMPLES = examples(
+    "semel transactions find-hanging",
+    "semel transactions find-hanging --open-longer-than 60 --format json",
+)
+ABORT_EXAMPLES = examples(
+    "semel transactions abort orders-1 --producer-id 1125899906842625 --epoch 41 --dry-run",
+    "semel transactions abort orders-1 --producer-id 1125899906842625 --epoch 41"
+    " --reason 'its host is lost'",
+)
+FENCE_EXAMPLES = examples(
+    "semel transactions fence orders-1 --dry-run",
+    "semel transactions fence orders-1 --reason 'runs twice'",
+)
+DESCRIBE_PRODUCERS_EXAMPLES = examples(
+    "semel transactions describe-producers orders 0",
+    "semel transactions describe-producers orders 0 --limit 1 --format json",
+)
+
+IdArgument = Annotated[str, typer.Argument(metavar="TRANSACTIONAL_ID", show_default=False)]
+ReasonOption = Annotated[
+    str, typer.Option(help="Why, for the log; needed unless --dry-run.", show_default=False)
+]
+OperatorOption = Annotated[str, typer.Option(help="Who, for the log.", show_default="user@host")]
+DryRunOption = Annotated[
+    bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")
+]
+
+
+def find_hanging(
+    open_longer_than: Annotated[
+        float, typer.Option(metavar="SECONDS", min=0, help="Open at a partition or group.")
+    ] = 900,
+    limit: Annotated[int, typer.Option(min=1, max=10_000)] = 100,
+    output_format: FormatOption = Format.TEXT,
+    bootstrap: BootstrapOption = None,
+) -> None:
+    """List transactions that are open at partitions and groups for longer than expected.
+
+    With what their coordinators know: whoever is decided, and open all the same, hangs.
+    """
+    longer_ms = int(open_longer_than * 1000)
+    found = with_client(
+        bootstrap,
+        lambda client: client.admin().list_open_transactions(
+            open_longer_than_ms=longer_ms, limit=limit
+        ),
+    )
+    for each in found.unreachable:
+        note(f"not asked: {each}")
+    if found.truncated:
+        note(f"there are more than {limit}: see --limit")
+    show(
+        output_format,
+        [_open(each) for each in found.transactions],
+        Table(
+            headings=("Open at", "Age", "Producer id", "Epoch", "From", "Id", "Coordinator says"),
+            rows=[
+                (
+                    place(each),
+                    duration_text(each.age_ms),
+                    each.producer_id,
+                    each.producer_epoch,
+                    each.first_offset,
+                    each.known.transactional_id if each.known else None,
+                    verdict(each),
+                )
+                for each in found.transactions
+            ],
+            empty=f"No transaction is open for longer than {duration_text(longer_ms)}.",
+        ),
+    )
+
+
+def abort(
+    transactional_id: IdArgument,
+    producer_id: Annotated[int, typer.Option(min=1, show_default=False)],
+    epoch: Annotated[int, typer.Option(min=0, show_default=False)],
+    reason: ReasonOption = "",
+    operator: OperatorOption = "",
+    dry_run: DryRunOption = False,
+    output_format: FormatOption = Format.TEXT,
+    bootstrap: BootstrapOption = None,
+) -> None:
+    """Abort an open transaction. Its producer is told so, and goes on with the next one.
+
+    `find-hanging`, `list` and `describe` show its producer id and epoch; no other one is hit.
+    """
+    _check_reason(reason, dry_run=dry_run)
+    done = with_client(
+        bootstrap,
+        lambda client: client.admin().abort_transaction(
+            transactional_id,
+            producer_id,
+            epoch,
+            operator=operator or _whoami(),
+            reason=reason,
+            dry_run=dry_run,
+        ),
+    )
+    result = "already aborted" if done.already_aborted else _did("abort", dry_run=dry_run)
+    show(
+        output_format,
+        {
+            "transactional_id": transactional_id,
+            "producer_id": producer_id,
+            "producer_epoch": epoch,
+            "already_aborted": done.already_aborted,
+            "participants": done.participants,
+            "dry_run": dry_run,
+        },
+        Facts(
+            {
+                "Result": result,
+                "Transactional id": transactional_id,
+                "Producer id": producer_id,
+                "Epoch": epoch,
+                "Partitions and groups": done.participants,
+            }
+        ),
+    )
+
+
+def fence(
+    transactional_id: IdArgument,
+    reason: ReasonOption = "",
+    operator: OperatorOption = "",
+    dry_run: DryRunOption = False,
+    output_format: FormatOption = Format.TEXT,
+    bootstrap: BootstrapOption = None,
+) -> None:
+    """Take a transactional id from its producer: what is open is aborted, and the producer is done.
+
+    The next producer that is made with the id has it.
+    """
+    _check_reason(reason, dry_run=dry_run)
+    done = with_client(
+        bootstrap,
+        lambda client: client.admin().fence_producer(
+            transactional_id, operator=operator or _whoami(), reason=reason, dry_run=dry_run
+        ),
+    )
+    show(
+        output_format,
+        {
+            "transactional_id": transactional_id,
+            "producer_id": done.producer_id,
+            "fenced_epoch": done.fenced_epoch,
+            "participants": done.participants,
+            "dry_run": dry_run,
+        },
+        Facts(
+            {
+                "Result": _did("fence", dry_run=dry_run),
+                "Transactional id": transactional_id,
+                "Producer id": done.producer_id,
+                "Fenced epoch": done.fenced_epoch,
+                "Partitions and groups": done.participants,
+            }
+        ),
+    )
+
+
+def describe_producers(
+    topic: Annotated[str, typer.Argument(show_default=False)],
+    partition: Annotated[int, typer.Argument(min=0, show_default=False)],
+    limit: Annotated[int, typer.Option(min=1, max=1_000)] = 100,
+    output_format: FormatOption = Format.TEXT,
+    bootstrap: BootstrapOption = None,
+) -> None:
+    """Describe who writes to a partition, and who holds its last stable offset, since when."""
+    described = with_client(
+        bootstrap,
+        lambda client: client.admin().describe_producers((topic, partition), limit=limit),
+    )
+    holder = next((each for each in described.producers if each.open_transactions), None)
+    since = holder.open_transactions[0] if holder else None
+    show(
+        output_format,
+        _producers(described),
+        Facts(
+            {
+                "Partition": str(described.partition),
+                "High watermark": described.high_watermark,
+                "Last stable offset": described.last_stable_offset,
+                "Held by producer id": holder.producer_id if holder else None,
+                "Held by epoch": since.producer_epoch if since else None,
+                "Held since": time_text(since.start_time_ms) if since else None,
+                "Held for": duration_text(since.age_ms) if since else None,
+                "Producers known": described.producer_count,
+            }
+        ),
+        Table(
+            headings=("Producer id", "Epoch", "Last sequence", "Last heard of", "Fence", "Open"),
+            rows=[
+                (
+                    each.producer_id,
+                    each.producer_epoch,
+                    each.last_sequence,
+                    time_text(each.last_timestamp_ms),
+                    each.fence,
+                    ", ".join(
+                        f"epoch {epoch.producer_epoch} from {epoch.first_offset}"
+                        for epoch in each.open_transactions
+                    ),
+                )
+                for each in described.producers
+            ],
+            empty="No producer is known.",
+        ),
+    )
+
+
+def place(found: "OpenTransaction") -> str:
+    """Name where a transaction is open."""
+    return f"group {found.group_id}" if found.partition is None else str(found.partition)
+
+
+def verdict(found: "OpenTransaction") -> str:
+    """Say what the coordinator knows of an open transaction."""
+    if found.known is None:
+        return found.problem
+    left_ms = found.known.time_left_ms
+    if left_ms is None:
+        return f"{found.known.outcome}, but open here: it hangs"
+    return f"{found.known.outcome}, times out in {duration_text(left_ms)}"
+
+
+def _check_reason(reason: str, *, dry_run: bool) -> None:
+    if not reason and not dry_run:
+        raise UsageError("why? Give a --reason for the log, or see first with --dry-run")
+
+
+def _whoami() -> str:
+    try:
+        return f"{getpass.getuser()}@{socket.gethostname()}"
+    except (KeyError, OSError):
+        return f"unknown@{socket.gethostname()}"
+
+
+def _did(what: str, *, dry_run: bool) -> str:
+    return f"would {what}" if dry_run else {"abort": "aborted", "fence": "fenced"}[what]
+
+
+def _open(found: "OpenTransaction") -> Json:
+    known = found.known
+    return {
+        "topic": found.partition.topic if found.partition else None,
+        "partition": found.partition.partition if found.partition else None,
+        "group_id": found.group_id,
+        "producer_id": found.producer_id,
+        "producer_epoch": found.producer_epoch,
+        "start_time_ms": found.start_time_ms,
+        "age_ms": found.age_ms,
+        "first_offset": found.first_offset,
+        "outcome": known.outcome if known else None,
+        "transactional_id": (known.transactional_id or None) if known else None,
+        "current_epoch": known.current_epoch if known else None,
+        "time_left_ms": known.time_left_ms if known else None,
+        "problem": found.problem or None,
+    }
+
+
+def _producers(described: "PartitionProducers") -> Json:
+    return {
+        "topic": described.partition.topic,
+        "partition": described.partition.partition,
+        "high_watermark": described.high_watermark,
+        "last_stable_offset": described.last_stable_offset,
+        "producer_count": described.producer_count,
+        "producers": [
+            {
+                "producer_id": each.producer_id,
+                "producer_epoch": each.producer_epoch,
+                "last_sequence": each.last_sequence,
+                "last_timestamp_ms": each.last_timestamp_ms,
+                "fence": each.fence,
+                "open_transactions": [
+                    {
+                        "producer_epoch": epoch.producer_epoch,
+                        "first_offset": epoch.first_offset,
+                        "start_time_ms": epoch.start_time_ms,
+                        "age_ms": epoch.age_ms,
+                    }
+                    for epoch in each.open_transactions
+                ],
+            }
+            for each in described.producers
+        ],
+    }

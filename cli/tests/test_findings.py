@@ -1,0 +1,117 @@
+"""What the doctor finds, and what it leaves alone."""
+
+import pytest
+
+from aiosemel import (
+    KnownOutcome,
+    OpenTransaction,
+    OpenTransactions,
+    TopicPartition,
+    TransactionListing,
+    TransactionOutcomeDescription,
+    TransactionState,
+)
+from semel_cli import findings
+from semel_cli.findings import Thresholds
+
+LIMITS = Thresholds()
+NOW_MS = 1_700_000_000_000
+HOUR_MS = 3_600_000
+
+
+def open_at(
+    *, age_ms: int, outcome: KnownOutcome | None, left_ms: int | None = None, epoch: int = 4
+) -> OpenTransaction:
+    known = outcome and TransactionOutcomeDescription(
+        transactional_id="app",
+        producer_id=1,
+        producer_epoch=epoch,
+        outcome=outcome,
+        abort_reason=None,
+        is_complete=False,
+        current_epoch=5,
+        time_left_ms=left_ms,
+    )
+    return OpenTransaction(
+        partition=TopicPartition("orders", 0),
+        group_id=None,
+        producer_id=1,
+        producer_epoch=epoch,
+        start_time_ms=NOW_MS - age_ms,
+        age_ms=age_ms,
+        first_offset=7,
+        known=known or None,
+        problem="" if known else "nobody answers",
+    )
+
+
+def listing(
+    name: str = "app",
+    *,
+    state: TransactionState = TransactionState.EMPTY,
+    epoch: int = 9,
+    idle_ms: int = 0,
+    incomplete: int = 0,
+    fenced: int = 0,
+) -> TransactionListing:
+    return TransactionListing(
+        transactional_id=name,
+        producer_id=1,
+        producer_epoch=epoch,
+        state=state,
+        start_time_ms=None,
+        incomplete_transactions=incomplete,
+        transaction_timeout_ms=60_000,
+        last_update_time_ms=NOW_MS - idle_ms,
+        fenced_transactions=fenced,
+    )
+
+
+@pytest.mark.parametrize("outcome", [KnownOutcome.COMMITTED, KnownOutcome.ABORTED, None])
+def test_what_is_open_though_it_is_decided_is_stuck(outcome: KnownOutcome | None) -> None:
+    (finding,) = findings.stuck([open_at(age_ms=60_000, outcome=outcome)], LIMITS)
+    assert "orders" in finding.what
+    assert "1/4" in finding.what
+    assert not [*findings.stuck([open_at(age_ms=59_999, outcome=outcome)], LIMITS)]
+
+
+def test_what_may_still_be_open_is_not_stuck_but_may_be_nearly_timed_out() -> None:
+    late = open_at(age_ms=800_000, outcome=KnownOutcome.ONGOING, left_ms=200_000)
+    early = open_at(age_ms=799_000, outcome=KnownOutcome.ONGOING, left_ms=201_000)
+    decided = open_at(age_ms=800_000, outcome=KnownOutcome.ABORTED)
+    assert not [*findings.stuck([late], LIMITS)]
+    (finding,) = findings.nearly_timed_out([late, early, late, decided], LIMITS)
+    assert "semel transactions abort app --producer-id 1 --epoch 4" in finding.do
+
+
+def test_markers_that_are_missing_for_long_are_late() -> None:
+    decided = TransactionState.PREPARE_COMMIT
+    late = listing(state=decided, idle_ms=30_000, incomplete=2)
+    fresh = listing(state=decided, idle_ms=29_999, incomplete=2)
+    (finding,) = findings.late_markers([late, fresh, listing(idle_ms=HOUR_MS)], LIMITS, NOW_MS)
+    assert "2 decided transactions" in finding.what
+    assert "semel transactions describe app" in finding.do
+
+
+def test_ids_that_are_taken_from_one_another_are_a_duel() -> None:
+    (finding,) = findings.duels([listing(fenced=3), listing("other", fenced=2)])
+    assert "app was taken over 3 times" in finding.what
+
+
+def test_ids_that_are_used_once_and_left_are_churn() -> None:
+    left = [listing(f"run-{number}", epoch=1, idle_ms=HOUR_MS) for number in range(100)]
+    used = [listing(f"app-{number}") for number in range(99)]
+    (finding,) = findings.churn([*left, *used], LIMITS, NOW_MS)
+    assert "100 of 199" in finding.what
+    assert not [*findings.churn([*left, *used, listing()], LIMITS, NOW_MS)], "not more than half"
+    assert not [*findings.churn(left[1:], LIMITS, NOW_MS)], "not many"
+
+
+def test_instances_that_do_not_answer_are_named() -> None:
+    found = OpenTransactions(transactions=(), truncated=False, unreachable=("broker-1: away",))
+    (finding,) = findings.unreachable(found)
+    assert finding.what == "broker-1: away"
+
+
+def test_nothing_prepared_is_found_where_nothing_is_prepared() -> None:
+    assert not [*findings.prepared_for_long([listing(idle_ms=HOUR_MS)], LIMITS, NOW_MS)]
