@@ -21,7 +21,13 @@ from semel_cli.output import (
 from semel_cli.session import BootstrapOption, UsageError, with_client
 
 if TYPE_CHECKING:
-    from aiosemel import OpenTransaction, PartitionProducers
+    from aiosemel import (
+        AbortedByOperator,
+        FencedByOperator,
+        OpenTransaction,
+        PartitionProducers,
+        SemelClient,
+    )
 
 FIND_HANGING_EXAMPLES = examples(
     "semel transactions find-hanging",
@@ -110,18 +116,19 @@ def abort(
 
     `find-hanging`, `list` and `describe` show its producer id and epoch; no other one is hit.
     """
-    _check_reason(reason, dry_run=dry_run)
-    done = with_client(
-        bootstrap,
-        lambda client: client.admin().abort_transaction(
+
+    async def work(client: "SemelClient") -> "AbortedByOperator":
+        _check_reason(reason, dry_run=dry_run)
+        return await client.admin().abort_transaction(
             transactional_id,
             producer_id,
             epoch,
             operator=operator or _whoami(),
             reason=reason,
             dry_run=dry_run,
-        ),
-    )
+        )
+
+    done = with_client(bootstrap, work)
     result = "already aborted" if done.already_aborted else _did("abort", dry_run=dry_run)
     show(
         output_format,
@@ -157,13 +164,14 @@ def fence(
 
     The next producer that is made with the id has it.
     """
-    _check_reason(reason, dry_run=dry_run)
-    done = with_client(
-        bootstrap,
-        lambda client: client.admin().fence_producer(
+
+    async def work(client: "SemelClient") -> "FencedByOperator":
+        _check_reason(reason, dry_run=dry_run)
+        return await client.admin().fence_producer(
             transactional_id, operator=operator or _whoami(), reason=reason, dry_run=dry_run
-        ),
-    )
+        )
+
+    done = with_client(bootstrap, work)
     show(
         output_format,
         {
