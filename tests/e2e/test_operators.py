@@ -38,7 +38,7 @@ async def opened(
 
 async def open_at(client: SemelClient, name: str) -> OpenTransactions:
     """What is open of one transactional id."""
-    found = await client.admin().list_open_transactions()
+    found = await client.admin().operators.list_open_transactions()
     mine = [
         each for each in found.transactions if each.known and each.known.transactional_id == name
     ]
@@ -58,7 +58,7 @@ async def test_what_is_open_is_found_with_what_its_coordinator_knows(
     assert transaction.known is not None
     assert transaction.known.outcome is KnownOutcome.ONGOING
     assert found.unreachable == ()
-    described = await client.admin().describe_producers((topic, 1))
+    described = await client.admin().operators.describe_producers((topic, 1))
     assert (described.last_stable_offset, described.high_watermark) == (0, 1)
     holder = described.producers[0]
     assert holder.producer_id == transaction.producer_id
@@ -67,7 +67,7 @@ async def test_what_is_open_is_found_with_what_its_coordinator_knows(
     async with asyncio.timeout(10):
         while found.transactions:
             found = await open_at(client, name)
-    assert (await client.admin().describe_producers((topic, 1))).last_stable_offset == 2
+    assert (await client.admin().operators.describe_producers((topic, 1))).last_stable_offset == 2
 
 
 async def test_an_operator_aborts_and_the_producer_goes_on(
@@ -77,11 +77,15 @@ async def test_an_operator_aborts_and_the_producer_goes_on(
     (transaction,) = (await open_at(client, name)).transactions
     key = (transaction.producer_id, transaction.producer_epoch)
     admin = client.admin()
-    tried = await admin.abort_transaction(name, *key, operator=WHO, reason="see", dry_run=True)
+    tried = await admin.operators.abort_transaction(
+        name, *key, operator=WHO, reason="see", dry_run=True
+    )
     assert (tried.already_aborted, tried.dry_run) == (False, True)
     assert len((await open_at(client, name)).transactions) == 1
-    await admin.abort_transaction(name, *key, operator=WHO, reason="it is in the way")
-    assert (await admin.abort_transaction(name, *key, operator=WHO, reason="x")).already_aborted
+    await admin.operators.abort_transaction(name, *key, operator=WHO, reason="it is in the way")
+    assert (
+        await admin.operators.abort_transaction(name, *key, operator=WHO, reason="x")
+    ).already_aborted
     with pytest.raises(TransactionAbortedError, match="OPERATOR"):
         await producer.commit()
     await producer.abort()
@@ -90,14 +94,16 @@ async def test_an_operator_aborts_and_the_producer_goes_on(
     known = await admin.get_transaction_outcome(name, key[1])
     assert (known.outcome, known.abort_reason) == (KnownOutcome.ABORTED, AbortReason.OPERATOR)
     with pytest.raises(InvalidTxnStateError, match="is committed"):
-        await admin.abort_transaction(name, key[0], key[1] + 1, operator=WHO, reason="late")
+        await admin.operators.abort_transaction(
+            name, key[0], key[1] + 1, operator=WHO, reason="late"
+        )
 
 
 async def test_a_fenced_producer_is_done_and_the_next_one_goes_on(
     client: SemelClient, topic: str, name: str
 ) -> None:
     producer = await opened(client, topic, name)
-    fenced = await client.admin().fence_producer(name, operator=WHO, reason="runs twice")
+    fenced = await client.admin().operators.fence_producer(name, operator=WHO, reason="runs twice")
     assert fenced.fenced_epoch == 0
     with pytest.raises(TransactionAbortedError) as raised:
         await producer.commit()
@@ -131,7 +137,7 @@ async def test_an_instance_that_is_away_is_named(
 ) -> None:
     await cluster.stop_service("broker-2")
     try:
-        found = await client.admin().list_open_transactions()
+        found = await client.admin().operators.list_open_transactions()
     finally:
         await cluster.start_service("broker-2")
     assert [each.partition(":")[0] for each in found.unreachable] == ["broker-2"]

@@ -62,7 +62,7 @@ def doctor(
 
 async def _examine(client: "SemelClient", limits: Thresholds) -> list[Finding]:
     admin = client.admin()
-    opened: OpenTransactions = await admin.list_open_transactions(limit=_OPEN_MAX)
+    opened: OpenTransactions = await admin.operators.list_open_transactions(limit=_OPEN_MAX)
     listed: tuple[TransactionListing, ...] = await admin.list_transactions()
     now_ms = time.time_ns() // 1_000_000
     if opened.truncated:

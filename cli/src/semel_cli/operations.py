@@ -72,7 +72,7 @@ def find_hanging(
     longer_ms = int(open_longer_than * 1000)
     found = with_client(
         bootstrap,
-        lambda client: client.admin().list_open_transactions(
+        lambda client: client.admin().operators.list_open_transactions(
             open_longer_than_ms=longer_ms, limit=limit
         ),
     )
@@ -119,7 +119,7 @@ def abort(
 
     async def work(client: "SemelClient") -> "AbortedByOperator":
         _check_reason(reason, dry_run=dry_run)
-        return await client.admin().abort_transaction(
+        return await client.admin().operators.abort_transaction(
             transactional_id,
             producer_id,
             epoch,
@@ -167,7 +167,7 @@ def fence(
 
     async def work(client: "SemelClient") -> "FencedByOperator":
         _check_reason(reason, dry_run=dry_run)
-        return await client.admin().fence_producer(
+        return await client.admin().operators.fence_producer(
             transactional_id, operator=operator or _whoami(), reason=reason, dry_run=dry_run
         )
 
@@ -203,7 +203,7 @@ def describe_producers(
     """Describe who writes to a partition, and who holds its last stable offset, since when."""
     described = with_client(
         bootstrap,
-        lambda client: client.admin().describe_producers((topic, partition), limit=limit),
+        lambda client: client.admin().operators.describe_producers((topic, partition), limit=limit),
     )
     holder = next((each for each in described.producers if each.open_transactions), None)
     since = holder.open_transactions[0] if holder else None

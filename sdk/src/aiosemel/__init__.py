@@ -72,6 +72,7 @@ from aiosemel.operations import (
     PartitionProducers,
     ProducerDescription,
 )
+from aiosemel.operators import Operators
 from aiosemel.options import ClientOptions, Compression, ProducerOptions
 from aiosemel.outcomes import (
     AbortReason,
@@ -147,6 +148,7 @@ __all__ = [
     "OpenEpoch",
     "OpenTransaction",
     "OpenTransactions",
+    "Operators",
     "OutputRecord",
     "Outputs",
     "Participants",

@@ -44,6 +44,7 @@ from aiosemel.offsets import (
     PartitionKey,
     TopicPartition,
 )
+from aiosemel.operators import Operators
 from aiosemel.outcomes import TransactionOutcomeDescription
 from aiosemel.prepared import PreparedTransactionId
 from semel.coordinator.v1 import cluster_pb2 as cluster
@@ -425,6 +426,11 @@ class Admin:
             commit=commit,
             wait_until_visible=wait_until_visible,
         )
+
+    @property
+    def operators(self) -> Operators:
+        """What operators look for and do: open transactions, aborts, fences, producers."""
+        return Operators(self._cluster)
 
     def _deadline(self) -> Deadline:
         return Deadline.after_ms(self._cluster.options.default_api_timeout_ms)

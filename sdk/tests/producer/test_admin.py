@@ -278,6 +278,9 @@ async def test_transactions_of_all_coordinators_are_listed_by_id(fake: FakeClust
                     state=transactions.TRANSACTION_STATE_ONGOING,
                     start_time_ms=start,
                     incomplete_transactions=3,
+                    transaction_timeout_ms=4,
+                    last_update_time_ms=5,
+                    fenced_transactions=6,
                 )
             ]
         )
@@ -301,6 +304,9 @@ async def test_transactions_of_all_coordinators_are_listed_by_id(fake: FakeClust
         state=TransactionState.ONGOING,
         start_time_ms=9,
         incomplete_transactions=3,
+        transaction_timeout_ms=4,
+        last_update_time_ms=5,
+        fenced_transactions=6,
     )
     first, second = fake.asked(transactions.ListTransactionsRequest)
     assert first == second

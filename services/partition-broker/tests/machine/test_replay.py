@@ -38,8 +38,8 @@ def play(seed: int, steps: int = 60) -> BrokerHarness:
     broker = BrokerHarness(LIMITS)
     for version in range(2, steps):
         broker.now_ms += chance.choice((0, 1, 200, 9_000))
-        steps = (_produce, _mark, _metadata, _trim, _compact, _forget)
-        step = chance.choices(steps, (60, 30, 3, 3, 3, 2))[0]
+        kinds = (_produce, _mark, _metadata, _trim, _compact, _forget)
+        step = chance.choices(kinds, (60, 30, 3, 3, 3, 2))[0]
         step(broker, chance, version)
     return broker
 

@@ -29,7 +29,7 @@ from semel_common.wire import methods, status
 _ROLE_NAMES = {BROKER: "broker", GROUP_COORDINATOR: "group-coordinator"}
 
 
-class Operators:
+class OperatorCalls:
     """Asks and acts with one deadline for everything."""
 
     def __init__(self, cluster_: Cluster, deadline: Deadline) -> None:
@@ -39,7 +39,7 @@ class Operators:
     # -- what is open ---------------------------------------------------------------------------
 
     async def open_transactions(self, *, longer_than_ms: int, limit: int) -> OpenTransactions:
-        """See ``Admin.list_open_transactions``."""
+        """See ``Operators.list_open_transactions``."""
         found: list[participants.OpenTransaction] = []
         unreachable: list[str] = []
         truncated = False
@@ -117,7 +117,7 @@ class Operators:
     # -- acting ---------------------------------------------------------------------------------
 
     async def abort(self, request: outcomes.AbortTransactionRequest) -> AbortedByOperator:
-        """See ``Admin.abort_transaction``."""
+        """See ``Operators.abort_transaction``."""
         response = await self._cluster.call(
             self._cluster.coordinator_of(request.transactional_id),
             methods.ABORT_TRANSACTION,
@@ -131,7 +131,7 @@ class Operators:
         )
 
     async def fence(self, request: outcomes.FenceProducerRequest) -> FencedByOperator:
-        """See ``Admin.fence_producer``."""
+        """See ``Operators.fence_producer``."""
         response = await self._cluster.call(
             self._cluster.coordinator_of(request.transactional_id),
             methods.FENCE_PRODUCER,
@@ -148,7 +148,7 @@ class Operators:
     # -- producers ------------------------------------------------------------------------------
 
     async def producers_of(self, partition: TopicPartition, limit: int) -> PartitionProducers:
-        """See ``Admin.describe_producers``."""
+        """See ``Operators.describe_producers``."""
         topic = await self._cluster.topic(partition.topic, self._deadline)
         named = participants.TopicPartition(topic_id=topic.topic_id, partition=partition.partition)
         request = producers.DescribeProducersRequest(partitions=[named], limit=limit)
