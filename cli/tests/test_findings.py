@@ -1,5 +1,7 @@
 """What the doctor finds, and what it leaves alone."""
 
+from dataclasses import replace
+
 import pytest
 
 from aiosemel import (
@@ -113,5 +115,13 @@ def test_instances_that_do_not_answer_are_named() -> None:
     assert finding.what == "broker-1: away"
 
 
-def test_nothing_prepared_is_found_where_nothing_is_prepared() -> None:
-    assert not [*findings.prepared_for_long([listing(idle_ms=HOUR_MS)], LIMITS, NOW_MS)]
+def test_what_is_prepared_for_long_waits_for_its_owner_and_is_not_stuck() -> None:
+    prepared = replace(
+        listing(state=TransactionState.PREPARED, epoch=4), start_time_ms=NOW_MS - HOUR_MS
+    )
+    fresh = replace(prepared, start_time_ms=NOW_MS - HOUR_MS + 1)
+    (finding,) = findings.prepared_for_long([prepared, fresh, listing()], LIMITS, NOW_MS)
+    assert "app/4" in finding.what
+    assert "semel transactions complete" in finding.do
+    here = open_at(age_ms=HOUR_MS, outcome=KnownOutcome.PREPARED)
+    assert not [*findings.stuck([here], LIMITS), *findings.nearly_timed_out([here], LIMITS)]

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 _ONGOING = "Ongoing"
 _PREPARED = "Prepared"
 _DECIDED = ("PrepareCommit", "PrepareAbort")
+_UNDECIDED = ("ONGOING", "PREPARED")
 _USED_ONCE_EPOCH = 2
 """An id whose producer has come no further has done one transaction."""
 _DUEL = 3
@@ -64,7 +65,7 @@ def stuck(found: Iterable["OpenTransaction"], limits: Thresholds) -> Iterator[Fi
             continue
         if each.known is None:
             says = f"its coordinator says: {each.problem}"
-        elif each.known.time_left_ms is None:
+        elif each.known.outcome.value not in _UNDECIDED:
             says = f"its coordinator says: {each.known.outcome}"
         else:
             continue
@@ -142,7 +143,10 @@ def prepared_for_long(
                     f"transaction {each.transactional_id}/{each.producer_epoch} is prepared for"
                     f" {duration_text(age_ms)}: its readers wait"
                 ),
-                do="let its owner complete it: nobody else may know whether it is to be committed",
+                do=(
+                    "let its owner complete it; whoever knows what the outside system has decided"
+                    " may use `semel transactions complete`"
+                ),
             )
 
 

@@ -47,6 +47,8 @@ DESCRIBE_PRODUCERS_EXAMPLES = examples(
     "semel transactions describe-producers orders 0 --limit 1 --format json",
 )
 
+_PREPARED = "PREPARED"
+
 IdArgument = Annotated[str, typer.Argument(metavar="TRANSACTIONAL_ID", show_default=False)]
 ReasonOption = Annotated[
     str, typer.Option(help="Why, for the log; needed unless --dry-run.", show_default=False)
@@ -253,6 +255,8 @@ def verdict(found: "OpenTransaction") -> str:
     if found.known is None:
         return found.problem
     left_ms = found.known.time_left_ms
+    if found.known.outcome.value == _PREPARED:
+        return "PREPARED, waits for its owner"
     if left_ms is None:
         return f"{found.known.outcome}, but open here: it hangs"
     return f"{found.known.outcome}, times out in {duration_text(left_ms)}"

@@ -247,8 +247,10 @@ class TransactionsHarness:
     def expire(self, *, after_ms: int = 0) -> tuple[str, ...]:
         """Forget transactional ids that are idle after some time."""
         self.now_ms += after_ms
-        producer_ids = self.run(self.machine.producer_ids())
-        return self.run(self.machine.expire_transactional_ids(producer_ids, now_ms=self.now_ms))
+        producer_ids = self.run(self.machine.upkeep.producer_ids())
+        return self.run(
+            self.machine.upkeep.expire_transactional_ids(producer_ids, now_ms=self.now_ms)
+        )
 
     def states(self, transactional_id: str = "app") -> list[TransactionState]:
         """The states of an id's transactions that are not complete, the oldest first."""

@@ -60,13 +60,20 @@ def test_what_is_open_or_waits_for_markers_is_not_idle(harness: TransactionsHarn
     assert expired(harness, after_ms=0) == ("app",)
 
 
+def test_what_is_prepared_is_not_idle(harness: TransactionsHarness) -> None:
+    harness.prepare(harness.init(), [A0])
+    assert expired(harness) == ()
+
+
 def test_an_id_that_was_used_between_look_and_act_stays(harness: TransactionsHarness) -> None:
     key = harness.init()
     harness.now_ms += EXPIRATION_MS
-    producer_ids = harness.run(harness.machine.producer_ids())
+    producer_ids = harness.run(harness.machine.upkeep.producer_ids())
     harness.abort(key)
     machine = harness.machine
-    assert machine.expire_transactional_ids(producer_ids, now_ms=harness.now_ms).response == ()
+    assert (
+        machine.upkeep.expire_transactional_ids(producer_ids, now_ms=harness.now_ms).response == ()
+    )
 
 
 def test_a_clock_that_went_back_makes_nobody_idle(harness: TransactionsHarness) -> None:
@@ -155,7 +162,7 @@ def needless(
     inquiry = FenceInquiry(
         producer_id=key.producer_id, fence=key.producer_epoch, participant=participant
     )
-    (answer,) = harness.run(harness.machine.inquire_fences([inquiry]))
+    (answer,) = harness.run(harness.machine.upkeep.inquire_fences([inquiry]))
     assert harness.verified
     assert answer.error is None
     return answer.is_needless
@@ -193,7 +200,7 @@ def test_fences_of_producers_that_are_not_known_are_needless(harness: Transactio
 def test_only_the_owner_says_that_a_fence_is_needless() -> None:
     harness = TransactionsHarness(instance_id=0, coordinators=2)
     inquiry = FenceInquiry(producer_id=producer_id_of(1, 1), fence=1, participant=A0)
-    (answer,) = harness.run(harness.machine.inquire_fences([inquiry]))
+    (answer,) = harness.run(harness.machine.upkeep.inquire_fences([inquiry]))
     assert isinstance(answer.error, NotCoordinatorError)
     assert not answer.is_needless
 

@@ -35,7 +35,7 @@ def abort(
 ) -> OperatorAbort:
     machine = harness.machine
     return harness.run(
-        machine.abort_transaction("app", key, dry_run=dry_run, now_ms=harness.now_ms)
+        machine.upkeep.abort_transaction("app", key, dry_run=dry_run, now_ms=harness.now_ms)
     )
 
 
@@ -44,7 +44,7 @@ def fence(
 ) -> OperatorFence:
     machine = harness.machine
     return harness.run(
-        machine.fence_producer("app", instance_id, dry_run=dry_run, now_ms=harness.now_ms)
+        machine.upkeep.fence_producer("app", instance_id, dry_run=dry_run, now_ms=harness.now_ms)
     )
 
 
@@ -103,6 +103,17 @@ def test_what_has_committed_or_was_never_given_cannot_be_aborted(
     assert "outcome" not in caught.value.details
     with pytest.raises(InvalidProducerIdMappingError):
         abort(harness, TransactionKey(key.producer_id + 1, 0))
+
+
+def test_what_is_prepared_is_not_an_operators_to_abort_and_a_fence_keeps_it(
+    harness: TransactionsHarness,
+) -> None:
+    key = harness.init()
+    harness.prepare(key, [A0])
+    with pytest.raises(InvalidTxnStateError, match="is prepared"):
+        abort(harness, key)
+    assert fence(harness).fenced_epoch == 1
+    assert TransactionState.PREPARED in harness.states()
 
 
 def test_a_dry_run_answers_the_same_and_does_nothing(harness: TransactionsHarness) -> None:

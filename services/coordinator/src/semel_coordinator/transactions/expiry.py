@@ -31,7 +31,7 @@ async def expire(
 async def expire_idle(runner: Runs, machine: TransactionsMachine, clock: Clock) -> None:
     """Forget everything that is idle now, in bounded steps."""
     now_ms = clock.now_ms()
-    producer_ids = await runner.run(machine.producer_ids)
+    producer_ids = await runner.run(machine.upkeep.producer_ids)
     for start in range(0, len(producer_ids), _PIECE):
         await _expire(runner, machine, producer_ids[start : start + _PIECE], now_ms)
         await asyncio.sleep(0)
@@ -40,6 +40,6 @@ async def expire_idle(runner: Runs, machine: TransactionsMachine, clock: Clock) 
 async def _expire(
     runner: Runs, machine: TransactionsMachine, producer_ids: Sequence[int], now_ms: int
 ) -> None:
-    decide = partial(machine.expire_transactional_ids, producer_ids, now_ms=now_ms)
+    decide = partial(machine.upkeep.expire_transactional_ids, producer_ids, now_ms=now_ms)
     for transactional_id in await runner.run(decide, privileged=True):
         log.info("transactional id expired", transactional_id=transactional_id)

@@ -107,7 +107,7 @@ class OutcomesService:
         _check_operator(request.operator, dry_run=request.dry_run)
         now_ms = self._clock.now_ms()
         done = await self._runner.run(
-            lambda: self._machine.abort_transaction(
+            lambda: self._machine.upkeep.abort_transaction(
                 transactional_id, key, dry_run=request.dry_run, now_ms=now_ms
             )
         )
@@ -136,7 +136,7 @@ class OutcomesService:
         _check_operator(request.operator, dry_run=request.dry_run)
         now_ms = self._clock.now_ms()
         done = await self._runner.run(
-            lambda: self._machine.fence_producer(
+            lambda: self._machine.upkeep.fence_producer(
                 transactional_id, instance_id, dry_run=request.dry_run, now_ms=now_ms
             )
         )

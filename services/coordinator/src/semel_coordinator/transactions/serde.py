@@ -4,7 +4,7 @@ Fields are assigned one by one to a message that is there already: nothing is bu
 """
 
 from collections.abc import Iterable
-from typing import assert_never
+from typing import Literal, assert_never
 
 from semel.coordinator.journal.v1 import transactions_pb2 as journal
 from semel_common.ids import GroupId, Participant, TopicPartition
@@ -114,6 +114,19 @@ def read(message: journal.TransactionsRecord) -> TransactionsRecord:
             )
         case "transactional_id":
             return _read_transactional_id(message.transactional_id)
+        case "transactional_id_expired" | "producer_ids_given" | "coordinator_epoch" as kind:
+            return _read_counter(kind, message)
+        case None:
+            raise ValueError("a record of a kind that this release does not know")
+        case unreachable:
+            assert_never(unreachable)
+
+
+def _read_counter(
+    kind: Literal["transactional_id_expired", "producer_ids_given", "coordinator_epoch"],
+    message: journal.TransactionsRecord,
+) -> TransactionsRecord:
+    match kind:
         case "transactional_id_expired":
             expired = message.transactional_id_expired
             return TransactionalIdExpired(
@@ -127,8 +140,6 @@ def read(message: journal.TransactionsRecord) -> TransactionsRecord:
             return CoordinatorEpoch(
                 partition=raised.partition, coordinator_epoch=raised.coordinator_epoch
             )
-        case None:
-            raise ValueError("a record of a kind that this release does not know")
         case unreachable:
             assert_never(unreachable)
 

@@ -235,7 +235,7 @@ class TransactionsService:
         response = responses.inquire_transactions(answers)
         if request.fences:
             fences = requests.fence_inquiries(request, self._limits)
-            found = await self._runner.run(lambda: self._machine.inquire_fences(fences))
+            found = await self._runner.run(lambda: self._machine.upkeep.inquire_fences(fences))
             responses.write_fence_answers(found, response)
         return response
 

@@ -1,9 +1,9 @@
 """Forgetting: transactional ids that nobody uses, and what participants keep of their producers.
 
-Theory of operation. A transactional id is idle while no transaction of it is open or waits for
-markers. Forgetting it forgets its producer id for good, because counters of producer ids only rise;
-whoever still holds it is answered INVALID_PRODUCER_ID_MAPPING, and what it has written meanwhile
-somewhere is aborted: an inquiry about a producer that is not known is answered ABORTED.
+Theory of operation. A transactional id is idle while no transaction of it is open, prepared, or
+waits for markers. Forgetting it forgets its producer id for good, because counters of producer ids
+only rise; whoever still holds it is answered INVALID_PRODUCER_ID_MAPPING, and what it has written
+meanwhile somewhere is aborted: an inquiry about a producer that is not known is answered ABORTED.
 
 A participant keeps a producer's fence, so that nothing late of a decided epoch is taken up again
 and then committed by the decision of then. It may forget the fence once no such decision is left:
@@ -62,7 +62,8 @@ def _is_expired(
     if now_ms - producer.last_update_ms < limits.transactional_id_expiration_ms:
         return False
     producer_id = producer.producer_id
-    return producer_id not in state.ongoing and not state.incomplete_count(producer_id)
+    is_open = producer_id in state.ongoing or bool(producer.prepared)
+    return not is_open and not state.incomplete_count(producer_id)
 
 
 def answer_fences(

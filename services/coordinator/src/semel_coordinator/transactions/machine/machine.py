@@ -18,11 +18,7 @@ resume by themselves.
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from semel_common.errors import (
-    InvalidProducerIdMappingError,
-    NotCoordinatorError,
-    TransactionalIdNotFoundError,
-)
+from semel_common.errors import InvalidProducerIdMappingError, NotCoordinatorError
 from semel_common.ids import GroupId, Participant, producer_id_of
 from semel_coordinator.transactions.machine.decisions import aborted
 from semel_coordinator.transactions.machine.end_txn import (
@@ -40,12 +36,6 @@ from semel_coordinator.transactions.machine.entities import (
     Producer,
     TransactionKey,
 )
-from semel_coordinator.transactions.machine.expiry import (
-    FenceAnswer,
-    FenceInquiry,
-    answer_fences,
-    expired,
-)
 from semel_coordinator.transactions.machine.init_producer_id import (
     InitProducerId,
     check_timeout,
@@ -55,12 +45,6 @@ from semel_coordinator.transactions.machine.init_producer_id import (
 )
 from semel_coordinator.transactions.machine.inquiry import Inquirer, Inquiry, InquiryAnswer
 from semel_coordinator.transactions.machine.limits import TransactionLimits
-from semel_coordinator.transactions.machine.operators import (
-    OperatorAbort,
-    OperatorFence,
-    abort_transaction,
-    fence_producer,
-)
 from semel_coordinator.transactions.machine.outcome import (
     OutcomeAnswer,
     TransactionName,
@@ -88,6 +72,7 @@ from semel_coordinator.transactions.machine.records import (
 from semel_coordinator.transactions.machine.registration import added, check_current
 from semel_coordinator.transactions.machine.state import TransactionsState
 from semel_coordinator.transactions.machine.states import COMPLETED, AbortReason
+from semel_coordinator.transactions.machine.upkeep import Upkeep
 from semel_runtime.cluster.copy import ClusterCopy
 from semel_runtime.machine import Result
 
@@ -109,6 +94,7 @@ class TransactionsMachine:
         self._limits = limits
         self._ownership = Ownership(instance_id=instance_id, cluster=cluster)
         self._state = TransactionsState()
+        self.upkeep = Upkeep(self._state, limits, self._ownership, self._producer)
 
     def replay(self, offset: int, record: TransactionsRecord) -> None:
         """Apply one record."""
@@ -311,34 +297,6 @@ class TransactionsMachine:
         """Tell how a transaction ended; see outcome.py."""
         return find_outcome(self._state, self._ownership, name, now_ms=now_ms)
 
-    def abort_transaction(
-        self, transactional_id: str, key: TransactionKey, *, dry_run: bool, now_ms: int
-    ) -> Result[OperatorAbort, TransactionsRecord]:
-        """Abort a transaction in its producer's place; see operators.py. Idempotent."""
-        producer = self._producer(transactional_id, key.producer_id)
-        decided = abort_transaction(self._state, producer, key.producer_epoch, now_ms=now_ms)
-        return Result(decided.response) if dry_run else decided
-
-    def fence_producer(
-        self, transactional_id: str, instance_id: str, *, dry_run: bool, now_ms: int
-    ) -> Result[OperatorFence, TransactionsRecord]:
-        """Take a transactional id from its producer; see operators.py. Idempotent."""
-        known = self._state.transactional_ids.get(transactional_id)
-        if known is None:
-            self._ownership.partition_for(transactional_id)
-            raise TransactionalIdNotFoundError(f"no transactional id {transactional_id!r}")
-        decided = fence_producer(self._state, known, instance_id, now_ms=now_ms)
-        return Result(decided.response) if dry_run else decided
-
-    def inquire_fences(
-        self, inquiries: Sequence[FenceInquiry]
-    ) -> Result[tuple[FenceAnswer, ...], TransactionsRecord]:
-        """Tell participants which producers they may forget; see expiry.py.
-
-        Through a commit: a deposed owner may not know of a decision.
-        """
-        return Result(answer_fences(self._state, self._ownership, inquiries), verify=True)
-
     def complete_txn(self, keys: Sequence[TransactionKey]) -> Result[None, TransactionsRecord]:
         """Note that all markers of these transactions are acknowledged. Idempotent."""
         decided = self._state.decided
@@ -372,17 +330,6 @@ class TransactionsMachine:
             if len(timed_out) == self._limits.timeouts_per_tick_max:
                 break
         return Result(tuple(timed_out), records)
-
-    def producer_ids(self) -> Result[Sequence[int], TransactionsRecord]:
-        """Return the producers to be given to `expire_transactional_ids`, in pieces."""
-        return Result(list(self._state.producers))
-
-    def expire_transactional_ids(
-        self, producer_ids: Iterable[int], *, now_ms: int
-    ) -> Result[tuple[str, ...], TransactionsRecord]:
-        """Forget those of the producers whose transactional ids are idle; answer the ids."""
-        records = tuple(expired(self._state, self._limits, producer_ids, now_ms=now_ms))
-        return Result(tuple(each.transactional_id for each in records), records)
 
     # -- questions -----------------------------------------------------------------------------
 

@@ -51,6 +51,12 @@ def abort_transaction(
             f" the current one is {producer.producer_epoch}",
             current_epoch=producer.producer_epoch,
         )
+    if producer_epoch in producer.prepared:
+        raise InvalidTxnStateError(
+            f"{producer.transactional_id!r}: transaction of producer epoch {producer_epoch} is"
+            " prepared: whoever knows what is to become of it completes it",
+            current_epoch=producer.producer_epoch,
+        )
     outcome = producer.outcome_of(producer_epoch)
     if outcome is Outcome.ABORTED:
         return Result(OperatorAbort(already_aborted=True))
@@ -78,6 +84,8 @@ def fence_producer(
         instance_id=instance_id,
         init_number=1,
         timeout_ms=known.timeout_ms,
+        # What is prepared is not the operator's to decide: CompletePreparedTxn is.
+        keep_prepared=True,
     )
     taken = next_init(state, known, call, now_ms=now_ms)
     fence = OperatorFence(

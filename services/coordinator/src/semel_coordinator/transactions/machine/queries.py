@@ -138,6 +138,9 @@ def _listings(state: TransactionsState, producer: Producer) -> Iterator[Transact
             state=TransactionState.PREPARED,
             start_ms=prepared.start_ms,
             incomplete_transactions=state.incomplete_count(producer.producer_id),
+            timeout_ms=state.transactional_ids[producer.transactional_id].timeout_ms,
+            last_update_ms=producer.last_update_ms,
+            fenced_transactions=producer.count_of(AbortReason.FENCED),
         )
     yield _listing(state, producer)
 

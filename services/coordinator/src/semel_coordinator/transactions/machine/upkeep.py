@@ -1,0 +1,83 @@
+"""The handlers that keep the coordinator in order: what is forgotten, and what operators end."""
+
+from collections.abc import Callable, Iterable, Sequence
+
+from semel_common.errors import TransactionalIdNotFoundError
+from semel_coordinator.transactions.machine.entities import Producer, TransactionKey
+from semel_coordinator.transactions.machine.expiry import (
+    FenceAnswer,
+    FenceInquiry,
+    answer_fences,
+    expired,
+)
+from semel_coordinator.transactions.machine.limits import TransactionLimits
+from semel_coordinator.transactions.machine.operators import (
+    OperatorAbort,
+    OperatorFence,
+    abort_transaction,
+    fence_producer,
+)
+from semel_coordinator.transactions.machine.ownership import Ownership
+from semel_coordinator.transactions.machine.records import TransactionsRecord
+from semel_coordinator.transactions.machine.state import TransactionsState
+from semel_runtime.machine import Result
+
+
+class Upkeep:
+    """A part of the transactions' machine, over its state."""
+
+    def __init__(
+        self,
+        state: TransactionsState,
+        limits: TransactionLimits,
+        ownership: Ownership,
+        find_producer: Callable[[str, int], Producer],
+    ) -> None:
+        """Decide on the state as it is at each call."""
+        self._state = state
+        self._limits = limits
+        self._ownership = ownership
+        self._find_producer = find_producer
+
+    # -- forgetting ----------------------------------------------------------------------------
+
+    def producer_ids(self) -> Result[Sequence[int], TransactionsRecord]:
+        """Return the producers to be given to `expire_transactional_ids`, in pieces."""
+        return Result(list(self._state.producers))
+
+    def expire_transactional_ids(
+        self, producer_ids: Iterable[int], *, now_ms: int
+    ) -> Result[tuple[str, ...], TransactionsRecord]:
+        """Forget those of the producers whose transactional ids are idle; answer the ids."""
+        records = tuple(expired(self._state, self._limits, producer_ids, now_ms=now_ms))
+        return Result(tuple(each.transactional_id for each in records), records)
+
+    def inquire_fences(
+        self, inquiries: Sequence[FenceInquiry]
+    ) -> Result[tuple[FenceAnswer, ...], TransactionsRecord]:
+        """Tell participants which producers they may forget; see expiry.py.
+
+        Through a commit: a deposed owner may not know of a decision.
+        """
+        return Result(answer_fences(self._state, self._ownership, inquiries), verify=True)
+
+    # -- operators -----------------------------------------------------------------------------
+
+    def abort_transaction(
+        self, transactional_id: str, key: TransactionKey, *, dry_run: bool, now_ms: int
+    ) -> Result[OperatorAbort, TransactionsRecord]:
+        """Abort a transaction in its producer's place; see operators.py. Idempotent."""
+        producer = self._find_producer(transactional_id, key.producer_id)
+        decided = abort_transaction(self._state, producer, key.producer_epoch, now_ms=now_ms)
+        return Result(decided.response) if dry_run else decided
+
+    def fence_producer(
+        self, transactional_id: str, instance_id: str, *, dry_run: bool, now_ms: int
+    ) -> Result[OperatorFence, TransactionsRecord]:
+        """Take a transactional id from its producer; see operators.py. Idempotent."""
+        known = self._state.transactional_ids.get(transactional_id)
+        if known is None:
+            self._ownership.partition_for(transactional_id)
+            raise TransactionalIdNotFoundError(f"no transactional id {transactional_id!r}")
+        decided = fence_producer(self._state, known, instance_id, now_ms=now_ms)
+        return Result(decided.response) if dry_run else decided
