@@ -16,6 +16,7 @@ from aiosemel.errors import (
 )
 from semel.broker.v1.broker_pb2 import ProducePartition
 from semel.common.v1.records_pb2 import RecordBatch
+from semel.coordinator.v1 import outcomes_pb2 as wire
 from semel_common.batches import check_crc
 from semel_common.sequences import next_sequence
 
@@ -113,6 +114,22 @@ class TransactionalId:
                 f"aborted: {reason}", outcome=outcome, reason=reason, next_epoch=self.epoch
             )
         raise InvalidTxnStateError("ended otherwise", outcome=outcome)
+
+    def answer(
+        self, request: wire.GetTransactionOutcomeRequest
+    ) -> wire.GetTransactionOutcomeResponse:
+        """Answer GetTransactionOutcome."""
+        assert request.producer_id == self.producer_id
+        name, reason = self.outcomes.get(request.producer_epoch, ("ONGOING", "UNSPECIFIED"))
+        reason = reason if name == "ABORTED" else "UNSPECIFIED"
+        return wire.GetTransactionOutcomeResponse(
+            outcome=wire.TransactionOutcome.Value(f"TRANSACTION_OUTCOME_{name}"),
+            abort_reason=wire.AbortReason.Value(f"ABORT_REASON_{reason}"),
+            transactional_id=request.transactional_id,
+            producer_id=self.producer_id,
+            current_epoch=self.epoch,
+            time_left_ms=5_000,
+        )
 
 
 @dataclass(frozen=True, slots=True)

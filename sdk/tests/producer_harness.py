@@ -321,18 +321,7 @@ class FakeCluster:
     def _get_transaction_outcome(
         self, request: outcomes.GetTransactionOutcomeRequest
     ) -> outcomes.GetTransactionOutcomeResponse:
-        state = self.transactional[request.transactional_id]
-        assert request.producer_id == state.producer_id
-        name, reason = state.outcomes.get(request.producer_epoch, ("ONGOING", "UNSPECIFIED"))
-        reason = reason if name == "ABORTED" else "UNSPECIFIED"
-        return outcomes.GetTransactionOutcomeResponse(
-            outcome=outcomes.TransactionOutcome.Value(f"TRANSACTION_OUTCOME_{name}"),
-            abort_reason=outcomes.AbortReason.Value(f"ABORT_REASON_{reason}"),
-            transactional_id=request.transactional_id,
-            producer_id=state.producer_id,
-            current_epoch=state.epoch,
-            time_left_ms=5_000,
-        )
+        return self.transactional[request.transactional_id].answer(request)
 
     # -- brokers ---------------------------------------------------------------------------------
 

@@ -28,7 +28,7 @@ async def test_producers_are_described_with_what_they_hold_open(broker: Broker) 
     assert (producer.producer_id, producer.producer_epoch) == (PRODUCER, 0)
     assert (producer.last_sequence, producer.fence) == (1, 0)
     assert [each.first_offset for each in producer.open_transactions] == [0]
-    assert unknown.error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert unknown.error.code == int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
 
 async def test_a_producer_that_only_a_marker_named_has_written_nothing(broker: Broker) -> None:
