@@ -148,18 +148,18 @@ async def test_a_group_with_members_is_not_reset_and_not_deleted(
     reader = Reader.of(client, name, topic)
     await settle([reader], [4])
     with pytest.raises(NonEmptyGroupError):
-        await admin.reset_consumer_group_offsets(name, OffsetSpec.EARLIEST, dry_run=True)
+        await admin.groups.reset_offsets(name, OffsetSpec.EARLIEST, dry_run=True)
     with pytest.raises(NonEmptyGroupError):
-        await admin.alter_consumer_group_offsets(name, {(topic, 0): 0})
+        await admin.groups.alter_offsets(name, {(topic, 0): 0})
     with pytest.raises(NonEmptyGroupError):
-        await admin.delete_group(name)
+        await admin.groups.delete(name)
     with pytest.raises(GroupSubscribedToTopicError):
-        await admin.delete_consumer_group_offsets(name, [(topic, 0)])
+        await admin.groups.delete_offsets(name, [(topic, 0)])
     await reader.consumer.close()
-    await admin.delete_group(name)
+    await admin.groups.delete(name)
     with pytest.raises(GroupIdNotFoundError):
-        await admin.delete_group(name)
-    await admin.delete_group(name, missing_ok=True)
+        await admin.groups.delete(name)
+    await admin.groups.delete(name, missing_ok=True)
 
 
 async def test_a_reset_stops_at_the_last_stable_offset(
@@ -173,13 +173,13 @@ async def test_a_reset_stops_at_the_last_stable_offset(
         await producer.begin_transaction()
         await (await producer.send(topic, b"open", partition=0))
         for to in (OffsetSpec.LATEST, ToTimestamp(1 << 50)):
-            changes = await admin.reset_consumer_group_offsets(
+            changes = await admin.groups.reset_offsets(
                 name, to, partitions=[(topic, 0)], dry_run=True
             )
             assert [(each.before, each.after) for each in changes] == [(None, 1)]
         await producer.abort()
-    await admin.alter_consumer_group_offsets(name, {(topic, 0): 1})
-    (change,) = await admin.reset_consumer_group_offsets(name, ShiftBy(-1))
+    await admin.groups.alter_offsets(name, {(topic, 0): 1})
+    (change,) = await admin.groups.reset_offsets(name, ShiftBy(-1))
     assert (change.before, change.after) == (1, 0)
     found = await admin.list_consumer_group_offsets(name, [(topic, 0)])
     assert [each.offset for each in found.values() if each] == [0]

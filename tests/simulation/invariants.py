@@ -23,7 +23,12 @@ from semel_coordinator.transactions.machine.entities import (
 from semel_coordinator.transactions.machine.records import CoordinatorEpoch
 from semel_coordinator.transactions.machine.states import AbortReason, TransactionState
 from semel_group.machine import GroupMachine
-from semel_group.machine.records import TransactionEnded, TxnOffsetsCommitted
+from semel_group.machine.records import (
+    ConsumerGroup,
+    Member,
+    TransactionEnded,
+    TxnOffsetsCommitted,
+)
 from semel_group.serde import GroupSerde
 from semel_local.layout import Role, ServiceName
 from simulation.disk import SimulatedVolume
@@ -50,6 +55,7 @@ class Durable:
     epochs: dict[int, int] = field(default_factory=dict)
     """Current epoch by producer."""
     coordinator_epochs: dict[int, int] = field(default_factory=dict)
+    group_epochs: dict[str, int] = field(default_factory=dict)
 
 
 class Invariants:
@@ -183,6 +189,23 @@ class Watch:
             if isinstance(record, MarkerAppended):
                 key = (record.producer_id, record.producer_epoch)
                 self._check(key not in log.open_transactions, f"{key} is open after its marker")
+        if isinstance(record, (ConsumerGroup, Member)):
+            self._membership(record.group_id)
+
+    def _membership(self, group_id: str) -> None:
+        """Check that a group shares its partitions out: each is to go to one member, and does."""
+        state = self._machine.membership.groups[group_id]
+        target = sorted(each for share in state.group.target.values() for each in share)
+        wanted = [
+            (topic_id, partition)
+            for topic_id, count in sorted(state.group.topics.items())
+            for partition in range(count)
+        ]
+        if state.group.target:
+            self._check(target == wanted, f"the target of {group_id} is {state.group}")
+        for member in state.members.values():
+            known = not member.is_away or not member.held
+            self._check(known, f"{member} is away, and holds partitions")
 
     # -- what is on disk -------------------------------------------------------------------------
 
@@ -205,6 +228,10 @@ class Watch:
                 )
             case DecidedTransaction():
                 self._decision(record)
+            case ConsumerGroup():
+                before = self._durable.group_epochs.get(record.group_id, 0)
+                self._check(record.group_epoch >= before, f"{record} after epoch {before}")
+                self._durable.group_epochs[record.group_id] = record.group_epoch
             case PreparedTransaction():
                 self._check(record.key not in self._owner.decided, f"{record} after its decision")
                 self._owner.prepared[record.key] = record

@@ -331,7 +331,12 @@ class Simulation:
             ("plain", Plain(20, ("a", "in", "cut"), around)),
             ("cutter", self._cutter),
             ("transformer-0", Transformer("transformer-0", around)),
-            ("transformer-1", Transformer("transformer-1", around)),
+            ("transformer-1", Transformer("transformer-1", around, instance_id="one")),
+            ("transformer-2", Transformer("transformer-2", around, sessions=True)),
+            (
+                "transformer-3",
+                Transformer("transformer-3", around, instance_id="three", sessions=True),
+            ),
             ("committed", Reader(("a", "b", "cut"), IsolationLevel.READ_COMMITTED)),
             ("uncommitted", Reader(("a", "b", "cut"), IsolationLevel.READ_UNCOMMITTED)),
         ]

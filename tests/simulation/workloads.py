@@ -4,7 +4,9 @@ A client is a process. It may be killed at any step, and is started again by its
 it has done so far is in the ledger, and nowhere else.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from random import Random
@@ -329,15 +331,33 @@ class Plain:
 
 
 class Transformer:
-    """One member of a group that makes one record of "out" from each record of "in"."""
+    """One member of a group that makes one record of "out" from each record of "in".
 
-    def __init__(self, transactional_id: str, around: Around) -> None:
+    Static, if it has an instance id. With ``sessions`` it closes from time to time and comes back.
+    """
+
+    def __init__(
+        self,
+        transactional_id: str,
+        around: Around,
+        *,
+        instance_id: str = "",
+        sessions: bool = False,
+    ) -> None:
         self._transactional_id = transactional_id
         self._around = around
+        self._instance_id = instance_id
+        self._sessions = sessions
         self.done = False
 
     async def run(self, client: RecordedClient, random: Random) -> None:
-        """Transform until killed."""
+        """Transform until killed, or until the session is over."""
+        ends = self._sessions and not self._around.calm
+        with suppress(TimeoutError):
+            async with asyncio.timeout(random.uniform(0.5, 6) if ends else None):
+                await self._transform(client, random)
+
+    async def _transform(self, client: RecordedClient, random: Random) -> None:
         await transform(
             client,
             source=["in"],
@@ -355,6 +375,8 @@ class Transformer:
                 auto_offset_reset=OffsetReset.EARLIEST,
                 fetch_max_wait_ms=2_000,
                 max_poll_interval_ms=15_000,
+                group_instance_id=self._instance_id,
+                server_assignor=random.choice(("", "uniform", "range")),
             ),
             producer_options=ProducerOptions(
                 request_timeout_ms=1_000,

@@ -36,44 +36,49 @@ TopicsOption = Annotated[
 ]
 
 
+SomeTopicsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--topic",
+        "-t",
+        metavar="NAME[:P,P]",
+        help="A topic, or some partitions of it; by default wherever the group has an offset.",
+        show_default=False,
+    ),
+]
+EarliestOption = Annotated[bool, typer.Option("--to-earliest", help="To the start of the logs.")]
+LatestOption = Annotated[
+    bool, typer.Option("--to-latest", help="Past every record that is committed by now.")
+]
+OffsetOption = Annotated[
+    int | None, typer.Option("--to-offset", metavar="N", min=0, help="To this offset.")
+]
+ShiftOption = Annotated[
+    int | None, typer.Option("--shift-by", metavar="N", help="So many offsets on, or back.")
+]
+DatetimeOption = Annotated[
+    datetime | None,
+    typer.Option(
+        "--to-datetime",
+        formats=["%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%d"],
+        help="To the first record at this time (UTC) or later.",
+    ),
+]
+TimestampOption = Annotated[
+    int | None,
+    typer.Option("--to-timestamp", metavar="MS", min=0, help="The same, in ms since 1970."),
+]
+
+
 def reset_offsets(  # noqa: PLR0913, PLR0917 - each option is an argument
     group: GroupArgument,
-    topics: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--topic",
-            "-t",
-            metavar="NAME[:P,P]",
-            help="A topic, or some partitions of it; by default wherever the group has an offset.",
-            show_default=False,
-        ),
-    ] = None,
-    to_earliest: Annotated[
-        bool, typer.Option("--to-earliest", help="To the start of the logs.")
-    ] = False,
-    to_latest: Annotated[
-        bool, typer.Option("--to-latest", help="Past every record that is committed by now.")
-    ] = False,
-    to_offset: Annotated[
-        int | None, typer.Option("--to-offset", metavar="N", min=0, help="To this offset.")
-    ] = None,
-    shift_by: Annotated[
-        int | None, typer.Option("--shift-by", metavar="N", help="So many offsets on, or back.")
-    ] = None,
-    to_datetime: Annotated[
-        datetime | None,
-        typer.Option(
-            "--to-datetime",
-            formats=["%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%d"],
-            help="To the first record at this time (UTC) or later.",
-        ),
-    ] = None,
-    to_timestamp: Annotated[
-        int | None,
-        typer.Option(
-            "--to-timestamp", metavar="MS", min=0, help="The same, in milliseconds since 1970."
-        ),
-    ] = None,
+    topics: SomeTopicsOption = None,
+    to_earliest: EarliestOption = False,
+    to_latest: LatestOption = False,
+    to_offset: OffsetOption = None,
+    shift_by: ShiftOption = None,
+    to_datetime: DatetimeOption = None,
+    to_timestamp: TimestampOption = None,
     dry_run: DryRunOption = False,
     output_format: FormatOption = Format.TEXT,
     bootstrap: BootstrapOption = None,
@@ -92,7 +97,7 @@ def reset_offsets(  # noqa: PLR0913, PLR0917 - each option is an argument
             timestamp_ms=_timestamp_ms(to_datetime, to_timestamp),
         )
         partitions = None if topics is None else await _partitions(client, topics)
-        return await client.admin().reset_consumer_group_offsets(
+        return await client.admin().groups.reset_offsets(
             group, to, partitions=partitions, dry_run=dry_run
         )
 
@@ -132,7 +137,7 @@ def delete_offsets(
         admin = client.admin()
         known = await admin.list_consumer_group_offsets(group, partitions)
         if not dry_run:
-            await admin.delete_consumer_group_offsets(group, partitions)
+            await admin.groups.delete_offsets(group, partitions)
         return {each: at.offset for each, at in known.items() if at is not None}
 
     deleted = with_client(bootstrap, work)
@@ -167,7 +172,7 @@ def delete(
             if dry_run:
                 note(_prediction(name, await client.admin().list_groups()))
             else:
-                await client.admin().delete_group(name)
+                await client.admin().groups.delete(name)
                 note(f"{name} is deleted")
 
     with_client(bootstrap, work)

@@ -7,7 +7,7 @@ RequestTimedOutError is raised.
 from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
-from aiosemel import _describe, _group_admin, _topic_admin
+from aiosemel import _describe, _topic_admin
 from aiosemel._cluster import Cluster
 from aiosemel._group_offsets import GroupOffsets, check_group_id
 from aiosemel._isolation import IsolationLevel
@@ -29,12 +29,11 @@ from aiosemel.descriptions import (
     TransactionState,
 )
 from aiosemel.errors import (
-    GroupIdNotFoundError,
     InvalidPartitionsError,
     TopicAlreadyExistsError,
     UnknownTopicOrPartitionError,
 )
-from aiosemel.offset_resets import OffsetChange, ResetTo
+from aiosemel.group_admin import GroupAdmin
 from aiosemel.offsets import (
     ConsumerGroupMetadata,
     DeletedRecords,
@@ -64,6 +63,7 @@ class Admin:
 
     def __init__(self, cluster_: Cluster) -> None:
         self._cluster = cluster_
+        self.groups = GroupAdmin(cluster_)
 
     # -- topics ---------------------------------------------------------------------------------
 
@@ -193,15 +193,9 @@ class Admin:
         *,
         isolation_level: IsolationLevel = IsolationLevel.READ_COMMITTED,
     ) -> dict[TopicPartition, int]:
-        """Return how many records a reader at these offsets has yet to read: its lag, exactly.
-
-        Markers, and with READ_COMMITTED aborted records, do not count; nor does what lies past the
-        last stable offset. Costs a look at the headers of the batches in between. Raises
-        UnknownTopicOrPartitionError.
-        """
+        """Return how many records a reader at these offsets has yet to see, which is its lag."""
         wanted = {TopicPartition.named(each): offset for each, offset in starts.items()}
-        counts = RecordCounts(self._cluster, isolation_level)
-        return await counts.count(wanted, self._deadline())
+        return await RecordCounts(self._cluster, isolation_level).count(wanted, self._deadline())
 
     async def delete_records(
         self, before: Mapping[PartitionKey, int | None], *, validate_only: bool = False
@@ -275,68 +269,6 @@ class Admin:
         offsets = GroupOffsets(self._cluster, lambda: nobody, require_stable=require_stable)
         named = None if partitions is None else [(TopicPartition.named(p), "") for p in partitions]
         return await offsets.settled(named, self._deadline())
-
-    async def alter_consumer_group_offsets(
-        self, group_id: str, offsets: Mapping[PartitionKey, int | OffsetAndMetadata]
-    ) -> None:
-        """Put a group's offsets where they are wanted; the group may not be there yet.
-
-        Raises NonEmptyGroupError, UnknownTopicOrPartitionError, InvalidGroupIdError: all partitions
-        that were not refused are committed then.
-        """
-        named = {
-            TopicPartition.named(each): at
-            if isinstance(at, OffsetAndMetadata)
-            else OffsetAndMetadata(at)
-            for each, at in offsets.items()
-        }
-        if named:
-            await _group_admin.alter_offsets(self._cluster, group_id, named, self._deadline())
-
-    async def reset_consumer_group_offsets(
-        self,
-        group_id: str,
-        to: ResetTo,
-        *,
-        partitions: Iterable[tuple[str, int]] | None = None,
-        dry_run: bool = False,
-    ) -> tuple[OffsetChange, ...]:
-        """Reset a group's offsets, by partition: wherever it has any, or in the partitions named.
-
-        An offset before the log's start becomes the start, one past the last stable offset becomes
-        that. Returns what has changed, or with ``dry_run`` would. Raises NonEmptyGroupError as long
-        as the group has members, UnknownTopicOrPartitionError, InvalidGroupIdError, and
-        InvalidRequestError for a shift of what is not committed.
-        """
-        reset = _group_admin.OffsetReset(self._cluster, group_id, self._deadline())
-        named = None if partitions is None else [TopicPartition.named(each) for each in partitions]
-        changes = await reset.plan(named, to)
-        if not dry_run:
-            await reset.apply(changes)
-        return changes
-
-    async def delete_consumer_group_offsets(
-        self, group_id: str, partitions: Iterable[tuple[str, int]]
-    ) -> None:
-        """Forget a group's offsets of topics that no member reads; what there is none of is passed.
-
-        What open transactions hold there goes too. Raises GroupIdNotFoundError,
-        GroupSubscribedToTopicError, UnknownTopicOrPartitionError: all partitions that were not
-        refused have none any more.
-        """
-        named = [TopicPartition.named(each) for each in partitions]
-        await _group_admin.delete_offsets(self._cluster, group_id, named, self._deadline())
-
-    async def delete_group(self, group_id: str, *, missing_ok: bool = False) -> None:
-        """Forget a group without members, with all its offsets.
-
-        Raises NonEmptyGroupError, and GroupIdNotFoundError unless ``missing_ok``.
-        """
-        try:
-            await _group_admin.delete_group(self._cluster, group_id, self._deadline())
-        except GroupIdNotFoundError:
-            if not missing_ok:
-                raise
 
     # -- transactions ---------------------------------------------------------------------------
 

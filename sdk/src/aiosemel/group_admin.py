@@ -14,6 +14,7 @@ from aiosemel._isolation import IsolationLevel
 from aiosemel._log_offsets import NO_OFFSET, AtTime, LogOffsets
 from aiosemel._retry import Deadline
 from aiosemel.errors import (
+    GroupIdNotFoundError,
     InvalidRequestError,
     NonEmptyGroupError,
     UnknownMemberIdError,
@@ -23,62 +24,109 @@ from aiosemel.offsets import (
     ConsumerGroupMetadata,
     OffsetAndMetadata,
     OffsetSpec,
+    PartitionKey,
     TopicPartition,
 )
 from semel.group.v1 import group_pb2 as group
 from semel_common.wire import methods, status
 
 
-async def delete_group(cluster: Cluster, group_id: str, deadline: Deadline) -> None:
-    """Forget a group. Raises GroupIdNotFoundError, NonEmptyGroupError."""
-    check_group_id(group_id)
-    response = await cluster.call(
-        cluster.group_coordinator_of(group_id),
-        methods.DELETE_GROUPS,
-        group.DeleteGroupsRequest(group_ids=[group_id]),
-        deadline=deadline,
-    )
-    for deleted in response.groups:
-        if deleted.HasField("error"):
-            raise status.from_value(deleted.error)
+class GroupAdmin:
+    """Changes the groups of a cluster. ``Admin.groups``; needs no closing."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    async def alter_offsets(
+        self, group_id: str, offsets: Mapping[PartitionKey, int | OffsetAndMetadata]
+    ) -> None:
+        """Put a group's offsets where they are wanted; the group may not be there yet.
+
+        Raises NonEmptyGroupError, UnknownTopicOrPartitionError, InvalidGroupIdError: all partitions
+        that were not refused are committed then.
+        """
+        named = {
+            TopicPartition.named(each): at
+            if isinstance(at, OffsetAndMetadata)
+            else OffsetAndMetadata(at)
+            for each, at in offsets.items()
+        }
+        check_group_id(group_id)
+        if named:
+            await _alter(self._cluster, group_id, named, self._deadline())
+
+    async def reset_offsets(
+        self,
+        group_id: str,
+        to: ResetTo,
+        *,
+        partitions: Iterable[tuple[str, int]] | None = None,
+        dry_run: bool = False,
+    ) -> tuple[OffsetChange, ...]:
+        """Reset a group's offsets, by partition: wherever it has any, or in the partitions named.
+
+        An offset before the log's start becomes the start, one past the last stable offset becomes
+        that. Returns what has changed, or with ``dry_run`` would. Raises NonEmptyGroupError as long
+        as the group has members, UnknownTopicOrPartitionError, InvalidGroupIdError, and
+        InvalidRequestError for a shift of what is not committed.
+        """
+        reset = _OffsetReset(self._cluster, group_id, self._deadline())
+        named = None if partitions is None else [TopicPartition.named(each) for each in partitions]
+        changes = await reset.plan(named, to)
+        if not dry_run:
+            await reset.apply(changes)
+        return changes
+
+    async def delete_offsets(self, group_id: str, partitions: Iterable[tuple[str, int]]) -> None:
+        """Forget a group's offsets of topics that no member reads; what there is none of is passed.
+
+        What open transactions hold there goes too. Raises GroupIdNotFoundError,
+        GroupSubscribedToTopicError, UnknownTopicOrPartitionError: all partitions that were not
+        refused have none any more.
+        """
+        check_group_id(group_id)
+        topics: defaultdict[str, list[int]] = defaultdict(list)
+        for topic, partition in map(TopicPartition.named, partitions):
+            topics[topic].append(partition)
+        request = group.DeleteOffsetsRequest(
+            group_id=group_id,
+            topics=[
+                group.OffsetFetchTopic(topic=topic, partitions=numbers)
+                for topic, numbers in topics.items()
+            ],
+        )
+        response = await self._cluster.call(
+            self._cluster.group_coordinator_of(group_id),
+            methods.DELETE_OFFSETS,
+            request,
+            deadline=self._deadline(),
+        )
+        for refused in response.errors:
+            raise status.from_value(refused.error)
+
+    async def delete(self, group_id: str, *, missing_ok: bool = False) -> None:
+        """Forget a group without members, with all its offsets.
+
+        Raises NonEmptyGroupError, and GroupIdNotFoundError unless ``missing_ok``.
+        """
+        check_group_id(group_id)
+        response = await self._cluster.call(
+            self._cluster.group_coordinator_of(group_id),
+            methods.DELETE_GROUPS,
+            group.DeleteGroupsRequest(group_ids=[group_id]),
+            deadline=self._deadline(),
+        )
+        for deleted in response.groups:
+            if deleted.HasField("error"):
+                error = status.from_value(deleted.error)
+                if not missing_ok or not isinstance(error, GroupIdNotFoundError):
+                    raise error
+
+    def _deadline(self) -> Deadline:
+        return Deadline.after_ms(self._cluster.options.default_api_timeout_ms)
 
 
-async def delete_offsets(
-    cluster: Cluster, group_id: str, partitions: Iterable[TopicPartition], deadline: Deadline
-) -> None:
-    """Forget offsets. Raises the error of the first partition that was refused."""
-    check_group_id(group_id)
-    topics: defaultdict[str, list[int]] = defaultdict(list)
-    for topic, partition in partitions:
-        topics[topic].append(partition)
-    request = group.DeleteOffsetsRequest(
-        group_id=group_id,
-        topics=[
-            group.OffsetFetchTopic(topic=topic, partitions=numbers)
-            for topic, numbers in topics.items()
-        ],
-    )
-    route = cluster.group_coordinator_of(group_id)
-    response = await cluster.call(route, methods.DELETE_OFFSETS, request, deadline=deadline)
-    for refused in response.errors:
-        raise status.from_value(refused.error)
-
-
-async def alter_offsets(
-    cluster: Cluster,
-    group_id: str,
-    offsets: Mapping[TopicPartition, OffsetAndMetadata],
-    deadline: Deadline,
-) -> None:
-    """Commit offsets for a group without members. Raises NonEmptyGroupError."""
-    check_group_id(group_id)
-    try:
-        await _offsets(cluster, group_id).commit(offsets, {}, deadline)
-    except UnknownMemberIdError as error:
-        raise NonEmptyGroupError(f"group {group_id!r} has members: stop them first") from error
-
-
-class OffsetReset:
+class _OffsetReset:
     """The reset of some offsets of one group."""
 
     def __init__(self, cluster: Cluster, group_id: str, deadline: Deadline) -> None:
@@ -115,7 +163,7 @@ class OffsetReset:
         """Commit what was planned. Raises NonEmptyGroupError."""
         offsets = {each.partition: OffsetAndMetadata(each.after) for each in changes}
         if offsets:
-            await alter_offsets(self._cluster, self._group_id, offsets, self._deadline)
+            await _alter(self._cluster, self._group_id, offsets, self._deadline)
 
     async def _check_no_members(self) -> None:
         response = await self._cluster.call(
@@ -149,6 +197,19 @@ class OffsetReset:
         offsets = LogOffsets(self._cluster, IsolationLevel.READ_COMMITTED)
         found = await offsets.find(dict(wanted), self._deadline)
         return {each: at.offset for each, at in found.items()}
+
+
+async def _alter(
+    cluster: Cluster,
+    group_id: str,
+    offsets: Mapping[TopicPartition, OffsetAndMetadata],
+    deadline: Deadline,
+) -> None:
+    """Commit offsets for a group without members. Raises NonEmptyGroupError."""
+    try:
+        await _offsets(cluster, group_id).commit(offsets, {}, deadline)
+    except UnknownMemberIdError as error:
+        raise NonEmptyGroupError(f"group {group_id!r} has members: stop them first") from error
 
 
 def _wanted(
