@@ -226,12 +226,17 @@ class Watch:
                 self._outcome(
                     record.group_id, record.producer_id, record.producer_epoch, record.committed
                 )
-            case DecidedTransaction():
-                self._decision(record)
             case ConsumerGroup():
                 before = self._durable.group_epochs.get(record.group_id, 0)
                 self._check(record.group_epoch >= before, f"{record} after epoch {before}")
                 self._durable.group_epochs[record.group_id] = record.group_epoch
+            case _:
+                self._on_durable_at_coordinator(record)
+
+    def _on_durable_at_coordinator(self, record: object) -> None:
+        match record:
+            case DecidedTransaction():
+                self._decision(record)
             case PreparedTransaction():
                 self._check(record.key not in self._owner.decided, f"{record} after its decision")
                 self._owner.prepared[record.key] = record
