@@ -7,7 +7,9 @@ from semel.group.journal.v1.journal_pb2 import JournalRecord
 from semel_common.ids import TopicPartition
 from semel_group.machine.records import (
     ConsumerGroup,
+    GroupDeleted,
     Member,
+    MemberEpochsGiven,
     MemberRemoved,
     OffsetCommitted,
     OffsetRemoved,
@@ -67,6 +69,8 @@ RECORDS: list[Record] = [
         group_id=GROUP, producer_id=1, fence=2, producer_epoch=-1, last_sequence=-1, last_ended_ms=7
     ),
     ProducerForgotten(group_id=GROUP, producer_id=1),
+    GroupDeleted(group_id=GROUP),
+    MemberEpochsGiven(group_epoch=9),
     CoordinatorEpochSeen(transaction_log_partition=49, coordinator_epoch=6),
 ]
 
