@@ -153,6 +153,17 @@ def test_a_group_made_again_goes_on_above_every_epoch_that_was_given() -> None:
     same_after_replay(group)
 
 
+def test_the_epochs_of_every_deleted_group_are_remembered() -> None:
+    group = GroupHarness()
+    for name, members in (("long", "abc"), ("short", "a")):
+        for member_id in members:
+            group.join(member_id, group_id=name)
+            group.leave(member_id, name)
+    group.delete("long", "short")
+    assert group.join("a", group_id="short").member_epoch == 7
+    same_after_replay(group)
+
+
 # -- offsets expire ------------------------------------------------------------------------------
 
 

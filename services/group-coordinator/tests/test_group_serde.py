@@ -38,10 +38,12 @@ RECORDS: list[Record] = [
         assignor="range",
         topics={"orders-id": 4, "income-id": 1},
         target={"a": orders(0, 1) | partitions("income", 0), "b": frozenset()},
+        unsubscribed={"gone-id": 1 << 40},
     ),
     Member(
         group_id=GROUP,
         member_id="a",
+        instance_id="s",
         member_epoch=3,
         previous_member_epoch=1,
         rebalance_timeout_ms=60_000,
@@ -51,6 +53,8 @@ RECORDS: list[Record] = [
         revoking=orders(2),
     ),
     MemberRemoved(group_id=GROUP, member_id="a"),
+    GroupDeleted(group_id=GROUP),
+    MemberEpochsGiven(group_epoch=1 << 40),
     OFFSET,
     OffsetRemoved(group_id=GROUP, partition=TopicPartition("orders-id", 3)),
     TxnOffsetsCommitted(
