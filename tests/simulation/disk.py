@@ -1,10 +1,12 @@
 """Disks: a write is durable some time after it was made, and a loss of power may come first."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from random import Random
+from typing import Protocol
 
-from semel_runtime.testing.journal import MemoryJournal
+from semel_runtime.journal.base import StoredBatch
+from semel_runtime.testing.journal import MemoryBatchStore, MemoryJournal
 from semel_runtime.testing.volume import MemoryVolume
 from simulation.world import WORLD
 
@@ -42,15 +44,42 @@ class SimulatedVolume(MemoryVolume):
         self.sync()
 
 
+class Observer(Protocol):
+    """Whoever is told what became durable."""
+
+    def appended(self, at: int, records: int) -> None:
+        """Be told of records."""
+        ...
+
+    def rewritten(
+        self, partition: int, before: Sequence[StoredBatch], after: Sequence[StoredBatch]
+    ) -> None:
+        """Be told of batches that were removed or replaced."""
+        ...
+
+
 class ObservedJournal(MemoryJournal):
     """A journal that tells what it has made durable, and where."""
 
-    def __init__(
-        self, volume: MemoryVolume, *, service: str, on_append: Callable[[int, int], None]
-    ) -> None:
+    def __init__(self, volume: MemoryVolume, *, service: str, observer: Observer) -> None:
         super().__init__(volume, service=service)
-        self._on_append = on_append
+        self._on_append = observer.appended
+        self._batches = ObservedStore(self, observer)
 
     def _append(self, at: int, records: tuple[bytes, ...], batches: tuple[object, ...]) -> None:
         super()._append(at, records, batches)  # type: ignore[arg-type]  # passed on
         self._on_append(at, len(records))
+
+
+class ObservedStore(MemoryBatchStore):
+    """The batches of such a journal."""
+
+    def __init__(self, journal: MemoryJournal, observer: Observer) -> None:
+        super().__init__(journal)
+        self._observer = observer
+
+    def put(self, partition: int, batches: list[StoredBatch]) -> None:
+        """See ``MemoryBatchStore``."""
+        before = self._journal.content.batches.get(partition, [])
+        super().put(partition, batches)
+        self._observer.rewritten(partition, before, batches)

@@ -5,13 +5,18 @@ durable. What was durable before a crash must be there after it, and a machine t
 journal must equal the one that wrote it.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
 from semel_broker.machine import BrokerMachine
-from semel_broker.machine.records import BatchAppended, LogStartMoved, MarkerAppended
+from semel_broker.machine.records import (
+    BatchAppended,
+    LogCompacted,
+    LogStartMoved,
+    MarkerAppended,
+)
 from semel_broker.serde import BrokerSerde
 from semel_coordinator.machine import CoordinatorMachine
 from semel_coordinator.serde import CoordinatorSerde
@@ -31,6 +36,9 @@ from semel_group.machine.records import (
 )
 from semel_group.serde import GroupSerde
 from semel_local.layout import Role, ServiceName
+from semel_runtime.clock import Clock
+from semel_runtime.journal.base import StoredBatch
+from simulation.compaction import CompactionWatch
 from simulation.disk import SimulatedVolume
 from simulation.world import Life
 
@@ -71,10 +79,12 @@ class Invariants:
         self._watches: dict[Life, Watch] = {}
         self.checked = 0
 
-    def watch(self, name: ServiceName, life: Life, volume: SimulatedVolume) -> "Watch":
+    def watch(
+        self, name: ServiceName, life: Life, volume: SimulatedVolume, clock: Clock
+    ) -> "Watch":
         """Begin to watch a life."""
         durable = self._durable.setdefault(name, Durable())
-        watch = self._watches[life] = Watch(self, name, durable, volume)
+        watch = self._watches[life] = Watch(self, name, durable, volume, clock)
         return watch
 
     def died(self, life: Life) -> None:
@@ -98,12 +108,19 @@ class Watch:
     """The watch over one life of one service."""
 
     def __init__(
-        self, owner: Invariants, name: ServiceName, durable: Durable, volume: SimulatedVolume
+        self,
+        owner: Invariants,
+        name: ServiceName,
+        durable: Durable,
+        volume: SimulatedVolume,
+        clock: Clock,
     ) -> None:
         self._owner = owner
         self._name = name
         self._durable = durable
         self._volume = volume
+        self._clock = clock
+        self._compaction = CompactionWatch(durable.ended, durable.stable)
         self._waiting: dict[int, object] = {}
         self._loading = True
         self._epoch = 0
@@ -153,6 +170,13 @@ class Watch:
             record = self._waiting.pop(offset, None)
             if record is not None:
                 self._on_durable(record)
+
+    def rewritten(
+        self, partition: int, before: Sequence[StoredBatch], after: Sequence[StoredBatch]
+    ) -> None:
+        """Be told that compaction has changed a log."""
+        now_ms = self._clock.now_ms()
+        self._compaction.rewritten(partition, before, after, now_ms=now_ms, check=self._check)
 
     def compare(self) -> None:
         """Replay the journal into an empty machine, and compare it with the one that lives."""
@@ -209,7 +233,7 @@ class Watch:
 
     # -- what is on disk -------------------------------------------------------------------------
 
-    def _on_durable(self, record: object) -> None:
+    def _on_durable(self, record: object) -> None:  # noqa: C901 - one case for each record
         match record:
             case BatchAppended():
                 self._batch(record)
@@ -217,6 +241,9 @@ class Watch:
                 self._marker(record)
             case LogStartMoved():
                 self._log_start(record)
+            case LogCompacted():
+                batches = self._volume.content.batches.get(record.log_id, [])
+                self._compaction.compacted(record, batches, self._check)
             case TxnOffsetsCommitted():
                 key = (record.group_id, (record.producer_id, record.producer_epoch))
                 ended = self._durable.ended

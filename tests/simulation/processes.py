@@ -55,6 +55,7 @@ _BY_ROLE: dict[Role, dict[str, str | int]] = {
     },
     Role.BROKER: {
         "transaction_inquiry_interval_ms": 2_000,
+        "log_cleaner_backoff_ms": 150,
         "log_retention_check_interval_ms": RETENTION_CHECK_INTERVAL_MS,
         **_EXPIRY,
     },
@@ -152,11 +153,9 @@ class Service:
 
     async def _live(self, life: Life, address: str) -> None:
         machinery = self._machinery
-        watch = machinery.invariants.watch(self.name, life, self.volume)
+        watch = machinery.invariants.watch(self.name, life, self.volume, self._clock)
         try:
-            journal = ObservedJournal(
-                self.volume, service=f"semel-{self.name}", on_append=watch.appended
-            )
+            journal = ObservedJournal(self.volume, service=f"semel-{self.name}", observer=watch)
             environment = Environment(
                 journal=journal,
                 connector=machinery.network.connector(str(self.name)),

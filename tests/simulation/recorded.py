@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
+from typing import Self
 
 from semel_checker.history import Recorder
 from semel_checker.names import Isolation, Outcome, Partition, Source, Writer
@@ -62,6 +63,44 @@ _RESOLVED = {
 }
 SOURCE = "source"
 """The header that names the record a derived one was made of: ``topic/partition/offset``."""
+VALUE = "value"
+"""The header in which a tombstone has its name."""
+
+
+@dataclass(frozen=True, slots=True)
+class NamedRecord:
+    """A record with a value that is unique in the run; a tombstone has it in a header."""
+
+    value: str
+    key: bytes | None = None
+    tombstone: bool = False
+    headers_beside: Headers = ()
+
+    @classmethod
+    def of(cls, stored: bytes | None, key: bytes | None, headers: Headers) -> Self:
+        """Take a record as it is stored."""
+        text = dict(headers)[VALUE] if stored is None else stored
+        assert text is not None
+        return cls(text.decode(), key, stored is None, tuple(headers))
+
+    @property
+    def stored(self) -> bytes | None:
+        """What is stored as its value."""
+        return None if self.tombstone else self.value.encode()
+
+    @property
+    def headers(self) -> Headers:
+        """What is stored beside it."""
+        return ((VALUE, self.value.encode()),) if self.tombstone else self.headers_beside
+
+    def as_sent(self) -> SentRecord:
+        """Return it as it stands in a history."""
+        return SentRecord(
+            self.value,
+            source=_source_of(self.headers_beside),
+            key=None if self.key is None else self.key.decode(),
+            tombstone=self.tombstone,
+        )
 
 
 @dataclass(slots=True)
@@ -157,10 +196,9 @@ class RecordedProducer(TransactionalProducer):
         timestamp_ms: int | None = None,
     ) -> Delivery:
         """See ``TransactionalProducer``."""
-        assert value is not None
         assert partition is not None
         named = Partition(topic, partition)
-        record = SentRecord(value.decode(), source=_source_of(headers))
+        record = NamedRecord.of(value, key, headers).as_sent()
         operation = Send(writer=self.writer, partition=named, records=(record,))
         op = self._recorder.invoked(self._process, operation)
         delivery = await super().send(
@@ -397,8 +435,8 @@ def read_records(records: Sequence[ConsumerRecord]) -> tuple[PolledRecord, ...]:
 
 
 def _read(record: ConsumerRecord) -> PolledRecord:
-    assert record.value is not None
-    return PolledRecord(record.offset, record.value.decode())
+    named = NamedRecord.of(record.value, record.key, record.headers)
+    return PolledRecord(record.offset, named.value)
 
 
 def _source_of(headers: Headers) -> Source | None:

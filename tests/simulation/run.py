@@ -36,7 +36,8 @@ from aiosemel import (
 )
 from semel_runtime.testing.virtual_time import LoopClock, after
 from simulation.appends import COUNTED, Appender, uncounted
-from simulation.deletion import CUT_CONFIGS, CUT_TOPIC, Cutter, keep_all
+from simulation.compaction import TABLE
+from simulation.deletion import CUT_TOPIC, Cutter, keep_all
 from simulation.faults import Faults, Targets
 from simulation.invariants import InvariantError, Invariants
 from simulation.network import Network
@@ -45,6 +46,7 @@ from simulation.recorded import Records
 from simulation.two_phase import Register, TwoPhase
 from simulation.workloads import (
     CLIENT,
+    CONFIGS,
     GROUP,
     TOPICS,
     TRANSACTION_TIMEOUT_MS,
@@ -200,8 +202,9 @@ class Simulation:
         async with self._client("operator") as operator:
             self._record_start()
             for topic, partitions in (*TOPICS.items(), (COUNTED.topic, 1)):
-                configs = CUT_CONFIGS if topic == CUT_TOPIC else {}
-                await operator.admin().create_topic(topic, partitions=partitions, configs=configs)
+                await operator.admin().create_topic(
+                    topic, partitions=partitions, configs=CONFIGS.get(topic, {})
+                )
             for client in self._clients:
                 client.start()
             self._faults.schedule(WINDOW_S)
@@ -226,7 +229,12 @@ class Simulation:
         )
         self._recorder.observed("operator", started)
         for topic, partitions in TOPICS.items():
-            made = TopicMade(topic=topic, partitions=partitions, retention=topic == CUT_TOPIC)
+            made = TopicMade(
+                topic=topic,
+                partitions=partitions,
+                compacted=topic == TABLE,
+                retention=topic == CUT_TOPIC,
+            )
             self._recorder.observed("operator", made)
 
     async def _settle(self, operator: SemelClient) -> list[str]:
@@ -318,17 +326,17 @@ class Simulation:
     def _make_clients(self) -> list[Client]:
         around = self._around
         works: list[tuple[str, Work]] = [
-            ("writer-0", Transactions("writer-0", 16, ("a", "b"), around)),
+            ("writer-0", Transactions("writer-0", 16, ("a", "b", TABLE), around)),
             ("writer-1", Transactions("writer-1", 16, ("a", "in", "cut"), around)),
             ("writer-2", Transactions("writer-2", 16, ("a", "b", "in"), around)),
-            ("writer-3", Transactions("writer-3", 16, ("b", "cut"), around)),
-            ("duellist-0", Transactions("duel", 18, ("a", "b"), around)),
-            ("duellist-1", Transactions("duel", 18, ("a", "b"), around)),
+            ("writer-3", Transactions("writer-3", 16, (TABLE, "cut"), around)),
+            ("duellist-0", Transactions("duel", 18, (TABLE, "b"), around)),
+            ("duellist-1", Transactions("duel", 18, ("a", TABLE), around)),
             ("preparer-0", TwoPhase("prepared", 8, self._register, around)),
             ("preparer-1", TwoPhase("prepared", 8, self._register, around)),
             ("appender-0", Appender("appender-0", 6, around)),
             ("appender-1", Appender("appender-1", 6, around)),
-            ("plain", Plain(20, ("a", "in", "cut"), around)),
+            ("plain", Plain(20, ("a", "in", "cut", TABLE), around)),
             ("cutter", self._cutter),
             ("transformer-0", Transformer("transformer-0", around)),
             ("transformer-1", Transformer("transformer-1", around, instance_id="one")),
@@ -337,8 +345,8 @@ class Simulation:
                 "transformer-3",
                 Transformer("transformer-3", around, instance_id="three", sessions=True),
             ),
-            ("committed", Reader(("a", "b", "cut"), IsolationLevel.READ_COMMITTED)),
-            ("uncommitted", Reader(("a", "b", "cut"), IsolationLevel.READ_UNCOMMITTED)),
+            ("committed", Reader(("a", "b", "cut", TABLE), IsolationLevel.READ_COMMITTED)),
+            ("uncommitted", Reader(("a", "b", "cut", TABLE), IsolationLevel.READ_UNCOMMITTED)),
         ]
         return [Client(name, work, around) for name, work in works]
 

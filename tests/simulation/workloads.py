@@ -13,7 +13,7 @@ from random import Random
 from typing import Protocol, TypeVar
 
 from semel_checker.names import Partition, Writer
-from semel_checker.operations import PolledRecord, Send, SentRecord
+from semel_checker.operations import PolledRecord, Send
 
 from aiosemel import (
     AbortableTransactionError,
@@ -37,10 +37,12 @@ from aiosemel import (
 from aiosemel.transform import transform
 from aiosemel.transform_types import Outputs
 from semel_runtime.testing.virtual_time import LoopClock, after
-from simulation.deletion import CUT_PARTITIONS, CUT_TOPIC
+from simulation.compaction import TABLE, TABLE_CONFIGS, TABLE_PARTITIONS
+from simulation.deletion import CUT_CONFIGS, CUT_PARTITIONS, CUT_TOPIC
 from simulation.network import Network, Trace
 from simulation.processes import BOOTSTRAP, START_MS
 from simulation.recorded import (
+    NamedRecord,
     RecordedClient,
     RecordedProducer,
     Records,
@@ -52,7 +54,8 @@ from simulation.world import Life, SimulatedLoop
 
 T = TypeVar("T")
 
-TOPICS = {"a": 3, "b": 2, "in": 3, "out": 2, CUT_TOPIC: CUT_PARTITIONS}
+TOPICS = {"a": 3, "b": 2, "in": 3, "out": 2, CUT_TOPIC: CUT_PARTITIONS, TABLE: TABLE_PARTITIONS}
+CONFIGS: Mapping[str, Mapping[str, str | int]] = {CUT_TOPIC: CUT_CONFIGS, TABLE: TABLE_CONFIGS}
 GROUP = "transformers"
 CLIENT = ClientOptions(
     request_timeout_ms=1_500,
@@ -68,6 +71,8 @@ _DAWDLE_SHARE = 0.06
 _AWAIT_SHARE = 0.3
 _WAIT_SHARE = 0.5
 _ASK_SHARE = 0.1
+_KEYS = 4
+_TOMBSTONE_SHARE = 0.2
 TRANSACTION_TIMEOUT_MS = 8_000
 
 
@@ -101,6 +106,14 @@ class Surroundings:
     """Whether the faults are over: nobody dawdles any more."""
     pause_ms: float = 600
     """How long a producer rests between two transactions, on the average."""
+
+
+def make_record(topic: str, value: str, random: Random) -> NamedRecord:
+    """Make a record of a value that nobody else has; in the table, of one of a few keys."""
+    if topic != TABLE:
+        return NamedRecord(value)
+    key = b"%d" % random.randrange(_KEYS)
+    return NamedRecord(value, key, tombstone=random.random() < _TOMBSTONE_SHARE)
 
 
 class Work(Protocol):
@@ -256,8 +269,10 @@ class Transactions:
         around = self._around
         for _ in range(random.randint(1, 4)):
             topic, partition = random.choice(self._places)
-            value = f"{name}-{next(around.records.numbers)}"
-            delivery = await producer.send(topic, value.encode(), partition=partition)
+            record = make_record(topic, f"{name}-{next(around.records.numbers)}", random)
+            delivery = await producer.send(
+                topic, record.stored, key=record.key, partition=partition, headers=record.headers
+            )
             if random.random() < _AWAIT_SHARE:
                 await delivery
             if random.random() < _DAWDLE_SHARE and not around.calm:
@@ -312,15 +327,21 @@ class Plain:
             sent = []
             for _ in range(random.randint(1, 3)):
                 topic, partition = random.choice(self._places)
-                value = f"{process}-{next(around.records.numbers)}"
+                record = make_record(topic, f"{process}-{next(around.records.numbers)}", random)
                 operation = Send(
                     writer=writer,
                     partition=Partition(topic, partition),
-                    records=(SentRecord(value),),
+                    records=(record.as_sent(),),
                     transactional=False,
                 )
                 op = around.records.recorder.invoked(process, operation)
-                delivery = await producer.send(topic, value.encode(), partition=partition)
+                delivery = await producer.send(
+                    topic,
+                    record.stored,
+                    key=record.key,
+                    partition=partition,
+                    headers=record.headers,
+                )
                 sent.append((op, delivery))
             await producer.flush()
             for op, delivery in sent:

@@ -285,14 +285,19 @@ class MemoryBatchStore:
 
         def apply() -> None:
             self._journal.check_epoch()
-            batches = self._journal.content.batches
-            batches[partition] = [
+            batches = self._journal.content.batches.get(partition, [])
+            left = [
                 by_offset.get(batch.base_offset, batch)
-                for batch in batches.get(partition, ())
+                for batch in batches
                 if batch.base_offset not in gone
             ]
+            self.put(partition, left)
 
         await self._journal.write(apply)
+
+    def put(self, partition: int, batches: list[StoredBatch]) -> None:
+        """Let these be a partition's batches, now that the step is durable."""
+        self._journal.content.batches[partition] = batches
 
     async def delete(self, partition: int, *, before: int, rows_max: int, bytes_max: int) -> int:
         """See `BatchStore.delete`."""

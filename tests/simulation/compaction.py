@@ -1,0 +1,147 @@
+"""What must hold whenever compaction has changed the store, of what is durable there.
+
+It is told of every rewrite at the moment when it is on disk, with the batches before and after. It
+knows outcomes from the durable records of the journal, and asks neither the machine nor the rules
+of compaction.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from semel.common.v1.records_pb2 import RecordBatch
+from semel_broker.machine.records import LogCompacted
+from semel_broker.stored import read_batch
+from semel_common.batches import decode_records
+from semel_runtime.journal.base import StoredBatch
+
+TABLE = "table"
+"""The topic that is compacted, all the time."""
+TABLE_PARTITIONS = 2
+DELETE_RETENTION_MS = 2_000
+TABLE_CONFIGS: Mapping[str, str | int] = {
+    "cleanup.policy": "compact",
+    "min.cleanable.dirty.ratio": "0.1",
+    "delete.retention.ms": DELETE_RETENTION_MS,
+}
+_TOLERANCE_MS = 1_500
+"""A write takes time, and a clock may be set while it does."""
+
+Check = Callable[[bool, str], None]
+Transaction = tuple[int, int]
+
+
+class _Stored(NamedTuple):
+    key: bytes | None
+    value: bytes | None
+    horizon_ms: int
+
+
+class _View(NamedTuple):
+    """The batches of one log, opened."""
+
+    records: dict[int, _Stored]
+    """Committed ones, by offset."""
+    markers: dict[int, RecordBatch]
+    with_batches: set[Transaction]
+    """Transactions of which there is a batch."""
+
+
+class CompactionWatch:
+    """Watches the rewrites of one broker."""
+
+    def __init__(
+        self, ended: Mapping[tuple[object, Transaction], bool], stable: Mapping[int, int]
+    ) -> None:
+        self._ended = ended
+        self._stable = stable
+
+    def rewritten(
+        self,
+        log_id: int,
+        before: Sequence[StoredBatch],
+        after: Sequence[StoredBatch],
+        *,
+        now_ms: int,
+        check: Check,
+    ) -> None:
+        """Be told that a step of a pass is on disk."""
+        stable = self._stable.get(log_id, 0)
+        check(
+            [each for each in before if each.base_offset >= stable]
+            == [each for each in after if each.base_offset >= stable],
+            f"compaction of log {log_id} went past the last stable offset {stable}",
+        )
+        was = self._view(log_id, before, stable)
+        left = self._view(log_id, after, stable)
+        _check_records(log_id, was, left, now_ms=now_ms, check=check)
+        _check_markers(log_id, was, left, now_ms=now_ms, check=check)
+
+    def compacted(self, end: LogCompacted, batches: Iterable[StoredBatch], check: Check) -> None:
+        """Be told that the end of a pass is on disk: nobody knows any more what was aborted."""
+        aborted = [
+            each.base_offset
+            for each in batches
+            if each.base_offset < end.upto and self._is_aborted(end.log_id, read_batch(each))
+        ]
+        check(not aborted, f"compaction of log {end.log_id} has kept what was aborted: {aborted}")
+
+    def _is_aborted(self, log_id: int, batch: RecordBatch) -> bool:
+        outcome = self._ended.get((log_id, _transaction(batch)))
+        return batch.transactional and not batch.control and outcome is False
+
+    def _view(self, log_id: int, batches: Iterable[StoredBatch], stable: int) -> _View:
+        view = _View({}, {}, set())
+        for stored in batches:
+            if stored.base_offset >= stable:
+                break
+            batch = read_batch(stored)
+            if batch.control:
+                view.markers[stored.base_offset] = batch
+                continue
+            view.with_batches.add(_transaction(batch))
+            if not self._is_aborted(log_id, batch):
+                view.records.update(_records(batch))
+        return view
+
+
+def _transaction(batch: RecordBatch) -> Transaction:
+    return batch.producer_id, batch.producer_epoch
+
+
+def _records(batch: RecordBatch) -> Iterable[tuple[int, _Stored]]:
+    columns = decode_records(batch)
+    keys = columns.keys or [None] * len(columns.values)
+    horizon_ms = batch.delete_horizon_ms
+    for offset, key, value in zip(
+        columns.offsets(batch.base_offset), keys, columns.values, strict=True
+    ):
+        yield offset, _Stored(key, value, horizon_ms)
+
+
+def _check_records(log_id: int, was: _View, left: _View, *, now_ms: int, check: Check) -> None:
+    newest = {record.key: offset for offset, record in sorted(left.records.items())}
+    for offset, record in was.records.items():
+        kept = left.records.get(offset)
+        if kept is not None:
+            same = (kept.key, kept.value) == (record.key, record.value)
+            check(same, f"compaction of log {log_id} changed the record at {offset}")
+        elif newest.get(record.key, -1) < offset:
+            over = record.value is None and 0 < record.horizon_ms <= now_ms + _TOLERANCE_MS
+            check(over, f"compaction of log {log_id} lost the newest record of its key at {offset}")
+    check(left.records.keys() <= was.records.keys(), f"log {log_id} has got records")
+
+
+def _check_markers(log_id: int, was: _View, left: _View, *, now_ms: int, check: Check) -> None:
+    for offset, marker in was.markers.items():
+        kept = left.markers.get(offset)
+        place = f"marker at {offset} of log {log_id}"
+        if kept is None:
+            horizon_ms = marker.delete_horizon_ms
+            over = 0 < horizon_ms <= now_ms + _TOLERANCE_MS
+            check(over, f"{place} is gone before its time {horizon_ms}")
+        elif kept.delete_horizon_ms != marker.delete_horizon_ms:
+            waits = kept.delete_horizon_ms > now_ms + DELETE_RETENTION_MS - _TOLERANCE_MS
+            check(waits, f"{place} does not wait long enough")
+        if kept is None or kept.delete_horizon_ms:
+            alone = _transaction(marker) not in left.with_batches
+            check(alone, f"{place} goes before the records of its transaction")
