@@ -24,6 +24,8 @@ from semel_checker.violations import Rule, Violation
 
 EXCERPT_LINE_MAX = 300
 EXCERPT_LINES_MAX = 8
+UNKNOWN_OFFSET = 1 << 62
+"""Above all that are known."""
 
 T = TypeVar("T")
 
@@ -87,8 +89,8 @@ class PartitionLog:
     offsets: list[int] = field(default_factory=list)
     """The keys of `values`, in order."""
     visible_offsets: list[int] = field(default_factory=list)
-    last_of_key: dict[str, int] = field(default_factory=dict)
-    """The highest visible offset of each key."""
+    of_key: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
+    """Offset and value of each key's records that are not known to be aborted, in order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,26 +151,45 @@ class Facts:
 
     def is_excused(self, written: Written) -> bool:
         """Tell whether a record may be gone: cut off, or compacted away."""
+        return self.is_cut(written) or self._is_superseded(written)
+
+    def is_cut(self, written: Written) -> bool:
+        """Tell whether a record may be cut off, by retention or by an operator."""
         final = self.finals.get(written.partition)
-        topic = self.topics.get(written.partition.topic)
-        if final is not None and final.log_start_offset > 0:
-            offset = -1 if written.offset is None else written.offset
-            may_be_cut = topic is not None and topic.retention
-            below = final.log_start_offset if may_be_cut else 0
-            below = max(below, self.deleted_below.get(written.partition, 0))
-            if offset < min(below, final.log_start_offset):
-                return True
-        if topic is None or not topic.compacted:
+        if final is None or final.log_start_offset == 0:
             return False
-        return self._is_superseded(written)
+        topic = self.topics.get(written.partition.topic)
+        offset = -1 if written.offset is None else written.offset
+        may_be_cut = topic is not None and topic.retention
+        below = final.log_start_offset if may_be_cut else 0
+        below = max(below, self.deleted_below.get(written.partition, 0))
+        return offset < min(below, final.log_start_offset)
 
     def _is_superseded(self, written: Written) -> bool:
+        topic = self.topics.get(written.partition.topic)
+        if topic is None or not topic.compacted:
+            return False
         if written.record.tombstone:
             return True
         if written.record.key is None:
             return False
-        last = self.log(written.partition).last_of_key.get(written.record.key, -1)
+        last, _ = self.log(written.partition).of_key.get(written.record.key, [(-1, "")])[-1]
         return last > (-1 if written.offset is None else written.offset)
+
+    def may_be_replaced(self, written: Written, offset: int, by: int) -> bool:
+        """Tell whether a record at an offset had a newer one of its key before an event."""
+        if written.record.tombstone or written.record.key is None:
+            return True
+        log = self.log(written.partition)
+        newer = log.of_key.get(written.record.key, ())
+        return any(self._is_asked(value, by) for at, value in newer if at > offset)
+
+    def _is_asked(self, value: str, by: int) -> bool:
+        """Tell whether the commit of a record was asked for before an event."""
+        written = self.written[value]
+        transaction = self.transaction_of(written)
+        asked = written.call.invoked if transaction is None else transaction.commit_invoked
+        return asked is None or asked < by
 
     def has_ended_below(self, written: Written) -> bool:
         """Tell whether the final reading would show the record, were it there and committed."""
@@ -231,6 +252,7 @@ def gather(history: History) -> Facts:
     for log in facts.logs.values():
         facts.visible.update(log.visible.values())
     _fill_states(facts)
+    _fill_keys(facts)
     return facts
 
 
@@ -252,6 +274,25 @@ def _fill_states(facts: Facts) -> None:
         else:
             is_there = outcome is Outcome.OK or value in facts.visible
             facts.states[value] = TransactionState.COMMITTED if is_there else None
+
+
+def _fill_keys(facts: Facts) -> None:
+    for log in facts.logs.values():
+        for offset in log.offsets:
+            for value in sorted(log.values[offset]):
+                _add_key(facts, log, value, offset)
+    for value, written in facts.written.items():
+        # A tombstone of which nobody learned where it is, and which nobody has read, may have gone.
+        if written.offset is None and written.record.tombstone:
+            _add_key(facts, facts.log(written.partition), value, UNKNOWN_OFFSET)
+
+
+def _add_key(facts: Facts, log: PartitionLog, value: str, offset: int) -> None:
+    written = facts.written.get(value)
+    if written is None or written.record.key is None:
+        return
+    if facts.states[value] is not TransactionState.ABORTED:
+        log.of_key.setdefault(written.record.key, []).append((offset, value))
 
 
 def _written(calls: Calls) -> dict[str, Written]:
@@ -303,10 +344,6 @@ def _sort_logs(facts: Facts) -> None:
     for log in facts.logs.values():
         log.offsets = sorted(log.values)
         log.visible_offsets = sorted(log.visible)
-        for offset in log.visible_offsets:
-            found = facts.written.get(log.visible[offset])
-            if found is not None and found.record.key is not None:
-                log.last_of_key[found.record.key] = offset
 
 
 def _add(

@@ -69,12 +69,14 @@ def _expected(facts: Facts, partition: Partition, *, committed: bool) -> list[in
 def _may_be_absent(facts: Facts, reading: Reading, offset: int) -> bool:
     """Tell whether a record was perhaps cut off or compacted away before the poll."""
     written = _any_written(facts, reading.read.partition, offset)
-    if written is not None and facts.is_excused(written):
+    if written is not None and facts.is_cut(written):
         return True
     topic = facts.topics.get(reading.read.partition.topic)
     if topic is None or not topic.compacted:
         return False
-    return written is None or facts.state_of(written) is not TransactionState.COMMITTED
+    if written is None or facts.state_of(written) is not TransactionState.COMMITTED:
+        return True
+    return facts.may_be_replaced(written, offset, reading.call.returned)
 
 
 def _any_written(facts: Facts, partition: Partition, offset: int) -> Written | None:

@@ -79,10 +79,17 @@ def test_a_defect_is_found(plant: Plant, words: str, monkeypatch: pytest.MonkeyP
     assert words in found()
 
 
-def test_aborted_records_that_are_kept_are_found_in_the_history_too(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize(
+    ("plant", "words"),
+    [
+        (keep_aborted, "was read committed, but transaction"),
+        (go_past_the_last_stable_offset, "was left out"),
+    ],
+)
+def test_a_defect_that_clients_can_see_is_found_in_the_history_too(
+    plant: Plant, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    keep_aborted(monkeypatch)
+    plant(monkeypatch)
     for watched in ("rewritten", "compacted"):
         monkeypatch.setattr(CompactionWatch, watched, lambda *_, **__: None)
-    assert "was read committed, but transaction" in found()
+    assert words in found()

@@ -161,6 +161,23 @@ def test_compaction_between_two_polls_is_no_gap(cluster: Cluster) -> None:
     assert rules(cluster.finish()) == set()
 
 
+@pytest.mark.parametrize(("poll", "left", "broken"), [(0, [], {Rule.C7}), (1, [(1, "new")], set())])
+def test_compaction_takes_nothing_for_a_record_that_comes_later(
+    cluster: Cluster, poll: int, left: list[tuple[int, str]], broken: set[Rule]
+) -> None:
+    for value in ("old", "new"):
+        record = SentRecord(value, "key")
+        cluster.send("plain", PLAIN, TABLE, record, transactional=False)
+        cluster.poll(f"reader of {value}", TABLE)
+    bad = edit_return(
+        cluster.finish(),
+        Poll,
+        lambda each: replace(each, result=polled(each.result, left)),
+        number=poll,
+    )
+    assert rules(bad) == broken
+
+
 def test_sends_are_stored_in_their_order(cluster: Cluster) -> None:
     plain(cluster, "a", "b")
     good = cluster.finish()

@@ -23,7 +23,7 @@ from semel_runtime.pacing import paced
 
 T = TypeVar("T")
 
-_STEP_BYTES = 256 << 10
+_STEP_BYTES = 64 << 10
 """What a step reads, and so the most that it writes; a single batch may go over it."""
 _INLINE_BYTES = 16 << 10
 """Payloads up to this are opened at once: to hand them over would take longer."""
