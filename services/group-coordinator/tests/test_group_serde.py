@@ -73,8 +73,6 @@ RECORDS: list[Record] = [
         group_id=GROUP, producer_id=1, fence=2, producer_epoch=-1, last_sequence=-1, last_ended_ms=7
     ),
     ProducerForgotten(group_id=GROUP, producer_id=1),
-    GroupDeleted(group_id=GROUP),
-    MemberEpochsGiven(group_epoch=9),
     CoordinatorEpochSeen(transaction_log_partition=49, coordinator_epoch=6),
 ]
 
