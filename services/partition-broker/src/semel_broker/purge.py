@@ -39,7 +39,9 @@ class Purger:
 
     async def run(self) -> None:
         """Purge whenever there is something to purge, until cancelled."""
-        self._cut |= await self._runner.run(self._machine.cut_logs)
+        cut = await self._runner.run(self._machine.cut_logs)
+        # Meanwhile logs may have been cut further.
+        self._cut = {**cut, **self._cut}
         while True:
             await self._wanted.wait()
             self._wanted.clear()

@@ -18,6 +18,8 @@ from broker_service import (
 )
 
 from semel.broker.v1 import broker_pb2 as wire
+from semel_broker.machine.records import LogStartMoved
+from semel_broker.purge import Purger
 from semel_common.errors import ErrorCode, InvalidRequestError, ThrottlingQuotaExceededError
 from semel_common.wire.methods import DELETE_RECORDS
 from semel_runtime.journal.base import StoredBatch
@@ -276,3 +278,27 @@ async def test_a_fetch_under_way_skips_nothing_when_its_topic_is_deleted(
             journal.held.go.set()
         assert not fetch.result().batches
         assert code(await broker.fetch(0)) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+@in_virtual_time
+async def test_a_log_that_is_cut_while_the_purger_begins_is_purged_up_to_there() -> None:
+    volume = MemoryVolume()
+    async with serving(volume) as broker:
+        for value in (b"a", b"b", b"c"):
+            await broker.produce(plain(value))
+        await delete(broker, 1)
+        assert broker.app._background is not None
+        running = broker.app._background.purger
+        late = Purger(running._runner, running._machine, running._store)
+        writing = asyncio.create_task(broker.produce(plain(b"d")))
+        await asyncio.sleep(0)
+        # It asks where logs start, and is answered once the write is durable.
+        run = asyncio.create_task(late.run())
+        await asyncio.sleep(0)
+        assert not writing.done()
+        late.on_durable([LogStartMoved(log_id=0, log_start_offset=3)])
+        await writing
+        await turns()
+        assert stored(volume) == [3]
+        run.cancel()
+        await asyncio.wait([run])
