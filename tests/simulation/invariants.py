@@ -233,7 +233,7 @@ class Watch:
 
     # -- what is on disk -------------------------------------------------------------------------
 
-    def _on_durable(self, record: object) -> None:  # noqa: C901 - one case for each record
+    def _on_durable(self, record: object) -> None:
         match record:
             case BatchAppended():
                 self._batch(record)
