@@ -16,6 +16,8 @@ from signal import Signals
 from types import TracebackType
 from typing import Self
 
+from simulation import workloads as simulated
+
 from chaos.recording import events_path
 from semel_local.layout import write_atomically
 from semel_local.process import Ended, ManagedProcess
@@ -33,6 +35,8 @@ NAMES = (
     "transformer-1",
     "readers",
 )
+TOPICS = {topic: simulated.TOPICS[topic] for topic in ("a", "b", "in", "out")}
+"""What they write to, with the number of partitions; less than the simulation has."""
 START_S = 60.0
 _POLL_S = 0.05
 _TESTS = Path(__file__).parent.parent

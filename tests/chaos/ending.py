@@ -7,9 +7,10 @@ from semel_checker.names import Partition
 from semel_checker.observations import FinalGroup, FinalPartition, StoredRecord
 from semel_checker.operations import GroupOffset
 from simulation.recorded import Records
-from simulation.workloads import GROUP, TOPICS, read_all
+from simulation.workloads import GROUP, read_all
 
 from aiosemel import ConsumerOptions, IsolationLevel, RetriableError, SemelClient, TopicPartition
+from chaos.clients import TOPICS
 
 BOUND_S = 60.0
 """How long each of these may take."""

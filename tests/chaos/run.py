@@ -15,10 +15,10 @@ from semel_checker.observations import FaultsOver, RunStarted, TopicMade
 from semel_checker.operations import EndTransaction
 from semel_checker.storage import write_history
 from simulation.recorded import Records
-from simulation.workloads import CLIENT, TOPICS, TRANSACTION_TIMEOUT_MS
+from simulation.workloads import CLIENT, TRANSACTION_TIMEOUT_MS
 
 from aiosemel import SemelClient
-from chaos.clients import NAMES, Clients
+from chaos.clients import NAMES, TOPICS, Clients
 from chaos.ending import Ending
 from chaos.faults import Faults
 from chaos.progress import longest_standstill
