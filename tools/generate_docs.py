@@ -15,6 +15,7 @@ from semel_common import errors
 from semel_common.errors import SemelError
 from semel_common.wire.status import status_code_of
 from semel_coordinator.config import CoordinatorSettings
+from semel_coordinator.transactions.machine.joint.table import JOINT_TABLE
 from semel_coordinator.transactions.machine.states import LEGAL_PREDECESSORS
 from semel_group.config import GroupSettings
 from semel_runtime.cluster.topic_config import OPTIONS
@@ -164,6 +165,16 @@ def _states() -> Iterator[str]:
         for before in sorted(predecessors)
     ]
     yield from _diagram(steps)
+    yield ""
+    yield "## A joint transaction at the coordinator"
+    yield ""
+    yield "What a call is answered, by how it relates to what is stored of the id; the first row"
+    yield "that fits counts."
+    yield ""
+    yield "| | JoinTxn | with reset | KeepAliveTxn | commit | abort |"
+    yield "|---|---|---|---|---|---|"
+    for row, cell in JOINT_TABLE.items():
+        yield f"| {row} | {' | '.join(cell)} |"
     yield ""
     yield "## A transactional producer in the SDK"
     yield ""

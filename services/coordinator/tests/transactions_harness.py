@@ -281,3 +281,9 @@ class TransactionsHarness:
 def after(key: TransactionKey, epochs: int = 1) -> TransactionKey:
     """The producer's transaction some epochs later, or earlier."""
     return TransactionKey(key.producer_id, key.producer_epoch + epochs)
+
+
+def state_of(machine: TransactionsMachine) -> list[bytes]:
+    """All of a machine's state, in its order; as bytes, because sets are equal in any order."""
+    serde = TransactionsSerde()
+    return [serde.encode(record) for _, record in machine.snapshot()]

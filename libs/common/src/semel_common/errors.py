@@ -61,6 +61,7 @@ class ErrorCode(IntEnum):
     STALE_MEMBER_EPOCH = 113
     TRANSACTION_ABORTABLE = 120
     STALE_CLAIM_EPOCH = 1000
+    JOINT_OWNER_MISMATCH = 1010
     BASE_OFFSET_MISMATCH = 1020
 
 
@@ -414,6 +415,12 @@ class TransactionalIdNotFoundError(InvalidRequestError):
     """There is no such transactional id."""
 
     code = ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
+
+
+class JointOwnerMismatchError(InvalidRequestError):
+    """The transactional id belongs to another owner of joint transactions: ``details`` has it."""
+
+    code = ErrorCode.JOINT_OWNER_MISMATCH
 
 
 class UnsupportedAssignorError(InvalidRequestError):

@@ -6,7 +6,7 @@ from itertools import permutations
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from transactions_harness import A0, A1, B0, GROUP, TransactionsHarness, after
+from transactions_harness import A0, A1, B0, GROUP, TransactionsHarness, after, state_of
 
 from semel_common.errors import SemelError
 from semel_common.ids import Participant
@@ -15,7 +15,6 @@ from semel_coordinator.transactions.machine import (
     TransactionLimits,
     TransactionsMachine,
 )
-from semel_coordinator.transactions.serde import TransactionsSerde
 
 LIMITS = TransactionLimits(
     transactional_ids_max=3,
@@ -29,12 +28,6 @@ LIMITS = TransactionLimits(
 IDS = ("app", "other", "third", "fourth")
 
 Step = Callable[[TransactionsHarness], object]
-
-
-def state_of(machine: TransactionsMachine) -> list[bytes]:
-    """All of a machine's state, in its order; as bytes, because sets are equal in any order."""
-    serde = TransactionsSerde()
-    return [serde.encode(record) for _, record in machine.snapshot()]
 
 
 def key_of(harness: TransactionsHarness, transactional_id: str, shift: int) -> TransactionKey:

@@ -8,9 +8,17 @@ from transactions_harness import A0, A1, B0, GROUP
 from semel.coordinator.journal.v1 import transactions_pb2 as journal
 from semel_common.ids import GroupId, TopicPartition
 from semel_coordinator.transactions.machine import (
+    NO_VERSION,
     AbortReason,
     CoordinatorEpoch,
     DecidedTransaction,
+    JointEnd,
+    JointEndsKept,
+    JointId,
+    JointKeptAlive,
+    JointPoolGrown,
+    JointWritersJoined,
+    Outcome,
     ParticipantsAdded,
     PreparedTransaction,
     Producer,
@@ -34,6 +42,9 @@ participants = st.lists(
     unique=True,
 )
 reasons = st.none() | st.sampled_from(AbortReason)
+ends = st.builds(
+    JointEnd, end_id=text, run=text, txn_version=int64, outcome=st.sampled_from(Outcome)
+)
 
 records: st.SearchStrategy[TransactionsRecord] = st.one_of(
     st.builds(CoordinatorEpoch, partition=int32, coordinator_epoch=int64),
@@ -88,6 +99,23 @@ records: st.SearchStrategy[TransactionsRecord] = st.one_of(
         producer_epoch=int64,
         state=st.sampled_from([TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT]),
     ),
+    st.builds(
+        JointId,
+        transactional_id=text,
+        owner=text,
+        run=text,
+        superseded=st.lists(text).map(tuple),
+        timeout_ms=int32,
+        committed_version=st.just(NO_VERSION) | int64,
+        open_version=st.just(NO_VERSION) | int64,
+        start_ms=int64,
+        last_end=st.none() | ends,
+        last_update_ms=int64,
+    ),
+    st.builds(JointEndsKept, transactional_id=text, ends=st.lists(ends, max_size=3).map(tuple)),
+    st.builds(JointPoolGrown, transactional_id=text, producer_ids=st.lists(int64).map(tuple)),
+    st.builds(JointWritersJoined, transactional_id=text, writers=st.lists(text).map(tuple)),
+    st.builds(JointKeptAlive, transactional_id=text, kept_alive_ms=int64),
 )
 
 
@@ -123,8 +151,10 @@ def test_partitions_of_one_topic_name_it_once() -> None:
 
 def test_a_record_of_an_unknown_kind_is_refused() -> None:
     """C-104: of a newer release; what it says must not be lost."""
-    with pytest.raises(ValueError, match="does not know"):
-        TransactionsSerde().decode(b"")
+    of_joint = journal.TransactionsRecord(joint=journal.JointRecord())
+    for data in (b"", of_joint.SerializeToString()):
+        with pytest.raises(ValueError, match="does not know"):
+            TransactionsSerde().decode(data)
 
 
 def test_a_reason_has_one_number_in_the_machine_and_on_disk() -> None:

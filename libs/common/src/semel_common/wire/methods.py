@@ -86,6 +86,21 @@ INQUIRE_TRANSACTIONS = Method(
     transactions.InquireTransactionsResponse,
     TRANSACTIONS,
 )
+JOIN_TXN = Method(
+    TRANSACTIONS, "JoinTxn", transactions.JoinTxnRequest, transactions.JoinTxnResponse
+)
+KEEP_ALIVE_TXN = Method(
+    TRANSACTIONS,
+    "KeepAliveTxn",
+    transactions.KeepAliveTxnRequest,
+    transactions.KeepAliveTxnResponse,
+)
+END_JOINT_TXN = Method(
+    TRANSACTIONS,
+    "EndJointTxn",
+    transactions.EndJointTxnRequest,
+    transactions.EndJointTxnResponse,
+)
 DESCRIBE_TRANSACTIONS = Method(
     TRANSACTIONS,
     "DescribeTransactions",

@@ -79,6 +79,8 @@ class _ErrorCodeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorCode.V
     """A registration with a claim epoch that is not newer than the last one registered: the volume
     was restored from an old backup, or cloned.
     """
+    ERROR_CODE_JOINT_OWNER_MISMATCH: _ErrorCode.ValueType  # 1010
+    """A joint transaction of another owner: its id is used already, for something else."""
     ERROR_CODE_BASE_OFFSET_MISMATCH: _ErrorCode.ValueType  # 1020
     """The log does not end at expected_base_offset: nothing was stored."""
 
@@ -142,6 +144,8 @@ ERROR_CODE_STALE_CLAIM_EPOCH: ErrorCode.ValueType  # 1000
 """A registration with a claim epoch that is not newer than the last one registered: the volume
 was restored from an old backup, or cloned.
 """
+ERROR_CODE_JOINT_OWNER_MISMATCH: ErrorCode.ValueType  # 1010
+"""A joint transaction of another owner: its id is used already, for something else."""
 ERROR_CODE_BASE_OFFSET_MISMATCH: ErrorCode.ValueType  # 1020
 """The log does not end at expected_base_offset: nothing was stored."""
 Global___ErrorCode: _TypeAlias = ErrorCode  # noqa: Y015

@@ -695,6 +695,312 @@ class InquiryAnswer(_message.Message):
 Global___InquiryAnswer: _TypeAlias = InquiryAnswer  # noqa: Y015
 
 @_typing.final
+class JointTransaction(_message.Message):
+    """JointTransaction names one run's attempt at one version of a joint transaction."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TRANSACTIONAL_ID_FIELD_NUMBER: _builtins.int
+    TXN_VERSION_FIELD_NUMBER: _builtins.int
+    OWNER_FIELD_NUMBER: _builtins.int
+    RUN_FIELD_NUMBER: _builtins.int
+    transactional_id: _builtins.str
+    txn_version: _builtins.int
+    """Versions are committed in rising order, each once: a version that is not higher than the last
+    committed one is not written again.
+    """
+    owner: _builtins.str
+    """Who the versions belong to, for as long as the id is used: another owner is refused."""
+    run: _builtins.str
+    """One life of the owner. A run that was never seen fences the one before it."""
+    def __init__(
+        self,
+        *,
+        transactional_id: _builtins.str = ...,
+        txn_version: _builtins.int = ...,
+        owner: _builtins.str = ...,
+        run: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["owner", b"owner", "run", b"run", "transactional_id", b"transactional_id", "txn_version", b"txn_version"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___JointTransaction: _TypeAlias = JointTransaction  # noqa: Y015
+
+@_typing.final
+class JoinTxnRequest(_message.Message):
+    """JoinTxnRequest asks for a writer of a joint transaction; the first one opens it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TRANSACTION_FIELD_NUMBER: _builtins.int
+    WRITER_FIELD_NUMBER: _builtins.int
+    TRANSACTION_TIMEOUT_MS_FIELD_NUMBER: _builtins.int
+    RESET_FIELD_NUMBER: _builtins.int
+    writer: _builtins.str
+    """Unique among the writers of this run and version: a repeat gets the same answer."""
+    transaction_timeout_ms: _builtins.int
+    """How long the transaction may stay open after it was opened, or last kept alive, in
+    milliseconds. That of the first join counts.
+    """
+    reset: _builtins.bool
+    """If the id belongs to another owner: forget what was committed under it, and take it over."""
+    @_builtins.property
+    def transaction(self) -> Global___JointTransaction: ...
+    def __init__(
+        self,
+        *,
+        transaction: Global___JointTransaction | None = ...,
+        writer: _builtins.str = ...,
+        transaction_timeout_ms: _builtins.int = ...,
+        reset: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["transaction", b"transaction"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["reset", b"reset", "transaction", b"transaction", "transaction_timeout_ms", b"transaction_timeout_ms", "writer", b"writer"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___JoinTxnRequest: _TypeAlias = JoinTxnRequest  # noqa: Y015
+
+@_typing.final
+class JoinTxnResponse(_message.Message):
+    """JoinTxnResponse is who the writer is, or that there is nothing left to do."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    THROTTLE_TIME_MS_FIELD_NUMBER: _builtins.int
+    ALREADY_COMMITTED_FIELD_NUMBER: _builtins.int
+    PRODUCER_ID_FIELD_NUMBER: _builtins.int
+    PRODUCER_EPOCH_FIELD_NUMBER: _builtins.int
+    throttle_time_ms: _builtins.int
+    already_committed: _builtins.bool
+    """This version, or a later one, is committed: the caller skips its work. There is no writer."""
+    producer_id: _builtins.int
+    producer_epoch: _builtins.int
+    def __init__(
+        self,
+        *,
+        throttle_time_ms: _builtins.int = ...,
+        already_committed: _builtins.bool = ...,
+        producer_id: _builtins.int = ...,
+        producer_epoch: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["already_committed", b"already_committed", "producer_epoch", b"producer_epoch", "producer_id", b"producer_id", "throttle_time_ms", b"throttle_time_ms"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___JoinTxnResponse: _TypeAlias = JoinTxnResponse  # noqa: Y015
+
+@_typing.final
+class JointHandle(_message.Message):
+    """JointHandle is what the processes of a joint transaction pass to one another: all that a process
+    needs to join it, or to end it. No request carries it.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TRANSACTION_FIELD_NUMBER: _builtins.int
+    TRANSACTION_TIMEOUT_MS_FIELD_NUMBER: _builtins.int
+    RESET_FIELD_NUMBER: _builtins.int
+    transaction_timeout_ms: _builtins.int
+    reset: _builtins.bool
+    @_builtins.property
+    def transaction(self) -> Global___JointTransaction: ...
+    def __init__(
+        self,
+        *,
+        transaction: Global___JointTransaction | None = ...,
+        transaction_timeout_ms: _builtins.int = ...,
+        reset: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["transaction", b"transaction"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["reset", b"reset", "transaction", b"transaction", "transaction_timeout_ms", b"transaction_timeout_ms"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___JointHandle: _TypeAlias = JointHandle  # noqa: Y015
+
+@_typing.final
+class JointReceipt(_message.Message):
+    """JointReceipt is what a writer hands back to whoever ends the transaction. No request carries it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    HANDLE_FIELD_NUMBER: _builtins.int
+    ALREADY_COMMITTED_FIELD_NUMBER: _builtins.int
+    WRITER_FIELD_NUMBER: _builtins.int
+    already_committed: _builtins.bool
+    @_builtins.property
+    def handle(self) -> Global___JointHandle: ...
+    @_builtins.property
+    def writer(self) -> Global___JointWriter:
+        """Not set if it is committed already."""
+
+    def __init__(
+        self,
+        *,
+        handle: Global___JointHandle | None = ...,
+        already_committed: _builtins.bool = ...,
+        writer: Global___JointWriter | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["handle", b"handle", "writer", b"writer"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["already_committed", b"already_committed", "handle", b"handle", "writer", b"writer"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___JointReceipt: _TypeAlias = JointReceipt  # noqa: Y015
+
+@_typing.final
+class KeepAliveTxnRequest(_message.Message):
+    """KeepAliveTxnRequest lets the timeout of an open joint transaction begin anew."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TRANSACTION_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def transaction(self) -> Global___JointTransaction: ...
+    def __init__(
+        self,
+        *,
+        transaction: Global___JointTransaction | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["transaction", b"transaction"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["transaction", b"transaction"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___KeepAliveTxnRequest: _TypeAlias = KeepAliveTxnRequest  # noqa: Y015
+
+@_typing.final
+class KeepAliveTxnResponse(_message.Message):
+    """KeepAliveTxnResponse: the transaction is open, or needs to be no longer."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    THROTTLE_TIME_MS_FIELD_NUMBER: _builtins.int
+    ALREADY_COMMITTED_FIELD_NUMBER: _builtins.int
+    throttle_time_ms: _builtins.int
+    already_committed: _builtins.bool
+    def __init__(
+        self,
+        *,
+        throttle_time_ms: _builtins.int = ...,
+        already_committed: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["already_committed", b"already_committed", "throttle_time_ms", b"throttle_time_ms"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___KeepAliveTxnResponse: _TypeAlias = KeepAliveTxnResponse  # noqa: Y015
+
+@_typing.final
+class EndJointTxnRequest(_message.Message):
+    """EndJointTxnRequest decides a joint transaction for all its writers at once."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TRANSACTION_FIELD_NUMBER: _builtins.int
+    RESULT_FIELD_NUMBER: _builtins.int
+    WRITERS_FIELD_NUMBER: _builtins.int
+    END_ID_FIELD_NUMBER: _builtins.int
+    WAIT_FIELD_NUMBER: _builtins.int
+    result: _participants_pb2.TransactionResult.ValueType
+    end_id: _builtins.str
+    """Random, one for each decision that the owner asks for: a repeat gets the same answer."""
+    wait: Global___WaitFor.ValueType
+    @_builtins.property
+    def transaction(self) -> Global___JointTransaction: ...
+    @_builtins.property
+    def writers(self) -> _containers.RepeatedCompositeFieldContainer[Global___JointWriter]:
+        """Of a commit: whose records commit. Those of every other writer abort."""
+
+    def __init__(
+        self,
+        *,
+        transaction: Global___JointTransaction | None = ...,
+        result: _participants_pb2.TransactionResult.ValueType = ...,
+        writers: _abc.Iterable[Global___JointWriter] | None = ...,
+        end_id: _builtins.str = ...,
+        wait: Global___WaitFor.ValueType = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["transaction", b"transaction"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["end_id", b"end_id", "result", b"result", "transaction", b"transaction", "wait", b"wait", "writers", b"writers"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___EndJointTxnRequest: _TypeAlias = EndJointTxnRequest  # noqa: Y015
+
+@_typing.final
+class JointWriter(_message.Message):
+    """JointWriter is one writer, and what it wrote to."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PRODUCER_ID_FIELD_NUMBER: _builtins.int
+    PRODUCER_EPOCH_FIELD_NUMBER: _builtins.int
+    PARTICIPANTS_FIELD_NUMBER: _builtins.int
+    producer_id: _builtins.int
+    producer_epoch: _builtins.int
+    @_builtins.property
+    def participants(self) -> _participants_pb2.Participants:
+        """Exactly these commit."""
+
+    def __init__(
+        self,
+        *,
+        producer_id: _builtins.int = ...,
+        producer_epoch: _builtins.int = ...,
+        participants: _participants_pb2.Participants | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["participants", b"participants"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["participants", b"participants", "producer_epoch", b"producer_epoch", "producer_id", b"producer_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___JointWriter: _TypeAlias = JointWriter  # noqa: Y015
+
+@_typing.final
+class EndJointTxnResponse(_message.Message):
+    """EndJointTxnResponse says how the version stands."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    THROTTLE_TIME_MS_FIELD_NUMBER: _builtins.int
+    RESULT_FIELD_NUMBER: _builtins.int
+    ALREADY_COMMITTED_FIELD_NUMBER: _builtins.int
+    throttle_time_ms: _builtins.int
+    result: _participants_pb2.TransactionResult.ValueType
+    """COMMIT, whatever was asked for, if the version is committed."""
+    already_committed: _builtins.bool
+    """It was committed before, by another decision than this one."""
+    def __init__(
+        self,
+        *,
+        throttle_time_ms: _builtins.int = ...,
+        result: _participants_pb2.TransactionResult.ValueType = ...,
+        already_committed: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["already_committed", b"already_committed", "result", b"result", "throttle_time_ms", b"throttle_time_ms"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___EndJointTxnResponse: _TypeAlias = EndJointTxnResponse  # noqa: Y015
+
+@_typing.final
 class DescribeTransactionsRequest(_message.Message):
     """DescribeTransactionsRequest names transactional ids."""
 
@@ -753,6 +1059,7 @@ class TransactionalIdDescription(_message.Message):
     PRODUCER_EPOCH_FIELD_NUMBER: _builtins.int
     TRANSACTION_TIMEOUT_MS_FIELD_NUMBER: _builtins.int
     TRANSACTIONS_FIELD_NUMBER: _builtins.int
+    JOINT_FIELD_NUMBER: _builtins.int
     transactional_id: _builtins.str
     producer_id: _builtins.int
     producer_epoch: _builtins.int
@@ -764,6 +1071,12 @@ class TransactionalIdDescription(_message.Message):
     def transactions(self) -> _containers.RepeatedCompositeFieldContainer[Global___TransactionDescription]:
         """The current one, and older ones that are decided but not complete; oldest first."""
 
+    @_builtins.property
+    def joint(self) -> Global___JointDescription:
+        """Of an id of joint transactions, which has many producer ids, and none of its own. Then
+        transactions has those of all writers.
+        """
+
     def __init__(
         self,
         *,
@@ -773,14 +1086,88 @@ class TransactionalIdDescription(_message.Message):
         producer_epoch: _builtins.int = ...,
         transaction_timeout_ms: _builtins.int = ...,
         transactions: _abc.Iterable[Global___TransactionDescription] | None = ...,
+        joint: Global___JointDescription | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["error", b"error"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["error", b"error", "joint", b"joint"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["error", b"error", "producer_epoch", b"producer_epoch", "producer_id", b"producer_id", "transaction_timeout_ms", b"transaction_timeout_ms", "transactional_id", b"transactional_id", "transactions", b"transactions"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["error", b"error", "joint", b"joint", "producer_epoch", b"producer_epoch", "producer_id", b"producer_id", "transaction_timeout_ms", b"transaction_timeout_ms", "transactional_id", b"transactional_id", "transactions", b"transactions"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___TransactionalIdDescription: _TypeAlias = TransactionalIdDescription  # noqa: Y015
+
+@_typing.final
+class JointDescription(_message.Message):
+    """JointDescription is what a transactional id of joint transactions has besides."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    OWNER_FIELD_NUMBER: _builtins.int
+    RUN_FIELD_NUMBER: _builtins.int
+    COMMITTED_VERSION_FIELD_NUMBER: _builtins.int
+    OPEN_VERSION_FIELD_NUMBER: _builtins.int
+    START_TIME_MS_FIELD_NUMBER: _builtins.int
+    KEPT_ALIVE_MS_FIELD_NUMBER: _builtins.int
+    WRITERS_FIELD_NUMBER: _builtins.int
+    owner: _builtins.str
+    run: _builtins.str
+    """The newest one."""
+    committed_version: _builtins.int
+    """The highest that is committed; -1: none."""
+    open_version: _builtins.int
+    """The one that is open; -1: none."""
+    start_time_ms: _builtins.int
+    """When it was opened, and when it was last kept alive, in milliseconds since 1970-01-01 UTC."""
+    kept_alive_ms: _builtins.int
+    @_builtins.property
+    def writers(self) -> _containers.RepeatedCompositeFieldContainer[Global___JointWriterDescription]:
+        """Of the open version, in the order in which they joined."""
+
+    def __init__(
+        self,
+        *,
+        owner: _builtins.str = ...,
+        run: _builtins.str = ...,
+        committed_version: _builtins.int = ...,
+        open_version: _builtins.int = ...,
+        start_time_ms: _builtins.int = ...,
+        kept_alive_ms: _builtins.int = ...,
+        writers: _abc.Iterable[Global___JointWriterDescription] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["committed_version", b"committed_version", "kept_alive_ms", b"kept_alive_ms", "open_version", b"open_version", "owner", b"owner", "run", b"run", "start_time_ms", b"start_time_ms", "writers", b"writers"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___JointDescription: _TypeAlias = JointDescription  # noqa: Y015
+
+@_typing.final
+class JointWriterDescription(_message.Message):
+    """JointWriterDescription is one writer of the open version."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    WRITER_FIELD_NUMBER: _builtins.int
+    PRODUCER_ID_FIELD_NUMBER: _builtins.int
+    PRODUCER_EPOCH_FIELD_NUMBER: _builtins.int
+    writer: _builtins.str
+    producer_id: _builtins.int
+    producer_epoch: _builtins.int
+    def __init__(
+        self,
+        *,
+        writer: _builtins.str = ...,
+        producer_id: _builtins.int = ...,
+        producer_epoch: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["producer_epoch", b"producer_epoch", "producer_id", b"producer_id", "writer", b"writer"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___JointWriterDescription: _TypeAlias = JointWriterDescription  # noqa: Y015
 
 @_typing.final
 class TransactionDescription(_message.Message):
@@ -796,6 +1183,7 @@ class TransactionDescription(_message.Message):
     ABORT_REASON_FIELD_NUMBER: _builtins.int
     TRACEPARENT_FIELD_NUMBER: _builtins.int
     PREPARED_TIME_MS_FIELD_NUMBER: _builtins.int
+    PRODUCER_ID_FIELD_NUMBER: _builtins.int
     producer_epoch: _builtins.int
     state: Global___TransactionState.ValueType
     start_time_ms: _builtins.int
@@ -808,6 +1196,8 @@ class TransactionDescription(_message.Message):
     """W3C trace context, or empty."""
     prepared_time_ms: _builtins.int
     """Of a prepared one: when it was prepared, in milliseconds since 1970-01-01 UTC; else 0."""
+    producer_id: _builtins.int
+    """Of a writer of a joint transaction; else 0."""
     @_builtins.property
     def participants(self) -> _participants_pb2.Participants: ...
     @_builtins.property
@@ -825,10 +1215,11 @@ class TransactionDescription(_message.Message):
         abort_reason: _builtins.str = ...,
         traceparent: _builtins.str = ...,
         prepared_time_ms: _builtins.int = ...,
+        producer_id: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["missing_markers", b"missing_markers", "participants", b"participants"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["abort_reason", b"abort_reason", "missing_markers", b"missing_markers", "participants", b"participants", "prepared_time_ms", b"prepared_time_ms", "producer_epoch", b"producer_epoch", "start_time_ms", b"start_time_ms", "state", b"state", "traceparent", b"traceparent"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["abort_reason", b"abort_reason", "missing_markers", b"missing_markers", "participants", b"participants", "prepared_time_ms", b"prepared_time_ms", "producer_epoch", b"producer_epoch", "producer_id", b"producer_id", "start_time_ms", b"start_time_ms", "state", b"state", "traceparent", b"traceparent"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -912,6 +1303,7 @@ class TransactionListing(_message.Message):
     TRANSACTION_TIMEOUT_MS_FIELD_NUMBER: _builtins.int
     LAST_UPDATE_TIME_MS_FIELD_NUMBER: _builtins.int
     FENCED_TRANSACTIONS_FIELD_NUMBER: _builtins.int
+    JOINT_WRITERS_FIELD_NUMBER: _builtins.int
     transactional_id: _builtins.str
     producer_id: _builtins.int
     producer_epoch: _builtins.int
@@ -929,6 +1321,8 @@ class TransactionListing(_message.Message):
     """
     fenced_transactions: _builtins.int
     """How many of the id's last 256 transactions were aborted because a new instance took over."""
+    joint_writers: _builtins.int
+    """Writers of the joint transaction that is open."""
     def __init__(
         self,
         *,
@@ -941,10 +1335,11 @@ class TransactionListing(_message.Message):
         transaction_timeout_ms: _builtins.int = ...,
         last_update_time_ms: _builtins.int = ...,
         fenced_transactions: _builtins.int = ...,
+        joint_writers: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["fenced_transactions", b"fenced_transactions", "incomplete_transactions", b"incomplete_transactions", "last_update_time_ms", b"last_update_time_ms", "producer_epoch", b"producer_epoch", "producer_id", b"producer_id", "start_time_ms", b"start_time_ms", "state", b"state", "transaction_timeout_ms", b"transaction_timeout_ms", "transactional_id", b"transactional_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["fenced_transactions", b"fenced_transactions", "incomplete_transactions", b"incomplete_transactions", "joint_writers", b"joint_writers", "last_update_time_ms", b"last_update_time_ms", "producer_epoch", b"producer_epoch", "producer_id", b"producer_id", "start_time_ms", b"start_time_ms", "state", b"state", "transaction_timeout_ms", b"transaction_timeout_ms", "transactional_id", b"transactional_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -77,6 +77,21 @@ class CoordinatorServiceStub(object):
                 request_serializer=semel_dot_coordinator_dot_v1_dot_transactions__pb2.InquireTransactionsRequest.SerializeToString,
                 response_deserializer=semel_dot_coordinator_dot_v1_dot_transactions__pb2.InquireTransactionsResponse.FromString,
                 _registered_method=True)
+        self.JoinTxn = channel.unary_unary(
+                '/semel.coordinator.v1.CoordinatorService/JoinTxn',
+                request_serializer=semel_dot_coordinator_dot_v1_dot_transactions__pb2.JoinTxnRequest.SerializeToString,
+                response_deserializer=semel_dot_coordinator_dot_v1_dot_transactions__pb2.JoinTxnResponse.FromString,
+                _registered_method=True)
+        self.KeepAliveTxn = channel.unary_unary(
+                '/semel.coordinator.v1.CoordinatorService/KeepAliveTxn',
+                request_serializer=semel_dot_coordinator_dot_v1_dot_transactions__pb2.KeepAliveTxnRequest.SerializeToString,
+                response_deserializer=semel_dot_coordinator_dot_v1_dot_transactions__pb2.KeepAliveTxnResponse.FromString,
+                _registered_method=True)
+        self.EndJointTxn = channel.unary_unary(
+                '/semel.coordinator.v1.CoordinatorService/EndJointTxn',
+                request_serializer=semel_dot_coordinator_dot_v1_dot_transactions__pb2.EndJointTxnRequest.SerializeToString,
+                response_deserializer=semel_dot_coordinator_dot_v1_dot_transactions__pb2.EndJointTxnResponse.FromString,
+                _registered_method=True)
         self.DescribeTransactions = channel.unary_unary(
                 '/semel.coordinator.v1.CoordinatorService/DescribeTransactions',
                 request_serializer=semel_dot_coordinator_dot_v1_dot_transactions__pb2.DescribeTransactionsRequest.SerializeToString,
@@ -169,6 +184,27 @@ class CoordinatorServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def JoinTxn(self, request, context):
+        """Gives its caller a writer of a joint transaction, which many processes write; opens it first.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def KeepAliveTxn(self, request, context):
+        """Puts off the timeout of an open joint transaction.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def EndJointTxn(self, request, context):
+        """Decides a joint transaction for all its writers, as EndTxn does for one; so are its errors.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def DescribeTransactions(self, request, context):
         """Describes transactional ids and the transactions of each that are not complete.
         """
@@ -246,6 +282,21 @@ def add_CoordinatorServiceServicer_to_server(servicer, server):
                     servicer.InquireTransactions,
                     request_deserializer=semel_dot_coordinator_dot_v1_dot_transactions__pb2.InquireTransactionsRequest.FromString,
                     response_serializer=semel_dot_coordinator_dot_v1_dot_transactions__pb2.InquireTransactionsResponse.SerializeToString,
+            ),
+            'JoinTxn': grpc.unary_unary_rpc_method_handler(
+                    servicer.JoinTxn,
+                    request_deserializer=semel_dot_coordinator_dot_v1_dot_transactions__pb2.JoinTxnRequest.FromString,
+                    response_serializer=semel_dot_coordinator_dot_v1_dot_transactions__pb2.JoinTxnResponse.SerializeToString,
+            ),
+            'KeepAliveTxn': grpc.unary_unary_rpc_method_handler(
+                    servicer.KeepAliveTxn,
+                    request_deserializer=semel_dot_coordinator_dot_v1_dot_transactions__pb2.KeepAliveTxnRequest.FromString,
+                    response_serializer=semel_dot_coordinator_dot_v1_dot_transactions__pb2.KeepAliveTxnResponse.SerializeToString,
+            ),
+            'EndJointTxn': grpc.unary_unary_rpc_method_handler(
+                    servicer.EndJointTxn,
+                    request_deserializer=semel_dot_coordinator_dot_v1_dot_transactions__pb2.EndJointTxnRequest.FromString,
+                    response_serializer=semel_dot_coordinator_dot_v1_dot_transactions__pb2.EndJointTxnResponse.SerializeToString,
             ),
             'DescribeTransactions': grpc.unary_unary_rpc_method_handler(
                     servicer.DescribeTransactions,
@@ -491,6 +542,87 @@ class CoordinatorService(object):
             '/semel.coordinator.v1.CoordinatorService/InquireTransactions',
             semel_dot_coordinator_dot_v1_dot_transactions__pb2.InquireTransactionsRequest.SerializeToString,
             semel_dot_coordinator_dot_v1_dot_transactions__pb2.InquireTransactionsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def JoinTxn(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/semel.coordinator.v1.CoordinatorService/JoinTxn',
+            semel_dot_coordinator_dot_v1_dot_transactions__pb2.JoinTxnRequest.SerializeToString,
+            semel_dot_coordinator_dot_v1_dot_transactions__pb2.JoinTxnResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def KeepAliveTxn(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/semel.coordinator.v1.CoordinatorService/KeepAliveTxn',
+            semel_dot_coordinator_dot_v1_dot_transactions__pb2.KeepAliveTxnRequest.SerializeToString,
+            semel_dot_coordinator_dot_v1_dot_transactions__pb2.KeepAliveTxnResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def EndJointTxn(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/semel.coordinator.v1.CoordinatorService/EndJointTxn',
+            semel_dot_coordinator_dot_v1_dot_transactions__pb2.EndJointTxnRequest.SerializeToString,
+            semel_dot_coordinator_dot_v1_dot_transactions__pb2.EndJointTxnResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -58,6 +58,12 @@ class CoordinatorServiceStub:
     """Decides a prepared transaction. A repeat is a success, as long as the outcome is kept."""
     InquireTransactions: _grpc.UnaryUnaryMultiCallable[_transactions_pb2.InquireTransactionsRequest, _transactions_pb2.InquireTransactionsResponse]
     """Tells a participant what became of transactions that are still open there."""
+    JoinTxn: _grpc.UnaryUnaryMultiCallable[_transactions_pb2.JoinTxnRequest, _transactions_pb2.JoinTxnResponse]
+    """Gives its caller a writer of a joint transaction, which many processes write; opens it first."""
+    KeepAliveTxn: _grpc.UnaryUnaryMultiCallable[_transactions_pb2.KeepAliveTxnRequest, _transactions_pb2.KeepAliveTxnResponse]
+    """Puts off the timeout of an open joint transaction."""
+    EndJointTxn: _grpc.UnaryUnaryMultiCallable[_transactions_pb2.EndJointTxnRequest, _transactions_pb2.EndJointTxnResponse]
+    """Decides a joint transaction for all its writers, as EndTxn does for one; so are its errors."""
     DescribeTransactions: _grpc.UnaryUnaryMultiCallable[_transactions_pb2.DescribeTransactionsRequest, _transactions_pb2.DescribeTransactionsResponse]
     """Describes transactional ids and the transactions of each that are not complete."""
     ListTransactions: _grpc.UnaryUnaryMultiCallable[_transactions_pb2.ListTransactionsRequest, _transactions_pb2.ListTransactionsResponse]
@@ -98,6 +104,12 @@ class CoordinatorServiceAsyncStub(CoordinatorServiceStub):
     """Decides a prepared transaction. A repeat is a success, as long as the outcome is kept."""
     InquireTransactions: _aio.UnaryUnaryMultiCallable[_transactions_pb2.InquireTransactionsRequest, _transactions_pb2.InquireTransactionsResponse]  # type: ignore[assignment]
     """Tells a participant what became of transactions that are still open there."""
+    JoinTxn: _aio.UnaryUnaryMultiCallable[_transactions_pb2.JoinTxnRequest, _transactions_pb2.JoinTxnResponse]  # type: ignore[assignment]
+    """Gives its caller a writer of a joint transaction, which many processes write; opens it first."""
+    KeepAliveTxn: _aio.UnaryUnaryMultiCallable[_transactions_pb2.KeepAliveTxnRequest, _transactions_pb2.KeepAliveTxnResponse]  # type: ignore[assignment]
+    """Puts off the timeout of an open joint transaction."""
+    EndJointTxn: _aio.UnaryUnaryMultiCallable[_transactions_pb2.EndJointTxnRequest, _transactions_pb2.EndJointTxnResponse]  # type: ignore[assignment]
+    """Decides a joint transaction for all its writers, as EndTxn does for one; so are its errors."""
     DescribeTransactions: _aio.UnaryUnaryMultiCallable[_transactions_pb2.DescribeTransactionsRequest, _transactions_pb2.DescribeTransactionsResponse]  # type: ignore[assignment]
     """Describes transactional ids and the transactions of each that are not complete."""
     ListTransactions: _aio.UnaryUnaryMultiCallable[_transactions_pb2.ListTransactionsRequest, _transactions_pb2.ListTransactionsResponse]  # type: ignore[assignment]
@@ -183,6 +195,30 @@ class CoordinatorServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_transactions_pb2.InquireTransactionsResponse, _abc.Awaitable[_transactions_pb2.InquireTransactionsResponse]]:
         """Tells a participant what became of transactions that are still open there."""
+
+    @_abc_1.abstractmethod
+    def JoinTxn(
+        self,
+        request: _transactions_pb2.JoinTxnRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_transactions_pb2.JoinTxnResponse, _abc.Awaitable[_transactions_pb2.JoinTxnResponse]]:
+        """Gives its caller a writer of a joint transaction, which many processes write; opens it first."""
+
+    @_abc_1.abstractmethod
+    def KeepAliveTxn(
+        self,
+        request: _transactions_pb2.KeepAliveTxnRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_transactions_pb2.KeepAliveTxnResponse, _abc.Awaitable[_transactions_pb2.KeepAliveTxnResponse]]:
+        """Puts off the timeout of an open joint transaction."""
+
+    @_abc_1.abstractmethod
+    def EndJointTxn(
+        self,
+        request: _transactions_pb2.EndJointTxnRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_transactions_pb2.EndJointTxnResponse, _abc.Awaitable[_transactions_pb2.EndJointTxnResponse]]:
+        """Decides a joint transaction for all its writers, as EndTxn does for one; so are its errors."""
 
     @_abc_1.abstractmethod
     def DescribeTransactions(

@@ -5,9 +5,11 @@ from collections.abc import Callable, Iterable
 from semel.coordinator.v1 import transactions_pb2 as wire
 from semel_common.wire.status import to_value
 from semel_coordinator.transactions.machine import (
+    NO_VERSION,
     FenceAnswer,
     InquiryAnswer,
     InquiryOutcome,
+    JointDescription,
     PreparedTransaction,
     TransactionalIdDescription,
     TransactionDescription,
@@ -99,8 +101,13 @@ def describe_transactions(
         out.producer_id = each.producer_id
         out.producer_epoch = each.producer_epoch
         out.transaction_timeout_ms = each.timeout_ms
+        if each.joint is not None:
+            _write_joint(each.joint, out.joint)
         for transaction in each.transactions:
-            _write_transaction(transaction, missing, out.transactions.add())
+            described = out.transactions.add()
+            _write_transaction(transaction, missing, described)
+            if each.joint is not None:
+                described.producer_id = transaction.producer_id
     return response
 
 
@@ -118,6 +125,7 @@ def list_transactions(found: Iterable[TransactionListing]) -> wire.ListTransacti
                 transaction_timeout_ms=each.timeout_ms,
                 last_update_time_ms=each.last_update_ms,
                 fenced_transactions=each.fenced_transactions,
+                joint_writers=each.joint_writers,
             )
             for each in sorted(found, key=lambda each: each.transactional_id)
         ]
@@ -132,6 +140,20 @@ def _inquiry_answer(answer: InquiryAnswer) -> wire.InquiryAnswer:
         current_epoch=answer.current_epoch,
         error=None if answer.error is None else to_value(answer.error),
     )
+
+
+def _write_joint(joint: JointDescription, out: wire.JointDescription) -> None:
+    out.owner = joint.known.owner
+    out.run = joint.known.run
+    out.committed_version = joint.known.committed_version
+    out.open_version = joint.known.open_version
+    if joint.known.open_version != NO_VERSION:
+        out.start_time_ms = joint.known.start_ms
+        out.kept_alive_ms = joint.kept_alive_ms
+    for each in joint.writers:
+        out.writers.add(
+            writer=each.writer, producer_id=each.producer_id, producer_epoch=each.producer_epoch
+        )
 
 
 def _write_transaction(

@@ -8,10 +8,16 @@ from typing import Literal, assert_never
 
 from semel.coordinator.journal.v1 import transactions_pb2 as journal
 from semel_common.ids import GroupId, Participant, TopicPartition
+from semel_coordinator.transactions.joint import serde as joint
 from semel_coordinator.transactions.machine import (
     AbortReason,
     CoordinatorEpoch,
     DecidedTransaction,
+    JointEndsKept,
+    JointId,
+    JointKeptAlive,
+    JointPoolGrown,
+    JointWritersJoined,
     ParticipantsAdded,
     PreparedTransaction,
     Producer,
@@ -63,7 +69,7 @@ class TransactionsSerde:
         return read(journal.TransactionsRecord.FromString(data))
 
 
-def write(record: TransactionsRecord, out: journal.TransactionsRecord) -> None:
+def write(record: TransactionsRecord, out: journal.TransactionsRecord) -> None:  # noqa: C901 - a case for each kind
     """Fill an empty message with a record."""
     match record:
         case ParticipantsAdded():
@@ -90,6 +96,10 @@ def write(record: TransactionsRecord, out: journal.TransactionsRecord) -> None:
         case CoordinatorEpoch():
             out.coordinator_epoch.partition = record.partition
             out.coordinator_epoch.coordinator_epoch = record.coordinator_epoch
+        case (
+            JointId() | JointEndsKept() | JointPoolGrown() | JointWritersJoined() | JointKeptAlive()
+        ):
+            joint.write(record, out.joint)
         case _:
             assert_never(record)
 
@@ -116,6 +126,8 @@ def read(message: journal.TransactionsRecord) -> TransactionsRecord:
             return _read_transactional_id(message.transactional_id)
         case "transactional_id_expired" | "producer_ids_given" | "coordinator_epoch" as kind:
             return _read_counter(kind, message)
+        case "joint":
+            return joint.read(message.joint)
         case None:
             raise ValueError("a record of a kind that this release does not know")
         case unreachable:

@@ -28,6 +28,7 @@ from semel_common.wire.methods import (
     LIST_TRANSACTIONS,
 )
 from semel_coordinator.transactions import requests, responses
+from semel_coordinator.transactions.joint.service import JointService
 from semel_coordinator.transactions.machine import (
     InitProducerId,
     Inquiry,
@@ -79,6 +80,14 @@ class TransactionsService:
         self._clock = clock
         self._limits = limits
         self._claimed = False
+        self._joint = JointService(
+            runner=runner,
+            machine=machine,
+            clock=clock,
+            limits=limits,
+            check_claimed=self._check_claimed,
+            wait_complete=self._wait_complete,
+        )
         self._prepared = PreparedService(
             runner=runner,
             machine=machine,
@@ -105,6 +114,7 @@ class TransactionsService:
             limits=self._limits,
             check_claimed=self._check_claimed,
         ).register(handlers)
+        self._joint.register(handlers)
 
     async def claim(self) -> None:
         """Take charge of this instance's transaction-log partitions; then requests are served.
@@ -254,11 +264,11 @@ class TransactionsService:
         """List transactional ids, in pieces, so that nobody waits for a long list."""
         self._check_claimed()
         wanted = requests.list_filter(request)
-        producer_ids = await self._runner.run(lambda: self._machine.list_candidates(wanted))
+        names = await self._runner.run(lambda: self._machine.list_candidates(wanted))
         found: list[TransactionListing] = []
         piece = _LIST_PIECE if wanted.matches is None else _LIST_PIECE_WITH_PATTERN
-        for start in range(0, len(producer_ids), piece):
-            found += await self._list(producer_ids[start : start + piece], wanted)
+        for start in range(0, len(names), piece):
+            found += await self._list(names[start : start + piece], wanted)
             if len(found) > self._limits.list_max:
                 raise InvalidRequestError(
                     f"more than {self._limits.list_max} transactional ids match: filter them"
@@ -268,12 +278,10 @@ class TransactionsService:
 
     # -- helpers -------------------------------------------------------------------------------
 
-    async def _list(
-        self, producer_ids: Sequence[int], wanted: ListFilter
-    ) -> list[TransactionListing]:
+    async def _list(self, names: Sequence[str], wanted: ListFilter) -> list[TransactionListing]:
         now_ms = self._clock.now_ms()
         return await self._runner.run(
-            lambda: self._machine.list_transactions(producer_ids, wanted, now_ms=now_ms)
+            lambda: self._machine.list_transactions(names, wanted, now_ms=now_ms)
         )
 
     async def _wait_complete(

@@ -40,4 +40,20 @@ async def abort_timed_out(
                 producer_epoch=key.producer_epoch,
             )
         if len(timed_out) < limits.timeouts_per_tick_max:
-            return
+            break
+    await _abort_timed_out_versions(runner, machine, now_ms)
+
+
+async def _abort_timed_out_versions(
+    runner: Runs, machine: TransactionsMachine, now_ms: int
+) -> None:
+    """Abort every joint transaction that is timed out now, until there is none."""
+    while timed_out := await runner.run(lambda: machine.joint.tick(now_ms), privileged=True):
+        for each in timed_out:
+            log.info(
+                "joint transaction timed out",
+                transactional_id=each.transactional_id,
+                txn_version=each.txn_version,
+                run=each.run,
+                writers=each.writers,
+            )

@@ -76,6 +76,7 @@ class TransactionsRecord(_message.Message):
     TRANSACTION_COMPLETED_FIELD_NUMBER: _builtins.int
     PREPARED_TRANSACTION_FIELD_NUMBER: _builtins.int
     TRANSACTIONAL_ID_EXPIRED_FIELD_NUMBER: _builtins.int
+    JOINT_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def coordinator_epoch(self) -> Global___CoordinatorEpochRecord: ...
     @_builtins.property
@@ -94,6 +95,8 @@ class TransactionsRecord(_message.Message):
     def prepared_transaction(self) -> Global___PreparedTransactionRecord: ...
     @_builtins.property
     def transactional_id_expired(self) -> Global___TransactionalIdExpiredRecord: ...
+    @_builtins.property
+    def joint(self) -> Global___JointRecord: ...
     def __init__(
         self,
         *,
@@ -106,12 +109,13 @@ class TransactionsRecord(_message.Message):
         transaction_completed: Global___TransactionCompletedRecord | None = ...,
         prepared_transaction: Global___PreparedTransactionRecord | None = ...,
         transactional_id_expired: Global___TransactionalIdExpiredRecord | None = ...,
+        joint: Global___JointRecord | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["coordinator_epoch", b"coordinator_epoch", "decided_transaction", b"decided_transaction", "participants_added", b"participants_added", "prepared_transaction", b"prepared_transaction", "producer", b"producer", "producer_ids_given", b"producer_ids_given", "record", b"record", "transaction_completed", b"transaction_completed", "transactional_id", b"transactional_id", "transactional_id_expired", b"transactional_id_expired"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["coordinator_epoch", b"coordinator_epoch", "decided_transaction", b"decided_transaction", "joint", b"joint", "participants_added", b"participants_added", "prepared_transaction", b"prepared_transaction", "producer", b"producer", "producer_ids_given", b"producer_ids_given", "record", b"record", "transaction_completed", b"transaction_completed", "transactional_id", b"transactional_id", "transactional_id_expired", b"transactional_id_expired"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["coordinator_epoch", b"coordinator_epoch", "decided_transaction", b"decided_transaction", "participants_added", b"participants_added", "prepared_transaction", b"prepared_transaction", "producer", b"producer", "producer_ids_given", b"producer_ids_given", "record", b"record", "transaction_completed", b"transaction_completed", "transactional_id", b"transactional_id", "transactional_id_expired", b"transactional_id_expired"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["coordinator_epoch", b"coordinator_epoch", "decided_transaction", b"decided_transaction", "joint", b"joint", "participants_added", b"participants_added", "prepared_transaction", b"prepared_transaction", "producer", b"producer", "producer_ids_given", b"producer_ids_given", "record", b"record", "transaction_completed", b"transaction_completed", "transactional_id", b"transactional_id", "transactional_id_expired", b"transactional_id_expired"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_record: _TypeAlias = _typing.Literal["coordinator_epoch", "producer_ids_given", "transactional_id", "producer", "participants_added", "decided_transaction", "transaction_completed", "prepared_transaction", "transactional_id_expired"]  # noqa: Y015
+    _WhichOneofReturnType_record: _TypeAlias = _typing.Literal["coordinator_epoch", "producer_ids_given", "transactional_id", "producer", "participants_added", "decided_transaction", "transaction_completed", "prepared_transaction", "transactional_id_expired", "joint"]  # noqa: Y015
     _WhichOneofArgType_record: _TypeAlias = _typing.Literal["record", b"record"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_record) -> _WhichOneofReturnType_record | None: ...
 
@@ -438,6 +442,234 @@ class TransactionalIdExpiredRecord(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___TransactionalIdExpiredRecord: _TypeAlias = TransactionalIdExpiredRecord  # noqa: Y015
+
+@_typing.final
+class JointRecord(_message.Message):
+    """JointRecord is about joint transactions."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    POOL_GROWN_FIELD_NUMBER: _builtins.int
+    WRITERS_JOINED_FIELD_NUMBER: _builtins.int
+    KEPT_ALIVE_FIELD_NUMBER: _builtins.int
+    ENDS_KEPT_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def id(self) -> Global___JointIdRecord: ...
+    @_builtins.property
+    def pool_grown(self) -> Global___JointPoolGrownRecord: ...
+    @_builtins.property
+    def writers_joined(self) -> Global___JointWritersJoinedRecord: ...
+    @_builtins.property
+    def kept_alive(self) -> Global___JointKeptAliveRecord: ...
+    @_builtins.property
+    def ends_kept(self) -> Global___JointEndsKeptRecord: ...
+    def __init__(
+        self,
+        *,
+        id: Global___JointIdRecord | None = ...,
+        pool_grown: Global___JointPoolGrownRecord | None = ...,
+        writers_joined: Global___JointWritersJoinedRecord | None = ...,
+        kept_alive: Global___JointKeptAliveRecord | None = ...,
+        ends_kept: Global___JointEndsKeptRecord | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["ends_kept", b"ends_kept", "id", b"id", "kept_alive", b"kept_alive", "pool_grown", b"pool_grown", "record", b"record", "writers_joined", b"writers_joined"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ends_kept", b"ends_kept", "id", b"id", "kept_alive", b"kept_alive", "pool_grown", b"pool_grown", "record", b"record", "writers_joined", b"writers_joined"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_record: _TypeAlias = _typing.Literal["id", "pool_grown", "writers_joined", "kept_alive", "ends_kept"]  # noqa: Y015
+    _WhichOneofArgType_record: _TypeAlias = _typing.Literal["record", b"record"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_record) -> _WhichOneofReturnType_record | None: ...
+
+Global___JointRecord: _TypeAlias = JointRecord  # noqa: Y015
+
+@_typing.final
+class JointIdRecord(_message.Message):
+    """JointIdRecord is a transactional id of joint transactions; writers before it are gone."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TRANSACTIONAL_ID_FIELD_NUMBER: _builtins.int
+    OWNER_FIELD_NUMBER: _builtins.int
+    RUN_FIELD_NUMBER: _builtins.int
+    SUPERSEDED_FIELD_NUMBER: _builtins.int
+    TIMEOUT_MS_FIELD_NUMBER: _builtins.int
+    COMMITTED_VERSION_FIELD_NUMBER: _builtins.int
+    OPEN_VERSION_FIELD_NUMBER: _builtins.int
+    START_MS_FIELD_NUMBER: _builtins.int
+    LAST_END_FIELD_NUMBER: _builtins.int
+    LAST_UPDATE_MS_FIELD_NUMBER: _builtins.int
+    transactional_id: _builtins.str
+    owner: _builtins.str
+    run: _builtins.str
+    timeout_ms: _builtins.int
+    committed_version: _builtins.int
+    """-1: none."""
+    open_version: _builtins.int
+    """The one that is open; -1: none."""
+    start_ms: _builtins.int
+    """When it was opened."""
+    last_update_ms: _builtins.int
+    @_builtins.property
+    def superseded(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Runs before it; the latest first."""
+
+    @_builtins.property
+    def last_end(self) -> Global___JointEndRecord:
+        """The last decision that the owner asked for, to be answered again like those before."""
+
+    def __init__(
+        self,
+        *,
+        transactional_id: _builtins.str = ...,
+        owner: _builtins.str = ...,
+        run: _builtins.str = ...,
+        superseded: _abc.Iterable[_builtins.str] | None = ...,
+        timeout_ms: _builtins.int = ...,
+        committed_version: _builtins.int = ...,
+        open_version: _builtins.int = ...,
+        start_ms: _builtins.int = ...,
+        last_end: Global___JointEndRecord | None = ...,
+        last_update_ms: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["last_end", b"last_end"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["committed_version", b"committed_version", "last_end", b"last_end", "last_update_ms", b"last_update_ms", "open_version", b"open_version", "owner", b"owner", "run", b"run", "start_ms", b"start_ms", "superseded", b"superseded", "timeout_ms", b"timeout_ms", "transactional_id", b"transactional_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___JointIdRecord: _TypeAlias = JointIdRecord  # noqa: Y015
+
+@_typing.final
+class JointEndRecord(_message.Message):
+    """JointEndRecord is a decision, and its answer."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    END_ID_FIELD_NUMBER: _builtins.int
+    RUN_FIELD_NUMBER: _builtins.int
+    TXN_VERSION_FIELD_NUMBER: _builtins.int
+    OUTCOME_FIELD_NUMBER: _builtins.int
+    end_id: _builtins.str
+    run: _builtins.str
+    txn_version: _builtins.int
+    outcome: Global___Outcome.ValueType
+    def __init__(
+        self,
+        *,
+        end_id: _builtins.str = ...,
+        run: _builtins.str = ...,
+        txn_version: _builtins.int = ...,
+        outcome: Global___Outcome.ValueType = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["end_id", b"end_id", "outcome", b"outcome", "run", b"run", "txn_version", b"txn_version"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___JointEndRecord: _TypeAlias = JointEndRecord  # noqa: Y015
+
+@_typing.final
+class JointEndsKeptRecord(_message.Message):
+    """JointEndsKeptRecord has the last decisions that the owner asked for, the latest last; in snapshots."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TRANSACTIONAL_ID_FIELD_NUMBER: _builtins.int
+    ENDS_FIELD_NUMBER: _builtins.int
+    transactional_id: _builtins.str
+    @_builtins.property
+    def ends(self) -> _containers.RepeatedCompositeFieldContainer[Global___JointEndRecord]: ...
+    def __init__(
+        self,
+        *,
+        transactional_id: _builtins.str = ...,
+        ends: _abc.Iterable[Global___JointEndRecord] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ends", b"ends", "transactional_id", b"transactional_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___JointEndsKeptRecord: _TypeAlias = JointEndsKeptRecord  # noqa: Y015
+
+@_typing.final
+class JointPoolGrownRecord(_message.Message):
+    """JointPoolGrownRecord: an id of joint transactions has these producer ids too."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TRANSACTIONAL_ID_FIELD_NUMBER: _builtins.int
+    PRODUCER_IDS_FIELD_NUMBER: _builtins.int
+    transactional_id: _builtins.str
+    @_builtins.property
+    def producer_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
+    def __init__(
+        self,
+        *,
+        transactional_id: _builtins.str = ...,
+        producer_ids: _abc.Iterable[_builtins.int] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["producer_ids", b"producer_ids", "transactional_id", b"transactional_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___JointPoolGrownRecord: _TypeAlias = JointPoolGrownRecord  # noqa: Y015
+
+@_typing.final
+class JointWritersJoinedRecord(_message.Message):
+    """JointWritersJoinedRecord: these are writers of the open version now too. The k-th one to join has
+    the k-th producer id of the pool.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TRANSACTIONAL_ID_FIELD_NUMBER: _builtins.int
+    WRITERS_FIELD_NUMBER: _builtins.int
+    transactional_id: _builtins.str
+    @_builtins.property
+    def writers(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
+    def __init__(
+        self,
+        *,
+        transactional_id: _builtins.str = ...,
+        writers: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["transactional_id", b"transactional_id", "writers", b"writers"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___JointWritersJoinedRecord: _TypeAlias = JointWritersJoinedRecord  # noqa: Y015
+
+@_typing.final
+class JointKeptAliveRecord(_message.Message):
+    """JointKeptAliveRecord is when an open version was last kept alive."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TRANSACTIONAL_ID_FIELD_NUMBER: _builtins.int
+    KEPT_ALIVE_MS_FIELD_NUMBER: _builtins.int
+    transactional_id: _builtins.str
+    kept_alive_ms: _builtins.int
+    def __init__(
+        self,
+        *,
+        transactional_id: _builtins.str = ...,
+        kept_alive_ms: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["kept_alive_ms", b"kept_alive_ms", "transactional_id", b"transactional_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___JointKeptAliveRecord: _TypeAlias = JointKeptAliveRecord  # noqa: Y015
 
 @_typing.final
 class ParticipantList(_message.Message):

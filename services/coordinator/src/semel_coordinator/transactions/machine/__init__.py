@@ -12,6 +12,23 @@ from semel_coordinator.transactions.machine.entities import (
 from semel_coordinator.transactions.machine.expiry import FenceAnswer, FenceInquiry
 from semel_coordinator.transactions.machine.init_producer_id import InitProducerId
 from semel_coordinator.transactions.machine.inquiry import Inquiry, InquiryAnswer, InquiryOutcome
+from semel_coordinator.transactions.machine.joint.ending import EndJointTxn
+from semel_coordinator.transactions.machine.joint.entities import (
+    NO_VERSION,
+    JointDescription,
+    JointEnd,
+    JointEnded,
+    JointEndsKept,
+    JointId,
+    JointKeptAlive,
+    JointName,
+    JointPoolGrown,
+    JointRecord,
+    JointWriter,
+    JointWritersJoined,
+    TimedOutVersion,
+)
+from semel_coordinator.transactions.machine.joint.joining import JoinTxn
 from semel_coordinator.transactions.machine.limits import TransactionLimits
 from semel_coordinator.transactions.machine.machine import TimedOut, TransactionsMachine
 from semel_coordinator.transactions.machine.outcome import (
@@ -36,15 +53,29 @@ from semel_coordinator.transactions.machine.records import (
 from semel_coordinator.transactions.machine.states import AbortReason, Outcome, TransactionState
 
 __all__ = [
+    "NO_VERSION",
     "AbortReason",
     "CoordinatorEpoch",
     "DecidedTransaction",
+    "EndJointTxn",
     "FenceAnswer",
     "FenceInquiry",
     "InitProducerId",
     "Inquiry",
     "InquiryAnswer",
     "InquiryOutcome",
+    "JoinTxn",
+    "JointDescription",
+    "JointEnd",
+    "JointEnded",
+    "JointEndsKept",
+    "JointId",
+    "JointKeptAlive",
+    "JointName",
+    "JointPoolGrown",
+    "JointRecord",
+    "JointWriter",
+    "JointWritersJoined",
     "KnownOutcome",
     "ListFilter",
     "OngoingTransaction",
@@ -55,6 +86,7 @@ __all__ = [
     "Producer",
     "ProducerIdsGiven",
     "TimedOut",
+    "TimedOutVersion",
     "TransactionCompleted",
     "TransactionDescription",
     "TransactionKey",

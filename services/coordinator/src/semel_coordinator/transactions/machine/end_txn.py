@@ -173,7 +173,7 @@ def commit_records(
     registered = NOBODY if ongoing is None else ongoing.participants.keys()
     committing = in_order(registered) if named is None else named
     if registered or committing:
-        _check_incomplete(state, limits, producer)
+        check_incomplete(state, limits, producer)
         full = _no_room_for(state, limits, committing, registered)
         if full is not None:
             raise full
@@ -213,9 +213,10 @@ def abort_records(
     )
 
 
-def _check_incomplete(
+def check_incomplete(
     state: TransactionsState, limits: TransactionLimits, producer: Producer
 ) -> None:
+    """Raise ConcurrentTransactionsError if too many of a producer's transactions wait."""
     incomplete = state.incomplete_count(producer.producer_id)
     if incomplete >= limits.incomplete_transactions_max:
         raise ConcurrentTransactionsError(

@@ -59,6 +59,8 @@ def expired(
 def _is_expired(
     state: TransactionsState, limits: TransactionLimits, producer: Producer, now_ms: int
 ) -> bool:
+    if producer.transactional_id in state.joints.by_id:
+        return False  # Its versions say what was done before: those ids do not expire.
     if now_ms - producer.last_update_ms < limits.transactional_id_expiration_ms:
         return False
     producer_id = producer.producer_id

@@ -27,6 +27,8 @@ from semel_common.ids import (
 )
 from semel_coordinator.transactions.machine.decisions import aborted
 from semel_coordinator.transactions.machine.entities import Producer, TransactionKey, in_order
+from semel_coordinator.transactions.machine.joint.decisions import version_timed_out
+from semel_coordinator.transactions.machine.joint.state import Joint
 from semel_coordinator.transactions.machine.limits import TransactionLimits
 from semel_coordinator.transactions.machine.ownership import Ownership
 from semel_coordinator.transactions.machine.records import TransactionsRecord
@@ -89,6 +91,8 @@ class Inquirer:
         self._now_ms = now_ms
         self._asking: dict[int, dict[Participant, None]] = {}
         """Participants of current epochs, by producer id."""
+        self._ended_versions: set[str] = set()
+        """Ids whose joint transaction this request has ended."""
         self._rests_on_not_knowing = False
 
     def inquire(
@@ -118,6 +122,9 @@ class Inquirer:
     def _ask_current(self, producer_id: int, records: list[TransactionsRecord]) -> InquiryAnswer:
         """Answer for the undecided epoch of a producer, and add what that decides to `records`."""
         producer = self._state.producers[producer_id]
+        joint = self._state.joints.by_id.get(producer.transactional_id)
+        if joint is not None:
+            return self._ask_writer(joint, producer, records)
         asking = self._asking[producer_id]
         ongoing = self._state.ongoing.get(producer_id)
         timeout_ms = self._state.transactional_ids[producer.transactional_id].timeout_ms
@@ -130,21 +137,46 @@ class Inquirer:
                 now_ms=self._now_ms,
             )
             return self._known(InquiryOutcome.ABORTED, producer_id)
+        age_ms = 0 if ongoing is None else max(0, self._now_ms - ongoing.start_ms)
+        return self._ongoing(producer, records, time_left_ms=timeout_ms - age_ms)
+
+    def _ask_writer(
+        self, joint: Joint, producer: Producer, records: list[TransactionsRecord]
+    ) -> InquiryAnswer:
+        """Answer for the undecided epoch of a producer of joint transactions."""
+        producer_id, name = producer.producer_id, producer.transactional_id
+        if not joint.is_live(producer_id):
+            # No writer has this epoch yet. Now none will: a participant holds records of it.
+            named = in_order(self._asking[producer_id])
+            records += aborted(
+                producer, None, reason=AbortReason.FENCED, named=named, now_ms=self._now_ms
+            )
+            return self._known(InquiryOutcome.ABORTED, producer_id)
+        if joint.is_timed_out(self._now_ms):
+            if name not in self._ended_versions:
+                self._ended_versions.add(name)
+                named_of = {each: in_order(asking) for each, asking in self._asking.items()}
+                records += version_timed_out(
+                    self._state, joint, named=named_of, now_ms=self._now_ms
+                )
+            return self._known(InquiryOutcome.ABORTED, producer_id)
+        return self._ongoing(producer, records, time_left_ms=joint.time_left_ms(self._now_ms))
+
+    def _ongoing(
+        self, producer: Producer, records: list[TransactionsRecord], *, time_left_ms: int
+    ) -> InquiryAnswer:
+        """Register who asks; LATER if there is no room for it."""
+        producer_id = producer.producer_id
+        asking = tuple(self._asking[producer_id])
         try:
-            record = self._registered(producer, tuple(asking))
+            record = added(
+                self._state, self._limits, producer, asking, traceparent="", now_ms=self._now_ms
+            )
         except (ThrottlingQuotaExceededError, InvalidRequestError) as full:
             return InquiryAnswer(outcome=InquiryOutcome.LATER, error=full)
-        records += record
-        age_ms = 0 if ongoing is None else max(0, self._now_ms - ongoing.start_ms)
-        return self._known(InquiryOutcome.ONGOING, producer_id, time_left_ms=timeout_ms - age_ms)
-
-    def _registered(
-        self, producer: Producer, asking: tuple[Participant, ...]
-    ) -> tuple[TransactionsRecord, ...]:
-        record = added(
-            self._state, self._limits, producer, asking, traceparent="", now_ms=self._now_ms
-        )
-        return () if record is None else (record,)
+        if record is not None:
+            records.append(record)
+        return self._known(InquiryOutcome.ONGOING, producer_id, time_left_ms=time_left_ms)
 
     def _answer(self, inquiry: Inquiry) -> InquiryAnswer:
         """Answer for an epoch that is not a current one."""

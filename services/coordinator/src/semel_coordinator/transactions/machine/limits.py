@@ -23,8 +23,14 @@ class TransactionLimits:
     """Partitions and groups of one transaction."""
     all_participants_max: int = 1_000_000
     """Partitions and groups of all transactions that one instance keeps at once."""
+    joint_writers_max: int = 10_000
+    """Writers of one joint transaction."""
+    all_joint_writers_max: int = 250_000
+    """Producer ids that one instance keeps for writers of joint transactions."""
     transactional_id_length_max: int = 255
     """Characters of a transactional id."""
+    joint_name_length_max: int = 255
+    """Characters of the owner, the run, the writer or the end id of a joint transaction."""
     instance_id_length_max: int = 64
     """Characters of a producer's instance id."""
     topic_id_length_max: int = 64

@@ -18,7 +18,11 @@ resume by themselves.
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from semel_common.errors import InvalidProducerIdMappingError, NotCoordinatorError
+from semel_common.errors import (
+    InvalidProducerIdMappingError,
+    InvalidRequestError,
+    NotCoordinatorError,
+)
 from semel_common.ids import GroupId, Participant, producer_id_of
 from semel_coordinator.transactions.machine.decisions import aborted
 from semel_coordinator.transactions.machine.end_txn import (
@@ -44,6 +48,8 @@ from semel_coordinator.transactions.machine.init_producer_id import (
     next_init,
 )
 from semel_coordinator.transactions.machine.inquiry import Inquirer, Inquiry, InquiryAnswer
+from semel_coordinator.transactions.machine.joint.decisions import live_writer
+from semel_coordinator.transactions.machine.joint.machine import JointTransactions
 from semel_coordinator.transactions.machine.limits import TransactionLimits
 from semel_coordinator.transactions.machine.outcome import (
     OutcomeAnswer,
@@ -95,6 +101,7 @@ class TransactionsMachine:
         self._ownership = Ownership(instance_id=instance_id, cluster=cluster)
         self._state = TransactionsState()
         self.upkeep = Upkeep(self._state, limits, self._ownership, self._producer)
+        self.joint = JointTransactions(self._state, limits, self._ownership)
 
     def replay(self, offset: int, record: TransactionsRecord) -> None:
         """Apply one record."""
@@ -129,6 +136,7 @@ class TransactionsMachine:
         InvalidTransactionTimeoutError, ThrottlingQuotaExceededError.
         """
         check_timeout(self._limits, call.timeout_ms)
+        self._check_not_joint(call.transactional_id)
         known = self._state.transactional_ids.get(call.transactional_id)
         if known is not None:
             return next_init(self._state, known, call, now_ms=now_ms)
@@ -159,8 +167,12 @@ class TransactionsMachine:
         Raises InvalidProducerIdMappingError, NotCoordinatorError, the errors of
         `REGISTRATION_TABLE`, and InvalidRequestError and ThrottlingQuotaExceededError past limits.
         """
-        producer = self._producer(transactional_id, key.producer_id)
-        check_current(producer, key.producer_epoch)
+        joint = self._state.joints.by_id.get(transactional_id)
+        if joint is not None:
+            producer = live_writer(self._state, joint, key)
+        else:
+            producer = self._producer(transactional_id, key.producer_id)
+            check_current(producer, key.producer_epoch)
         record = added(
             self._state,
             self._limits,
@@ -321,8 +333,10 @@ class TransactionsMachine:
         records: list[TransactionsRecord] = []
         for producer_id, ongoing in self._state.ongoing.items():
             producer = self._state.producers[producer_id]
-            timeout_ms = self._state.transactional_ids[producer.transactional_id].timeout_ms
-            if not ongoing.is_timed_out(timeout_ms, now_ms):
+            known = self._state.transactional_ids.get(producer.transactional_id)
+            if known is None:
+                continue  # A writer of a joint transaction, which ends as a whole.
+            if not ongoing.is_timed_out(known.timeout_ms, now_ms):
                 continue
             records += aborted(producer, ongoing, reason=AbortReason.TIMED_OUT, now_ms=now_ms)
             key = TransactionKey(producer_id, ongoing.producer_epoch)
@@ -360,20 +374,21 @@ class TransactionsMachine:
         """Describe transactional ids; of each that cannot be described, say why."""
         return Result(tuple(self._describe(each) for each in transactional_ids))
 
-    def list_candidates(self, wanted: ListFilter) -> Result[Sequence[int], TransactionsRecord]:
-        """Return the producer ids to be given to `list_transactions`, in pieces."""
+    def list_candidates(self, wanted: ListFilter) -> Result[Sequence[str], TransactionsRecord]:
+        """Return the transactional ids to be given to `list_transactions`, in pieces."""
         return Result(candidates(self._state, wanted))
 
     def list_transactions(
-        self, producer_ids: Iterable[int], wanted: ListFilter, *, now_ms: int
+        self, names: Iterable[str], wanted: ListFilter, *, now_ms: int
     ) -> Result[list[TransactionListing], TransactionsRecord]:
-        """List those of the producers that the filter wants."""
-        return Result(listed(self._state, producer_ids, wanted, now_ms=now_ms))
+        """List those of the transactional ids that the filter wants."""
+        return Result(listed(self._state, names, wanted, now_ms=now_ms))
 
     # -- helpers -------------------------------------------------------------------------------
 
     def _producer(self, transactional_id: str, producer_id: int) -> Producer:
         """Find the producer of a transactional id. What is known here is owned here."""
+        self._check_not_joint(transactional_id)
         known = self._state.transactional_ids.get(transactional_id)
         if known is None:
             self._ownership.partition_for(transactional_id)
@@ -384,8 +399,16 @@ class TransactionsMachine:
             )
         return self._state.producers[producer_id]
 
+    def _check_not_joint(self, transactional_id: str) -> None:
+        if transactional_id in self._state.joints.by_id:
+            raise InvalidRequestError(
+                f"{transactional_id!r} is an id of joint transactions: JoinTxn gives it writers,"
+                " and EndJointTxn ends their transactions",
+                field="transactional_id",
+            )
+
     def _describe(self, transactional_id: str) -> TransactionalIdDescription:
-        if transactional_id not in self._state.transactional_ids:
+        if not self._state.is_known(transactional_id):
             try:
                 self._ownership.partition_for(transactional_id)
             except NotCoordinatorError as error:

@@ -12,7 +12,11 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from semel_common.errors import InvalidProducerIdMappingError, TransactionalIdNotFoundError
+from semel_common.errors import (
+    InvalidProducerIdMappingError,
+    InvalidRequestError,
+    TransactionalIdNotFoundError,
+)
 from semel_common.ids import producer_id_counter_of, transaction_log_partition_of
 from semel_coordinator.transactions.machine.entities import Producer, TransactionKey
 from semel_coordinator.transactions.machine.ownership import Ownership
@@ -100,6 +104,12 @@ def _producer_id(state: TransactionsState, ownership: Ownership, name: Transacti
                 f"producer id {name.producer_id} is none of {name.transactional_id!r}"
             )
         return name.producer_id
+    if name.transactional_id in state.joints.by_id:
+        raise InvalidRequestError(
+            f"{name.transactional_id!r} is an id of joint transactions, whose writers have producer"
+            " ids of their own: name one",
+            field="producer_id",
+        )
     known = state.transactional_ids.get(name.transactional_id)
     if known is None:
         raise TransactionalIdNotFoundError(f"no transactional id {name.transactional_id!r}")
@@ -130,6 +140,11 @@ def _of_older(state: TransactionsState, producer: Producer, producer_epoch: int)
 
 
 def _of_current(state: TransactionsState, producer: Producer, now_ms: int) -> OutcomeAnswer:
+    joint = state.joints.by_id.get(producer.transactional_id)
+    if joint is not None:
+        if not joint.is_live(producer.producer_id):
+            return _answer(producer, KnownOutcome.NEVER_GIVEN)  # To no writer, so far.
+        return _answer(producer, KnownOutcome.ONGOING, time_left_ms=joint.time_left_ms(now_ms))
     timeout_ms = state.transactional_ids[producer.transactional_id].timeout_ms
     ongoing = state.ongoing.get(producer.producer_id)
     age_ms = 0 if ongoing is None else max(0, now_ms - ongoing.start_ms)

@@ -15,6 +15,8 @@ from semel_coordinator.transactions.machine.entities import (
     TransactionKey,
     in_order,
 )
+from semel_coordinator.transactions.machine.joint.entities import JointDescription, JointWriter
+from semel_coordinator.transactions.machine.joint.state import Joint
 from semel_coordinator.transactions.machine.state import TransactionsState
 from semel_coordinator.transactions.machine.states import AbortReason, TransactionState
 
@@ -49,6 +51,8 @@ class TransactionalIdDescription(Struct, frozen=True, kw_only=True):
     timeout_ms: int = 0
     transactions: tuple[TransactionDescription, ...] = ()
     """The decided and prepared ones, and the current one; the oldest first."""
+    joint: JointDescription | None = None
+    """Of an id of joint transactions; `transactions` then are those of all its writers."""
 
 
 class TransactionListing(Struct, frozen=True, kw_only=True):
@@ -64,6 +68,7 @@ class TransactionListing(Struct, frozen=True, kw_only=True):
     last_update_ms: int
     fenced_transactions: int
     """Of the last 256, those that a new producer instance has aborted."""
+    joint_writers: int = 0
 
 
 class ListFilter(Struct, frozen=True, kw_only=True):
@@ -80,6 +85,9 @@ class ListFilter(Struct, frozen=True, kw_only=True):
 
 def described(state: TransactionsState, transactional_id: str) -> TransactionalIdDescription:
     """Describe a transactional id of this instance."""
+    joint = state.joints.by_id.get(transactional_id)
+    if joint is not None:
+        return _describe_joint(state, joint)
     known = state.transactional_ids.get(transactional_id)
     if known is None:
         return TransactionalIdDescription(
@@ -100,36 +108,41 @@ def described(state: TransactionsState, transactional_id: str) -> TransactionalI
     )
 
 
-def candidates(state: TransactionsState, wanted: ListFilter) -> Sequence[int]:
-    """Return the producer ids that a list may name: no more of them than the filter forces."""
+def candidates(state: TransactionsState, wanted: ListFilter) -> Sequence[str]:
+    """Return the transactional ids that a list may name: no more than the filter forces."""
     if wanted.producer_ids:
-        return [each for each in sorted(wanted.producer_ids) if each in state.producers]
+        return _names_of(state, sorted(wanted.producer_ids))
     busy_only = wanted.running_longer_than_ms is not None or (
         wanted.states and TransactionState.EMPTY not in wanted.states
     )
     if not busy_only:
-        return list(state.producers)
-    return list(
-        dict.fromkeys(
-            (*state.ongoing, *(key.producer_id for key in (*state.prepared, *state.decided)))
-        )
-    )
+        return [*state.transactional_ids, *state.joints.by_id]
+    undecided = (*state.prepared, *state.decided)
+    busy = (*state.ongoing, *(key.producer_id for key in undecided))
+    return list(dict.fromkeys((*_names_of(state, busy), *state.joints.open)))
+
+
+def _names_of(state: TransactionsState, producer_ids: Iterable[int]) -> list[str]:
+    producers = (state.producers.get(each) for each in producer_ids)
+    return list(dict.fromkeys(each.transactional_id for each in producers if each is not None))
 
 
 def listed(
-    state: TransactionsState, producer_ids: Iterable[int], wanted: ListFilter, *, now_ms: int
+    state: TransactionsState, names: Iterable[str], wanted: ListFilter, *, now_ms: int
 ) -> list[TransactionListing]:
-    """List those of the producers that the filter wants, in the order given."""
+    """List those of the transactional ids that the filter wants, in the order given."""
     found = (
-        listing
-        for each in producer_ids
-        if each in state.producers
-        for listing in _listings(state, state.producers[each])
+        listing for each in names if state.is_known(each) for listing in _listings(state, each)
     )
     return [each for each in found if _is_wanted(each, wanted, now_ms)]
 
 
-def _listings(state: TransactionsState, producer: Producer) -> Iterator[TransactionListing]:
+def _listings(state: TransactionsState, name: str) -> Iterator[TransactionListing]:
+    joint = state.joints.by_id.get(name)
+    if joint is not None:
+        yield _joint_listing(state, joint)
+        return
+    producer = state.producers[state.transactional_ids[name].producer_id]
     for prepared in state.prepared_of(producer.producer_id):
         yield TransactionListing(
             transactional_id=producer.transactional_id,
@@ -208,6 +221,50 @@ def _listing(state: TransactionsState, producer: Producer) -> TransactionListing
         timeout_ms=state.transactional_ids[producer.transactional_id].timeout_ms,
         last_update_ms=producer.last_update_ms,
         fenced_transactions=producer.count_of(AbortReason.FENCED),
+    )
+
+
+def _describe_joint(state: TransactionsState, joint: Joint) -> TransactionalIdDescription:
+    decided = [each for producer_id in joint.pool for each in state.incomplete_of(producer_id)]
+    live = [state.producers[each] for each in joint.live]
+    current = (_describe_current(each, state.ongoing.get(each.producer_id)) for each in live)
+    return TransactionalIdDescription(
+        transactional_id=joint.known.transactional_id,
+        timeout_ms=joint.known.timeout_ms,
+        transactions=(*map(_describe_decided, decided), *current),
+        joint=JointDescription(
+            known=joint.known,
+            kept_alive_ms=joint.kept_alive_ms,
+            writers=tuple(
+                JointWriter(
+                    writer=writer,
+                    producer_id=each.producer_id,
+                    producer_epoch=each.producer_epoch,
+                )
+                for writer, each in zip(joint.writers, live, strict=True)
+            ),
+        ),
+    )
+
+
+def _joint_listing(state: TransactionsState, joint: Joint) -> TransactionListing:
+    incomplete = [each for producer_id in joint.pool for each in state.incomplete_of(producer_id)]
+    transaction_state, start_ms = TransactionState.EMPTY, 0
+    if joint.is_open:
+        transaction_state, start_ms = TransactionState.ONGOING, joint.known.start_ms
+    elif incomplete:
+        transaction_state, start_ms = incomplete[-1].state, incomplete[-1].start_ms
+    return TransactionListing(
+        transactional_id=joint.known.transactional_id,
+        producer_id=0,
+        producer_epoch=0,
+        state=transaction_state,
+        start_ms=start_ms,
+        incomplete_transactions=len(incomplete),
+        timeout_ms=joint.known.timeout_ms,
+        last_update_ms=joint.known.last_update_ms,
+        fenced_transactions=0,
+        joint_writers=len(joint.live),
     )
 
 

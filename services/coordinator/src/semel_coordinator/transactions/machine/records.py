@@ -13,6 +13,7 @@ from semel_coordinator.transactions.machine.entities import (
     Producer,
     TransactionalId,
 )
+from semel_coordinator.transactions.machine.joint.entities import JointRecord
 from semel_coordinator.transactions.machine.states import TransactionState
 
 
@@ -67,4 +68,5 @@ TransactionsRecord = (
     | TransactionalIdExpired
     | ProducerIdsGiven
     | CoordinatorEpoch
+    | JointRecord
 )

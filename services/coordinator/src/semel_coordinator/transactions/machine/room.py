@@ -6,13 +6,13 @@ from semel_coordinator.transactions.machine.state import TransactionsState
 
 
 def no_room(
-    state: TransactionsState, limits: TransactionLimits, *, participants: int, begins: bool
+    state: TransactionsState, limits: TransactionLimits, *, participants: int, begins: int
 ) -> ThrottlingQuotaExceededError | None:
     """Return what to raise if these participants are too many now; None if there is room.
 
-    `begins`: they are the first ones of their transaction.
+    `begins`: how many transactions have their first ones among them.
     """
-    if begins and state.transaction_count >= limits.transactions_max:
+    if begins and state.transaction_count + begins > limits.transactions_max:
         return ThrottlingQuotaExceededError(
             f"this coordinator keeps {limits.transactions_max} transactions already"
         )

@@ -15,6 +15,14 @@ from semel_coordinator.transactions.machine.entities import (
     TransactionalId,
     TransactionKey,
 )
+from semel_coordinator.transactions.machine.joint.entities import (
+    JointEndsKept,
+    JointId,
+    JointKeptAlive,
+    JointPoolGrown,
+    JointWritersJoined,
+)
+from semel_coordinator.transactions.machine.joint.state import Joints
 from semel_coordinator.transactions.machine.records import (
     CoordinatorEpoch,
     ParticipantsAdded,
@@ -47,6 +55,7 @@ class TransactionsState:
         self.prepared: dict[TransactionKey, PreparedTransaction] = {}
         self.decided: dict[TransactionKey, DecidedTransaction] = {}
         """In the order of their decisions."""
+        self.joints = Joints()
         self.participant_count = 0
         """Of all transactions, ongoing, prepared and decided."""
         self._incomplete: dict[int, dict[int, None]] = {}
@@ -59,6 +68,10 @@ class TransactionsState:
     def transaction_count(self) -> int:
         """Transactions that are not complete."""
         return len(self.ongoing) + len(self.prepared) + len(self.decided)
+
+    def is_known(self, transactional_id: str) -> bool:
+        """Whether a transactional id is that of a producer, or of joint transactions."""
+        return transactional_id in self.transactional_ids or transactional_id in self.joints.by_id
 
     def incomplete_count(self, producer_id: int) -> int:
         """Return how many transactions of a producer wait for their markers."""
@@ -101,7 +114,7 @@ class TransactionsState:
 
     # -- changes -------------------------------------------------------------------------------
 
-    def replay(self, offset: int, record: TransactionsRecord) -> None:
+    def replay(self, offset: int, record: TransactionsRecord) -> None:  # noqa: C901 - a case for each kind
         """Apply one record."""
         self._last_offset = offset
         match record:
@@ -124,6 +137,14 @@ class TransactionsState:
                 self.producer_ids_given[record.partition] = record.count
             case CoordinatorEpoch():
                 self.coordinator_epochs[record.partition] = record.coordinator_epoch
+            case (
+                JointId()
+                | JointEndsKept()
+                | JointPoolGrown()
+                | JointWritersJoined()
+                | JointKeptAlive()
+            ):
+                self.joints.replay(record)
             case _:
                 assert_never(record)
 
@@ -146,6 +167,7 @@ class TransactionsState:
         records += self.decided.values()
         records += self.producers.values()
         records += [_participants_of(ongoing) for ongoing in self.ongoing.values()]
+        records += self.joints.snapshot()
         return [(self._last_offset, record) for record in records]
 
     def _add_participants(self, record: ParticipantsAdded) -> None:

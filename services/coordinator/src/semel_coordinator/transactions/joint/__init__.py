@@ -1,0 +1,1 @@
+"""Joint transactions outside of the machine: on the wire, in the journal, and as RPCs."""

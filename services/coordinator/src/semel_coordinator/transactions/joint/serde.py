@@ -1,0 +1,119 @@
+"""The records of joint transactions as protobuf, in the journal."""
+
+from typing import assert_never
+
+from semel.coordinator.journal.v1 import transactions_pb2 as journal
+from semel_coordinator.transactions.machine import (
+    JointEnd,
+    JointEndsKept,
+    JointId,
+    JointKeptAlive,
+    JointPoolGrown,
+    JointRecord,
+    JointWritersJoined,
+    Outcome,
+)
+
+_OUTCOMES = {
+    Outcome.COMMITTED: journal.OUTCOME_COMMITTED,
+    Outcome.ABORTED: journal.OUTCOME_ABORTED,
+}
+_OUTCOMES_BACK = {number: outcome for outcome, number in _OUTCOMES.items()}
+
+
+def write(record: JointRecord, out: journal.JointRecord) -> None:
+    """Fill an empty message with a record."""
+    match record:
+        case JointId():
+            _write_id(record, out.id)
+        case JointEndsKept():
+            out.ends_kept.transactional_id = record.transactional_id
+            for end in record.ends:
+                _write_end(end, out.ends_kept.ends.add())
+        case JointPoolGrown():
+            out.pool_grown.transactional_id = record.transactional_id
+            out.pool_grown.producer_ids.extend(record.producer_ids)
+        case JointWritersJoined():
+            out.writers_joined.transactional_id = record.transactional_id
+            out.writers_joined.writers.extend(record.writers)
+        case JointKeptAlive():
+            out.kept_alive.transactional_id = record.transactional_id
+            out.kept_alive.kept_alive_ms = record.kept_alive_ms
+        case _:
+            assert_never(record)
+
+
+def read(message: journal.JointRecord) -> JointRecord:
+    """Read what `write` of this or any earlier release wrote."""
+    match message.WhichOneof("record"):
+        case "id":
+            return _read_id(message.id)
+        case "ends_kept":
+            kept = message.ends_kept
+            return JointEndsKept(
+                transactional_id=kept.transactional_id, ends=tuple(map(_read_end, kept.ends))
+            )
+        case "pool_grown":
+            grown = message.pool_grown
+            return JointPoolGrown(
+                transactional_id=grown.transactional_id, producer_ids=tuple(grown.producer_ids)
+            )
+        case "writers_joined":
+            joined = message.writers_joined
+            return JointWritersJoined(
+                transactional_id=joined.transactional_id, writers=tuple(joined.writers)
+            )
+        case "kept_alive":
+            alive = message.kept_alive
+            return JointKeptAlive(
+                transactional_id=alive.transactional_id, kept_alive_ms=alive.kept_alive_ms
+            )
+        case None:
+            raise ValueError("a record of a kind that this release does not know")
+        case unreachable:
+            assert_never(unreachable)
+
+
+def _read_id(message: journal.JointIdRecord) -> JointId:
+    return JointId(
+        transactional_id=message.transactional_id,
+        owner=message.owner,
+        run=message.run,
+        superseded=tuple(message.superseded),
+        timeout_ms=message.timeout_ms,
+        committed_version=message.committed_version,
+        open_version=message.open_version,
+        start_ms=message.start_ms,
+        last_end=_read_end(message.last_end) if message.HasField("last_end") else None,
+        last_update_ms=message.last_update_ms,
+    )
+
+
+def _write_id(record: JointId, out: journal.JointIdRecord) -> None:
+    out.transactional_id = record.transactional_id
+    out.owner = record.owner
+    out.run = record.run
+    out.superseded.extend(record.superseded)
+    out.timeout_ms = record.timeout_ms
+    out.committed_version = record.committed_version
+    out.open_version = record.open_version
+    out.start_ms = record.start_ms
+    if record.last_end is not None:
+        _write_end(record.last_end, out.last_end)
+    out.last_update_ms = record.last_update_ms
+
+
+def _write_end(end: JointEnd, out: journal.JointEndRecord) -> None:
+    out.end_id = end.end_id
+    out.run = end.run
+    out.txn_version = end.txn_version
+    out.outcome = _OUTCOMES[end.outcome]
+
+
+def _read_end(message: journal.JointEndRecord) -> JointEnd:
+    return JointEnd(
+        end_id=message.end_id,
+        run=message.run,
+        txn_version=message.txn_version,
+        outcome=_OUTCOMES_BACK[message.outcome],
+    )

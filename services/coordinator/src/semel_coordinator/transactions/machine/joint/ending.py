@@ -1,0 +1,164 @@
+"""EndJointTxn: one decision for all writers of a version."""
+
+from msgspec import Struct
+
+from semel_coordinator.transactions.machine.decisions import aborted, committed
+from semel_coordinator.transactions.machine.end_txn import check_incomplete
+from semel_coordinator.transactions.machine.entities import (
+    NOBODY,
+    ParticipantSet,
+    TransactionKey,
+    in_order,
+)
+from semel_coordinator.transactions.machine.joint.decisions import (
+    dead_writer,
+    is_live,
+    writers_aborted,
+)
+from semel_coordinator.transactions.machine.joint.entities import JointEnd, JointEnded, JointName
+from semel_coordinator.transactions.machine.joint.joining import fencing, known_for, reason_of
+from semel_coordinator.transactions.machine.joint.state import Joint
+from semel_coordinator.transactions.machine.joint.table import (
+    JOINT_TABLE,
+    JointAnswer,
+    refused,
+    row_of,
+)
+from semel_coordinator.transactions.machine.limits import TransactionLimits
+from semel_coordinator.transactions.machine.records import TransactionsRecord
+from semel_coordinator.transactions.machine.room import no_room
+from semel_coordinator.transactions.machine.state import TransactionsState
+from semel_coordinator.transactions.machine.states import AbortReason, Outcome
+from semel_runtime.machine import Result
+
+
+class EndJointTxn(Struct, frozen=True, kw_only=True):
+    """One call."""
+
+    name: JointName
+    commit: bool
+    writers: dict[TransactionKey, ParticipantSet]
+    """Those whose records commit, with exactly these participants; of an abort, those to be told
+    besides the registered ones."""
+    end_id: str
+    """Random; a repeat has the same."""
+    traceparent: str = ""
+
+    @property
+    def end(self) -> JointEnd:
+        """The decision, once it is taken as asked for."""
+        return JointEnd(
+            end_id=self.end_id,
+            run=self.name.run,
+            txn_version=self.name.txn_version,
+            outcome=Outcome.COMMITTED if self.commit else Outcome.ABORTED,
+        )
+
+
+def end_joint_txn(
+    state: TransactionsState, limits: TransactionLimits, call: EndJointTxn, *, now_ms: int
+) -> Result[JointEnded, TransactionsRecord]:
+    """Decide a version as it is asked for, or say how it stands. See `JOINT_TABLE`."""
+    joint = state.joints.by_id.get(call.name.transactional_id)
+    if _is_repeat(joint, call):
+        return Result(JointEnded(outcome=call.end.outcome))
+    cell = JOINT_TABLE[row_of(joint, call.name)]
+    answer = cell.commit if call.commit else cell.abort
+    if answer is JointAnswer.ALREADY_COMMITTED:
+        return Result(JointEnded(outcome=Outcome.COMMITTED, already_committed=True))
+    if answer is JointAnswer.ABORTED:
+        return Result(JointEnded(outcome=Outcome.ABORTED))
+    if answer is JointAnswer.COMMIT_EMPTY and not call.writers:
+        return _commit_empty(state, limits, call, now_ms=now_ms)
+    if answer is not JointAnswer.DECIDE:
+        raise refused(joint, call.name, answer, reason=reason_of(state, joint))
+    assert joint is not None, "an id with an open version is known"
+    decide = _commit_records if call.commit else _abort_records
+    records = decide(state, limits, joint, call, now_ms=now_ms)
+    ended = joint.known.ended(call.end, now_ms=now_ms)
+    return Result(JointEnded(outcome=call.end.outcome), (*records, ended))
+
+
+def _is_repeat(joint: Joint | None, call: EndJointTxn) -> bool:
+    return joint is not None and joint.known.owner == call.name.owner and call.end in joint.ends
+
+
+def _commit_empty(
+    state: TransactionsState, limits: TransactionLimits, call: EndJointTxn, *, now_ms: int
+) -> Result[JointEnded, TransactionsRecord]:
+    """Commit a version that nobody has joined; what an older run has open is fenced."""
+    known = known_for(state, limits, call.name, now_ms=now_ms)
+    records = fencing(state, call.name, now_ms=now_ms)
+    ended = known.ended(call.end, now_ms=now_ms)
+    return Result(JointEnded(outcome=Outcome.COMMITTED), (*records, ended))
+
+
+def _commit_records(
+    state: TransactionsState,
+    limits: TransactionLimits,
+    joint: Joint,
+    call: EndJointTxn,
+    *,
+    now_ms: int,
+) -> list[TransactionsRecord]:
+    """Commit for the writers named, and abort for all others.
+
+    Raises TransactionAbortableError, a definite abort, if one of them is not live;
+    ConcurrentTransactionsError and ThrottlingQuotaExceededError past the limits.
+    """
+    for key in call.writers:
+        if not is_live(state, joint, key):
+            raise dead_writer(state, joint, key)
+    _check_room(state, limits, call)
+    records: list[TransactionsRecord] = []
+    for producer_id in joint.live:
+        producer = state.producers[producer_id]
+        ongoing = state.ongoing.get(producer_id)
+        named = call.writers.get(TransactionKey(producer_id, producer.producer_epoch))
+        if named is None:
+            records += aborted(producer, ongoing, reason=AbortReason.CLIENT, now_ms=now_ms)
+            continue
+        registered = NOBODY if ongoing is None else ongoing.participants.keys()
+        records += committed(
+            producer,
+            ongoing,
+            committing=named,
+            aborting=in_order(each for each in registered if each not in named),
+            traceparent=call.traceparent,
+            now_ms=now_ms,
+        )
+    return records
+
+
+def _abort_records(
+    state: TransactionsState,
+    limits: TransactionLimits,
+    joint: Joint,
+    call: EndJointTxn,
+    *,
+    now_ms: int,
+) -> list[TransactionsRecord]:
+    """Abort for all writers. Never refused: past the limits, those only named ask themselves."""
+    live = {key: those for key, those in call.writers.items() if is_live(state, joint, key)}
+    full = no_room(state, limits, participants=sum(map(len, live.values())), begins=len(live))
+    return writers_aborted(
+        state,
+        joint,
+        reason=AbortReason.CLIENT,
+        named=None if full else {key.producer_id: those for key, those in live.items()},
+        traceparent=call.traceparent,
+        now_ms=now_ms,
+    )
+
+
+def _check_room(state: TransactionsState, limits: TransactionLimits, call: EndJointTxn) -> None:
+    new, begins = 0, 0
+    for (producer_id, _), named in call.writers.items():
+        check_incomplete(state, limits, state.producers[producer_id])
+        ongoing = state.ongoing.get(producer_id)
+        registered = NOBODY if ongoing is None else ongoing.participants.keys()
+        new += sum(each not in registered for each in named)
+        begins += not registered and bool(named)
+    full = no_room(state, limits, participants=new, begins=begins) if new else None
+    if full is not None:
+        raise full

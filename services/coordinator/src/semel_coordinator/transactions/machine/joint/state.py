@@ -1,0 +1,150 @@
+"""What is known of joint transactions: records in, indexes out. Nothing else changes it."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import assert_never
+
+from semel_coordinator.transactions.machine.joint.entities import (
+    ENDS_KEPT,
+    NO_VERSION,
+    JointEnd,
+    JointEndsKept,
+    JointId,
+    JointKeptAlive,
+    JointPoolGrown,
+    JointRecord,
+    JointWritersJoined,
+)
+
+
+class Joint:
+    """One id of joint transactions, with its pool and the writers of the open version."""
+
+    __slots__ = ("_places", "_pool", "_writers", "ends", "kept_alive_ms", "known")
+
+    def __init__(self, known: JointId) -> None:
+        """Begin with no producer ids."""
+        self.known = known
+        self.kept_alive_ms = known.start_ms
+        self.ends: tuple[JointEnd, ...] = () if known.last_end is None else (known.last_end,)
+        """The last decisions that the owner asked for, the latest last."""
+        self._pool: list[int] = []
+        self._places: dict[int, int] = {}
+        """Of each producer id in the pool."""
+        self._writers: dict[str, int] = {}
+        """Places in the pool by writer, of the open version."""
+
+    # -- questions -----------------------------------------------------------------------------
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a version is."""
+        return self.known.open_version != NO_VERSION
+
+    @property
+    def pool(self) -> Sequence[int]:
+        """All producer ids, in the order in which versions use them."""
+        return self._pool
+
+    @property
+    def writers(self) -> Sequence[str]:
+        """The writers of the open version, in the order in which they joined."""
+        return list(self._writers)
+
+    @property
+    def live(self) -> Sequence[int]:
+        """The producer ids of the open version's writers, in the same order."""
+        return self._pool[: len(self._writers)]
+
+    def producer_id_of(self, writer: str) -> int | None:
+        """Return the producer id of a writer of the open version."""
+        place = self._writers.get(writer)
+        return None if place is None else self._pool[place]
+
+    def is_live(self, producer_id: int) -> bool:
+        """Whether a producer id of the pool belongs to a writer of the open version."""
+        return self._places[producer_id] < len(self._writers)
+
+    def time_left_ms(self, now_ms: int) -> int:
+        """Return how long the open version has if it is not kept alive once more."""
+        age_ms = max(0, now_ms - self.kept_alive_ms)
+        return max(0, self.known.timeout_ms - age_ms)
+
+    def is_timed_out(self, now_ms: int) -> bool:
+        """Whether the open version's time is over; also if the clock went far back."""
+        return self.is_open and abs(now_ms - self.kept_alive_ms) >= self.known.timeout_ms
+
+    # -- changes: replay alone calls these -----------------------------------------------------
+
+    def begin(self, known: JointId) -> None:
+        """Take what is known from now on; writers before are those of a version that is over."""
+        if known.owner != self.known.owner:
+            self.ends = ()
+        elif known.last_end is not None and known.last_end not in self.ends:
+            self.ends = (*self.ends, known.last_end)[-ENDS_KEPT:]
+        self.known = known
+        self.kept_alive_ms = known.start_ms
+        self._writers.clear()
+
+    def grow(self, producer_ids: Iterable[int]) -> None:
+        """Take producer ids into the pool."""
+        for each in producer_ids:
+            self._places[each] = len(self._pool)
+            self._pool.append(each)
+
+    def join(self, writers: Iterable[str]) -> None:
+        """Let writers join the open version."""
+        for each in writers:
+            self._writers[each] = len(self._writers)
+
+
+class Joints:
+    """All ids of joint transactions."""
+
+    def __init__(self) -> None:
+        """Start with nothing."""
+        self.by_id: dict[str, Joint] = {}
+        self.open: dict[str, Joint] = {}
+        """Those with an open version, by transactional id."""
+        self.writer_count = 0
+        """Producer ids in all pools."""
+
+    def replay(self, record: JointRecord) -> None:
+        """Apply one record."""
+        name = record.transactional_id
+        match record:
+            case JointId():
+                self._begin(record)
+            case JointEndsKept():
+                self.by_id[name].ends = record.ends
+            case JointPoolGrown():
+                self.by_id[name].grow(record.producer_ids)
+                self.writer_count += len(record.producer_ids)
+            case JointWritersJoined():
+                self.by_id[name].join(record.writers)
+            case JointKeptAlive():
+                self.by_id[name].kept_alive_ms = record.kept_alive_ms
+            case _:
+                assert_never(record)
+
+    def snapshot(self) -> Iterator[JointRecord]:
+        """Yield records that make the same state."""
+        for name, joint in self.by_id.items():
+            yield joint.known
+            if joint.ends:
+                yield JointEndsKept(transactional_id=name, ends=joint.ends)
+            if joint.pool:
+                yield JointPoolGrown(transactional_id=name, producer_ids=tuple(joint.pool))
+            if joint.is_open:
+                yield JointWritersJoined(transactional_id=name, writers=tuple(joint.writers))
+                yield JointKeptAlive(transactional_id=name, kept_alive_ms=joint.kept_alive_ms)
+
+    def _begin(self, record: JointId) -> None:
+        joint = self.by_id.get(record.transactional_id)
+        if joint is None:
+            joint = self.by_id[record.transactional_id] = Joint(record)
+        else:
+            joint.begin(record)
+        if joint.is_open:
+            self.open[record.transactional_id] = joint
+        else:
+            self.open.pop(record.transactional_id, None)

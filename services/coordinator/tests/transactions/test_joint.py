@@ -1,0 +1,318 @@
+"""Joint transactions: writers join, and one decision ends the transactions of all of them."""
+
+import pytest
+from joint_harness import JointHarness, name_of
+from transactions_harness import A0, A1, B0, GROUP, after
+
+from semel_common.errors import (
+    ConcurrentTransactionsError,
+    JointOwnerMismatchError,
+    ProducerFencedError,
+    TransactionAbortableError,
+)
+from semel_coordinator.transactions.machine import (
+    NO_VERSION,
+    AbortReason,
+    InquiryOutcome,
+    JointEnded,
+    Outcome,
+    TransactionKey,
+    TransactionState,
+)
+
+COMMITTED = JointEnded(outcome=Outcome.COMMITTED)
+ABORTED = JointEnded(outcome=Outcome.ABORTED)
+ALREADY = JointEnded(outcome=Outcome.COMMITTED, already_committed=True)
+
+
+@pytest.fixture
+def harness() -> JointHarness:
+    return JointHarness()
+
+
+# -- joining ------------------------------------------------------------------------------------
+
+
+def test_each_writer_gets_a_producer_id_of_its_own(harness: JointHarness) -> None:
+    first, second = harness.join("a"), harness.join("b")
+    assert first.producer_id != second.producer_id
+    assert first.producer_epoch == second.producer_epoch == 0
+    assert [each.writer for each in harness.described().writers] == ["a", "b"]
+
+
+def test_a_repeated_join_gets_the_same_answer_and_writes_nothing(harness: JointHarness) -> None:
+    first = harness.join("a")
+    harness.join("b")
+    assert harness.join("a") == first
+    assert not harness.records
+
+
+def test_the_next_version_uses_producer_ids_again_at_the_next_epoch(harness: JointHarness) -> None:
+    keys = [harness.join(each) for each in "abc"]
+    harness.commit_joint({key: [A0] for key in keys})
+    again = [harness.join(each, name_of(2)) for each in "xyzw"]
+    assert again[:3] == [after(key) for key in keys]
+    assert again[3].producer_epoch == 0
+    assert again[3].producer_id not in {key.producer_id for key in keys}
+
+
+def test_only_one_version_is_open_at_a_time(harness: JointHarness) -> None:
+    harness.join("a", name_of(2))
+    for version in (1, 3):
+        with pytest.raises(ConcurrentTransactionsError, match="version 2 is open"):
+            harness.join("a", name_of(version))
+        with pytest.raises(ConcurrentTransactionsError):
+            harness.commit_joint({}, name_of(version))
+    harness.abort_joint(name=name_of(2))
+    harness.join("a", name_of(1))
+
+
+def test_a_committed_version_and_those_below_are_not_joined_again(harness: JointHarness) -> None:
+    key = harness.join("a", name_of(5))
+    harness.commit_joint({key: [A0]}, name_of(5))
+    for version in (1, 5):
+        for run in ("run", "newer"):
+            assert harness.ask_to_join("b", name_of(version, run=run)) is None
+            assert harness.keep_alive(name_of(version, run=run))
+            assert not harness.records
+    assert harness.ask_to_join("b", name_of(6)) is not None
+
+
+def test_a_version_that_was_aborted_can_be_joined_again(harness: JointHarness) -> None:
+    key = harness.join("a")
+    harness.abort_joint()
+    assert harness.join("a") == after(key)
+
+
+# -- owners -------------------------------------------------------------------------------------
+
+
+def test_another_owner_is_refused_whatever_it_asks_for(harness: JointHarness) -> None:
+    """A reused id would drop its data as repeats."""
+    harness.commit_joint({harness.join("a"): [A0]})
+    other = name_of(1, owner="other", run="of other")
+    with pytest.raises(JointOwnerMismatchError) as refused:
+        harness.join("a", other)
+    assert refused.value.details == {"owner": "owner"}
+    for ask in (harness.keep_alive, lambda name: harness.commit_joint({}, name)):
+        with pytest.raises(JointOwnerMismatchError):
+            ask(other)
+    with pytest.raises(JointOwnerMismatchError):
+        harness.abort_joint(name=other)
+
+
+def test_an_owner_that_asks_for_a_reset_finds_nothing_committed(harness: JointHarness) -> None:
+    key = harness.join("a", name_of(7))
+    harness.commit_joint({key: [A0]}, name_of(7))
+    old = harness.join("a", name_of(8))
+    harness.add_to(old, A1)
+    new = harness.join("a", name_of(0, owner="other", run="of other"), reset=True)
+    assert new == after(old)
+    assert harness.decided()[old].reason is AbortReason.FENCED
+    assert harness.described().known.committed_version == NO_VERSION
+    with pytest.raises(JointOwnerMismatchError):
+        harness.join("a", name_of(8))
+
+
+def test_a_delayed_reset_of_the_owner_before_does_not_take_the_id_back(
+    harness: JointHarness,
+) -> None:
+    harness.join("a", reset=True)
+    harness.join("a", name_of(0, owner="other", run="of other"), reset=True)
+    with pytest.raises(ProducerFencedError):
+        harness.join("late", reset=True)
+    assert harness.described().known.owner == "other"
+
+
+def test_a_reset_by_the_stored_owner_is_a_plain_join(harness: JointHarness) -> None:
+    key = harness.join("a", reset=True)
+    assert harness.join("a", reset=True) == key
+    harness.commit_joint({key: [A0]})
+    assert harness.ask_to_join("b", reset=True) is None
+
+
+# -- runs ---------------------------------------------------------------------------------------
+
+
+def test_a_new_run_fences_the_writers_of_the_one_before(harness: JointHarness) -> None:
+    old = [harness.join(each) for each in "ab"]
+    harness.add_to(old[0], A0)
+    new = harness.join("a", name_of(run="newer"))
+    assert new == after(old[0])
+    assert harness.decided()[old[0]].reason is AbortReason.FENCED
+    for key in old:
+        with pytest.raises(ProducerFencedError):
+            harness.add_to(key, A0)
+    refusals = (
+        lambda: harness.join("c"),
+        harness.keep_alive,
+        lambda: harness.commit_joint({old[0]: [A0]}),
+        harness.abort_joint,
+    )
+    for refusal in refusals:
+        with pytest.raises(ProducerFencedError) as refused:
+            refusal()
+        assert refused.value.details["outcome"] == "ABORTED"
+    assert harness.commit_joint({new: [A0]}, name_of(run="newer")) == COMMITTED
+
+
+def test_the_last_64_superseded_runs_are_refused(harness: JointHarness) -> None:
+    for number in range(66):
+        harness.join("a", name_of(run=str(number)))
+    for number in range(1, 65):
+        with pytest.raises(ProducerFencedError):
+            harness.join("a", name_of(run=str(number)))
+    harness.join("a", name_of(run="0"))
+
+
+def test_a_superseded_run_is_told_when_its_version_was_committed_by_another(
+    harness: JointHarness,
+) -> None:
+    """The zombie of reference/spark.md, section 4: it stalls in its commit, and wakes too late."""
+    old = harness.join("a")
+    new = harness.join("a", name_of(run="newer"))
+    harness.commit_joint({new: [A0]}, name_of(run="newer"))
+    assert harness.commit_joint({old: [A0]}, end_id="of the zombie") == ALREADY
+    assert harness.abort_joint(end_id="of the zombie") == ALREADY
+
+
+# -- the end ------------------------------------------------------------------------------------
+
+
+def test_a_commit_is_one_decision_for_all_writers(harness: JointHarness) -> None:
+    winner, loser, silent = (harness.join(each) for each in "abc")
+    harness.add_to(winner, A0, A1)
+    harness.add_to(loser, A0)
+    assert harness.commit_joint({winner: [A0, GROUP]}) == COMMITTED
+    decided = harness.decided()
+    assert list(decided[winner].committing) == [A0, GROUP]
+    assert list(decided[winner].aborting) == [A1]
+    assert decided[winner].traceparent == "of end"
+    assert list(decided[loser].aborting) == [A0]
+    assert decided[loser].state is TransactionState.PREPARE_ABORT
+    assert silent not in decided, "nobody has to be told"
+    answers = harness.inquire((winner, A0), (winner, B0), (loser, A0), (silent, A0))
+    assert [each.outcome for each in answers] == [
+        InquiryOutcome.COMMITTED,
+        *[InquiryOutcome.ABORTED] * 3,
+    ]
+
+
+def test_a_writer_that_has_written_nothing_may_be_named(harness: JointHarness) -> None:
+    key = harness.join("a")
+    assert harness.commit_joint({key: []}) == COMMITTED
+    assert harness.decided() == {}
+
+
+def test_a_commit_without_writers_commits_its_version(harness: JointHarness) -> None:
+    assert harness.commit_joint({}, name_of(3)) == COMMITTED
+    assert harness.ask_to_join("a", name_of(3)) is None
+    key = harness.join("a", name_of(4))
+    harness.add_to(key, A0)
+    assert harness.commit_joint({}, name_of(4), end_id="fourth") == COMMITTED
+    assert harness.decided()[key].state is TransactionState.PREPARE_ABORT
+    old = harness.join("a", name_of(5))
+    harness.add_to(old, A0)
+    assert harness.commit_joint({}, name_of(5, run="newer"), end_id="fifth") == COMMITTED
+    assert harness.decided()[old].reason is AbortReason.FENCED
+
+
+def test_a_repeated_end_gets_the_stored_answer(harness: JointHarness) -> None:
+    key = harness.join("a")
+    harness.commit_joint({key: [A0]})
+    harness.join("a", name_of(2, run="newer"))
+    assert harness.commit_joint({key: [A0]}) == COMMITTED
+    assert not harness.records
+    assert harness.commit_joint({key: [A0]}, end_id="another") == ALREADY
+
+
+def test_the_last_16_decisions_are_answered_again(harness: JointHarness) -> None:
+    """An owner may hear of its commit when a successor has committed later versions already."""
+    for version in range(17):
+        key = harness.join("a", name_of(version))
+        harness.commit_joint({key: [A0]}, name_of(version), end_id=str(version))
+    harness.join("b", name_of(99))
+    for restart in (False, True):
+        if restart:
+            harness.restart()
+        assert harness.commit_joint({}, name_of(0), end_id="0") == ALREADY
+        for version in range(1, 17):
+            assert harness.commit_joint({}, name_of(version), end_id=str(version)) == COMMITTED
+    harness.join("a", name_of(1, owner="other", run="of other"), reset=True)
+    with pytest.raises(JointOwnerMismatchError):
+        harness.commit_joint({}, name_of(16), end_id="16")
+
+
+def test_another_owner_does_not_get_the_stored_answer(harness: JointHarness) -> None:
+    harness.commit_joint({})
+    with pytest.raises(JointOwnerMismatchError):
+        harness.commit_joint({}, name_of(owner="other"))
+
+
+def test_a_delayed_abort_does_not_act_on_the_next_attempt(harness: JointHarness) -> None:
+    """Promise 6 of protocol.md."""
+    harness.join("a")
+    assert harness.abort_joint(end_id="first") == ABORTED
+    again = harness.join("a")
+    assert harness.abort_joint(end_id="first") == ABORTED
+    assert not harness.records
+    assert harness.commit_joint({again: [A0]}, end_id="second") == COMMITTED
+
+
+def test_an_abort_names_who_must_be_told_besides(harness: JointHarness) -> None:
+    first, second = harness.join("a"), harness.join("b")
+    harness.add_to(first, A0)
+    stranger = TransactionKey(first.producer_id, 9)
+    assert harness.abort_joint({first: [A1], second: [B0], stranger: [GROUP]}) == ABORTED
+    decided = harness.decided()
+    assert list(decided[first].aborting) == [A0, A1]
+    assert list(decided[second].aborting) == [B0]
+    assert decided[first].reason is AbortReason.CLIENT
+
+
+def test_an_abort_of_nothing_does_nothing(harness: JointHarness) -> None:
+    assert harness.abort_joint() == ABORTED
+    harness.join("a")
+    for name in (name_of(2), name_of(run="newer")):
+        assert harness.abort_joint(name=name) == ABORTED
+        assert not harness.records
+
+
+def test_an_abort_of_a_committed_version_does_nothing_and_says_so(harness: JointHarness) -> None:
+    harness.commit_joint({harness.join("a"): [A0]})
+    assert harness.abort_joint(end_id="late") == ALREADY
+    assert not harness.records
+
+
+@pytest.mark.parametrize("epochs", [-1, 1, 5])
+def test_a_commit_that_names_a_writer_that_is_not_live_is_a_definite_abort(
+    harness: JointHarness, epochs: int
+) -> None:
+    harness.join("before", name_of(0))
+    harness.abort_joint(name=name_of(0))
+    live, other = harness.join("a"), harness.join("b")
+    with pytest.raises(TransactionAbortableError) as refused:
+        harness.commit_joint({other: [A0], after(live, epochs): [A0]})
+    assert refused.value.details["outcome"] == "ABORTED"
+    assert harness.commit_joint({live: [A0]}) == COMMITTED
+
+
+def test_a_commit_names_no_producer_of_another_id(harness: JointHarness) -> None:
+    producer = harness.init()
+    live = harness.join("a")
+    unknown = TransactionKey(live.producer_id + 100, 0)
+    for stranger in (producer, unknown):
+        with pytest.raises(TransactionAbortableError):
+            harness.commit_joint({live: [A0], stranger: [A0]})
+
+
+def test_a_late_commit_names_writers_of_an_attempt_that_was_aborted(harness: JointHarness) -> None:
+    old = harness.join("a")
+    harness.abort_joint(end_id="first")
+    with pytest.raises(TransactionAbortableError) as refused:
+        harness.commit_joint({old: [A0]}, end_id="second")
+    assert refused.value.details == {"outcome": "ABORTED", "reason": "CLIENT"}
+    new = harness.join("a")
+    with pytest.raises(TransactionAbortableError, match="no live writer: CLIENT"):
+        harness.commit_joint({old: [A0]}, end_id="second")
+    assert harness.commit_joint({new: [A0]}, end_id="third") == COMMITTED
