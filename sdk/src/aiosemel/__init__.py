@@ -28,6 +28,8 @@ from aiosemel.descriptions import (
     GroupListing,
     GroupState,
     InstanceDescription,
+    JointDescription,
+    JointWriterDescription,
     MemberDescription,
     Participants,
     PartitionDescription,
@@ -46,6 +48,8 @@ from aiosemel.errors import (
     ClosedError,
     IllegalStateError,
     InvalidRequestError,
+    JointOutcomeUnknownError,
+    JointOwnerMismatchError,
     NoOffsetForPartitionError,
     ProducerFencedError,
     RequestTimedOutError,
@@ -54,6 +58,9 @@ from aiosemel.errors import (
     TransactionAbortedError,
     TransactionOutcomeUnknownError,
 )
+from aiosemel.joint_handle import JointHandle, JointReceipt
+from aiosemel.joint_transaction import JointOutcome, JointTransaction
+from aiosemel.joint_writer import JointWriter
 from aiosemel.offset_resets import OffsetChange, ResetTo, ShiftBy, ToOffset, ToTimestamp
 from aiosemel.offsets import (
     ConsumerGroupMetadata,
@@ -134,6 +141,15 @@ __all__ = [
     "InstanceDescription",
     "InvalidRequestError",
     "IsolationLevel",
+    "JointDescription",
+    "JointHandle",
+    "JointOutcome",
+    "JointOutcomeUnknownError",
+    "JointOwnerMismatchError",
+    "JointReceipt",
+    "JointTransaction",
+    "JointWriter",
+    "JointWriterDescription",
     "KnownOutcome",
     "MemberDescription",
     "NextStep",

@@ -10,6 +10,8 @@ from aiosemel.descriptions import (
     GroupListing,
     GroupState,
     InstanceDescription,
+    JointDescription,
+    JointWriterDescription,
     MemberDescription,
     Participants,
     PartitionDescription,
@@ -164,6 +166,7 @@ def transaction_listing(answer: transactions.TransactionListing) -> TransactionL
         transaction_timeout_ms=answer.transaction_timeout_ms,
         last_update_time_ms=answer.last_update_time_ms,
         fenced_transactions=answer.fenced_transactions,
+        joint_writers=answer.joint_writers,
     )
 
 
@@ -177,6 +180,26 @@ def transactional_id(
         producer_epoch=answer.producer_epoch,
         transaction_timeout_ms=answer.transaction_timeout_ms,
         transactions=tuple(_transaction(each, names) for each in answer.transactions),
+        joint=_joint(answer.joint) if answer.HasField("joint") else None,
+    )
+
+
+def _joint(answer: transactions.JointDescription) -> JointDescription:
+    return JointDescription(
+        owner=answer.owner,
+        run=answer.run,
+        committed_version=None if answer.committed_version < 0 else answer.committed_version,
+        open_version=None if answer.open_version < 0 else answer.open_version,
+        start_time_ms=answer.start_time_ms or None,
+        kept_alive_ms=answer.kept_alive_ms or None,
+        writers=tuple(
+            JointWriterDescription(
+                writer=each.writer,
+                producer_id=each.producer_id,
+                producer_epoch=each.producer_epoch,
+            )
+            for each in answer.writers
+        ),
     )
 
 
@@ -192,6 +215,7 @@ def _transaction(
         abort_reason=answer.abort_reason,
         traceparent=answer.traceparent,
         prepared_time_ms=answer.prepared_time_ms or None,
+        producer_id=answer.producer_id,
     )
 
 

@@ -19,6 +19,9 @@ from aiosemel.admin import Admin
 from aiosemel.consumer import Consumer
 from aiosemel.consumer_options import ConsumerOptions
 from aiosemel.errors import ClosedError
+from aiosemel.joint_handle import JointHandle
+from aiosemel.joint_transaction import JointTransaction
+from aiosemel.joint_writer import JointWriter
 from aiosemel.options import ClientOptions, ProducerOptions
 from aiosemel.producer import Producer
 from aiosemel.transactional_producer import TransactionalProducer
@@ -70,6 +73,8 @@ class SemelClient:
             parse_bootstrap(bootstrap), used, options or ClientOptions(), chance
         )
         self._cluster.closed = True
+        self._run = ""
+        """Of the joint transactions that this client owns, once there is one."""
         self._group: asyncio.TaskGroup | None = None
         self._running: set[asyncio.Task[None]] = set()
         self._made: dict[Closable, None] = {}
@@ -142,6 +147,52 @@ class SemelClient:
         )
         self._adopt(producer)
         return producer
+
+    def joint_transaction(
+        self,
+        transactional_id: str,
+        txn_version: int,
+        *,
+        owner: str,
+        run: str | None = None,
+        transaction_timeout_ms: int = 60_000,
+        reset: bool = False,
+        options: ProducerOptions | None = None,
+    ) -> JointTransaction:
+        """Return a transaction that many processes write, for the one that ends it.
+
+        Give its ``handle`` to them, for ``join``. See ``JointHandle`` for what the parts mean;
+        ``run`` None: one for each client object. Raises InvalidRequestError.
+        """
+        self._run = self._run or f"{self._context.random.getrandbits(128):032x}"
+        handle = JointHandle(
+            transactional_id=transactional_id,
+            txn_version=txn_version,
+            owner=owner,
+            run=run or self._run,
+            transaction_timeout_ms=transaction_timeout_ms,
+            reset=reset,
+        )
+        return self.joint_transaction_of(handle, options)
+
+    def joint_transaction_of(
+        self, handle: JointHandle, options: ProducerOptions | None = None
+    ) -> JointTransaction:
+        """Return the transaction of a handle, perhaps one from a receipt, to end it."""
+        joint = JointTransaction(self._context, options or ProducerOptions(), handle)
+        self._adopt(joint)
+        return joint
+
+    def join(
+        self, handle: JointHandle, *, name: str = "writer", options: ProducerOptions | None = None
+    ) -> JointWriter:
+        """Return a writer of a joint transaction, to be entered; the client closes it.
+
+        ``name`` is for operators: writers of one transaction may have the same.
+        """
+        writer = JointWriter(self._context, options or ProducerOptions(), handle, name)
+        self._adopt(writer)
+        return writer
 
     def consumer(
         self, group_id: str | None = None, options: ConsumerOptions | None = None

@@ -169,6 +169,8 @@ class TransactionListing:
     """When its last transaction ended, in milliseconds since 1970-01-01 UTC."""
     fenced_transactions: int
     """Of its last 256, those that were aborted because a new producer took over."""
+    joint_writers: int = 0
+    """Writers of the joint transaction that is open."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,6 +199,35 @@ class TransactionDescription:
     """W3C trace context, or empty."""
     prepared_time_ms: int | None = None
     """Of a prepared one: milliseconds since 1970-01-01 UTC."""
+    producer_id: int = 0
+    """Of a writer of a joint transaction."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JointWriterDescription:
+    """One writer of an open joint transaction."""
+
+    writer: str
+    producer_id: int
+    producer_epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JointDescription:
+    """What a transactional id of joint transactions has besides."""
+
+    owner: str
+    run: str
+    """The newest one."""
+    committed_version: int | None
+    """The highest one; None: none."""
+    open_version: int | None
+    start_time_ms: int | None
+    """When it was opened, in milliseconds since 1970-01-01 UTC; None: none is open."""
+    kept_alive_ms: int | None
+    """When it was last kept alive; its timeout counts from then."""
+    writers: tuple[JointWriterDescription, ...]
+    """Of the open version, in the order in which they joined."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,3 +239,6 @@ class TransactionalIdDescription:
     producer_epoch: int
     transaction_timeout_ms: int
     transactions: tuple[TransactionDescription, ...]
+    joint: JointDescription | None = None
+    """Of an id of joint transactions, which has no producer id of its own: ``transactions`` are
+    those of all its writers."""

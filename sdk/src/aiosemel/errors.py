@@ -35,6 +35,7 @@ from semel_common.errors import (
     InvalidTopicError,
     InvalidTransactionTimeoutError,
     InvalidTxnStateError,
+    JointOwnerMismatchError,
     KafkaStorageError,
     MessageTooLargeError,
     NetworkExceptionError,
@@ -139,6 +140,21 @@ class TransactionOutcomeUnknownError(SemelError):
         return await self.resolver.resolve(timeout_ms)
 
 
+class JointOutcomeUnknownError(SemelError):
+    """A joint commit was sent, and nobody said what became of it.
+
+    It may have taken effect, or still may. Call ``commit`` again with the same receipts: it sends
+    the same request, which never takes effect twice. Never treat this as an abort.
+    """
+
+    code = ErrorCode.REQUEST_TIMED_OUT
+
+    def __init__(self, message: str, *, transactional_id: str, txn_version: int) -> None:
+        super().__init__(message, transactional_id=transactional_id, txn_version=txn_version)
+        self.transactional_id = transactional_id
+        self.txn_version = txn_version
+
+
 __all__ = [
     "AbortableTransactionError",
     "ApplicationRecoverableError",
@@ -168,6 +184,8 @@ __all__ = [
     "InvalidTopicError",
     "InvalidTransactionTimeoutError",
     "InvalidTxnStateError",
+    "JointOutcomeUnknownError",
+    "JointOwnerMismatchError",
     "KafkaStorageError",
     "MessageTooLargeError",
     "NetworkExceptionError",

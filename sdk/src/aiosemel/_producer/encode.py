@@ -74,7 +74,7 @@ def end_txn_request(
         producer_id=end.producer_id,
         producer_epoch=end.producer_epoch,
         result=_result(end.commit),
-        participants=_participants(end.participants),
+        participants=participants_message(end.participants),
         wait=wait_for(wait_until_visible),
     )
 
@@ -85,7 +85,7 @@ def prepare_request(prepare: PrepareTxn, transactional_id: str) -> transactions.
         transactional_id=transactional_id,
         producer_id=prepare.producer_id,
         producer_epoch=prepare.producer_epoch,
-        participants=_participants(prepare.participants),
+        participants=participants_message(prepare.participants),
     )
 
 
@@ -118,7 +118,8 @@ def wait_for(visible: bool) -> transactions.WaitFor.ValueType:
     return transactions.WAIT_FOR_COMPLETE if visible else transactions.WAIT_FOR_DECIDED
 
 
-def _participants(named: Iterable[Participant]) -> participants.Participants:
+def participants_message(named: Iterable[Participant]) -> participants.Participants:
+    """Group participants as a message."""
     partitions: list[ids.TopicPartition] = []
     group_ids: list[str] = []
     for participant in named:

@@ -35,10 +35,10 @@ from aiosemel.errors import (
 from aiosemel.offsets import ConsumerGroupMetadata, OffsetAndMetadata, PartitionKey
 from aiosemel.options import ProducerOptions
 from aiosemel.prepared import PreparedTransactionId
-from semel.coordinator.v1.transactions_pb2 import InitProducerIdRequest
+from semel.coordinator.v1.transactions_pb2 import InitProducerIdRequest, JoinTxnRequest
 from semel.group.v1.group_pb2 import TxnOffsetCommitRequest
-from semel_common.ids import GroupId
-from semel_common.wire.methods import INIT_PRODUCER_ID, TXN_OFFSET_COMMIT
+from semel_common.ids import GroupId, Participant
+from semel_common.wire.methods import INIT_PRODUCER_ID, JOIN_TXN, TXN_OFFSET_COMMIT
 
 _log = logging.getLogger(__name__)
 
@@ -111,8 +111,7 @@ class Transactions:
         except SemelError as error:
             self.manager.init_failed(error)
             raise
-        self.manager.initialized(response.producer_id, response.producer_epoch)
-        self.pipeline.start_epoch(response.producer_id, response.producer_epoch)
+        self._identified(response.producer_id, response.producer_epoch)
         return tuple(
             PreparedTransactionId(
                 transactional_id=self._transactional_id,
@@ -121,6 +120,29 @@ class Transactions:
             )
             for prepared in response.prepared
         )
+
+    async def join(self, request: JoinTxnRequest) -> bool:
+        """Become a writer of a joint transaction, and open it; False: it is committed already.
+
+        It is never ended here: ``seal`` says what was written, for whoever ends it.
+        """
+        self.manager.init_transactions()
+        response = await self._cluster.call(
+            self._cluster.coordinator_of(self._transactional_id),
+            JOIN_TXN,
+            request,
+            deadline=self._deadline(),
+            request_timeout_ms=self._options.request_timeout_ms,
+        )
+        if response.already_committed:
+            return False
+        self._identified(response.producer_id, response.producer_epoch)
+        self.manager.begin_transaction()
+        return True
+
+    def _identified(self, producer_id: int, producer_epoch: int) -> None:
+        self.manager.initialized(producer_id, producer_epoch)
+        self.pipeline.start_epoch(producer_id, producer_epoch)
 
     async def begin_transaction(self) -> None:
         """Open a transaction; waits for an abort that is still under way in the background."""
@@ -275,6 +297,35 @@ class Transactions:
         except RequestTimedOutError:
             self.manager.withdraw()
             raise
+
+    async def seal(self) -> tuple[Participant, ...]:
+        """Take no more sends, and return who has acknowledged all there were.
+
+        Raises TransactionAbortedError when a send has failed; RequestTimedOutError: call it again.
+        """
+        self._begin_call(Call.COMMIT)
+        try:
+            self.manager.commit()
+            try:
+                await self._wait_for_offsets(self._deadline())
+                await self.pipeline.flush(self._deadline())
+            except (asyncio.CancelledError, RequestTimedOutError):
+                self.manager.withdraw()
+                raise
+            end = self.manager.end_commit()
+            self._registration.cancel()
+            return () if end is None else end.participants
+        finally:
+            self._in_progress = None
+
+    def fail(self, error: SemelError) -> None:
+        """Let the transaction only be aborted: somebody has heard that it is over."""
+        self._failed(error, self.manager.producer_epoch)
+
+    async def leave(self, error: SemelError) -> None:
+        """Stop, and leave the end of the transaction to whoever ends it."""
+        self._registration.cancel()
+        await self.pipeline.close(error)
 
     async def abort(self) -> None:
         """Abort; see ``Ending``."""

@@ -2,8 +2,6 @@
 
 from collections.abc import Callable
 
-import structlog
-
 from semel.common.v1 import participants_pb2
 from semel.coordinator.v1 import transactions_pb2 as wire
 from semel_common.wire.methods import END_JOINT_TXN, JOIN_TXN, KEEP_ALIVE_TXN
@@ -19,8 +17,6 @@ from semel_coordinator.transactions.runs import Runs
 from semel_runtime.clock import Clock
 from semel_runtime.machine import Result
 from semel_runtime.server.calls import Call, Handlers
-
-log = structlog.get_logger(__name__)
 
 _RESULTS = {
     Outcome.COMMITTED: participants_pb2.TRANSACTION_RESULT_COMMIT,

@@ -1,0 +1,151 @@
+"""What the processes of a joint transaction pass to one another: values that survive as text."""
+
+from dataclasses import dataclass
+from typing import TypeVar
+
+from google.protobuf.json_format import MessageToJson, Parse, ParseError
+from google.protobuf.message import Message
+
+from aiosemel._producer.encode import participants_message
+from aiosemel.errors import InvalidRequestError
+from semel.coordinator.v1 import transactions_pb2 as transactions
+from semel_common.ids import GroupId, Participant, TopicPartition
+
+_Message = TypeVar("_Message", bound=Message)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JointHandle:
+    """Names a joint transaction: all that a process needs to join it, or to end it.
+
+    Any process may make it from the same parts. It can be pickled, and passed on as text, to
+    clients in other languages too: the text is the message ``JointHandle`` as JSON.
+    """
+
+    transactional_id: str
+    """Of joint transactions only: no ``transactional_producer`` has it."""
+    txn_version: int
+    """Rises from one transaction of the id to the next, such as the number of a micro-batch. One
+    that is not higher than the last committed one is not written again."""
+    owner: str
+    """Who the versions belong to, for as long as the id is used, such as the id of a query: another
+    owner is refused, because its versions would be taken for repeats."""
+    run: str
+    """One life of the owner, such as the id of a run. One that was never seen fences the last."""
+    transaction_timeout_ms: int = 60_000
+    """How long the transaction may stay open after it was last kept alive, in milliseconds. Open
+    writers keep it alive by themselves."""
+    reset: bool = False
+    """Take the id over from another owner, and forget which versions that one has committed."""
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot work, with InvalidRequestError."""
+        for name in ("transactional_id", "owner", "run"):
+            if not getattr(self, name):
+                raise InvalidRequestError(f"{name} is empty", field=name)
+        for name, minimum in (("txn_version", 0), ("transaction_timeout_ms", 1)):
+            value = getattr(self, name)
+            if value < minimum:
+                raise InvalidRequestError(f"{name} is {value}, less than {minimum}", field=name)
+
+    @property
+    def transaction(self) -> transactions.JointTransaction:
+        """Its name on the wire."""
+        return transactions.JointTransaction(
+            transactional_id=self.transactional_id,
+            txn_version=self.txn_version,
+            owner=self.owner,
+            run=self.run,
+        )
+
+    def to_json(self) -> str:
+        """Return it as text."""
+        return _text(_handle_message(self))
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> "JointHandle":
+        """Read what ``to_json`` wrote. Raises InvalidRequestError for anything else."""
+        return _handle(_read(text, transactions.JointHandle()))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JointReceipt:
+    """What a writer hands back to the owner: who it was, and where its records are.
+
+    The owner commits the writers whose receipts it has; the records of all others abort.
+    """
+
+    handle: JointHandle
+    already_committed: bool = False
+    """The version was committed before: the writer has written nothing, and need not."""
+    producer_id: int = 0
+    producer_epoch: int = 0
+    participants: tuple[Participant, ...] = ()
+    """Partitions (by the id of their topic) and groups that have acknowledged all it sent."""
+
+    def to_json(self) -> str:
+        """Return it as text."""
+        message = transactions.JointReceipt(
+            handle=_handle_message(self.handle), already_committed=self.already_committed
+        )
+        if not self.already_committed:
+            message.writer.CopyFrom(self.writer)
+        return _text(message)
+
+    @property
+    def writer(self) -> transactions.JointWriter:
+        """The writer on the wire."""
+        return transactions.JointWriter(
+            producer_id=self.producer_id,
+            producer_epoch=self.producer_epoch,
+            participants=participants_message(self.participants),
+        )
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> "JointReceipt":
+        """Read what ``to_json`` wrote. Raises InvalidRequestError for anything else."""
+        message = _read(text, transactions.JointReceipt())
+        named = message.writer.participants
+        partitions = (
+            TopicPartition(topic.topic_id, partition)
+            for topic in named.topics
+            for partition in topic.partitions
+        )
+        return cls(
+            handle=_handle(message.handle),
+            already_committed=message.already_committed,
+            producer_id=message.writer.producer_id,
+            producer_epoch=message.writer.producer_epoch,
+            participants=(*partitions, *map(GroupId, named.group_ids)),
+        )
+
+
+def _handle_message(handle: JointHandle) -> transactions.JointHandle:
+    return transactions.JointHandle(
+        transaction=handle.transaction,
+        transaction_timeout_ms=handle.transaction_timeout_ms,
+        reset=handle.reset,
+    )
+
+
+def _handle(message: transactions.JointHandle) -> JointHandle:
+    return JointHandle(
+        transactional_id=message.transaction.transactional_id,
+        txn_version=message.transaction.txn_version,
+        owner=message.transaction.owner,
+        run=message.transaction.run,
+        transaction_timeout_ms=message.transaction_timeout_ms,
+        reset=message.reset,
+    )
+
+
+def _text(message: Message) -> str:
+    return MessageToJson(message, preserving_proto_field_name=True, indent=None)
+
+
+def _read(text: str | bytes, message: _Message) -> _Message:
+    try:
+        return Parse(text, message, ignore_unknown_fields=True)
+    except (ParseError, UnicodeDecodeError) as error:
+        kind = type(message).__name__
+        raise InvalidRequestError(f"not the text of a {kind}: {error}") from error

@@ -1,0 +1,259 @@
+"""The owner of a joint transaction: one decision for what many processes wrote."""
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from enum import StrEnum
+from types import TracebackType
+from typing import Self
+
+from aiosemel._context import Context
+from aiosemel._keep_alive import KeepAlive
+from aiosemel._producer.encode import wait_for
+from aiosemel._retry import Deadline
+from aiosemel.errors import (
+    ApplicationRecoverableError,
+    ClosedError,
+    IllegalStateError,
+    InvalidRequestError,
+    JointOutcomeUnknownError,
+    RetriableError,
+    SemelError,
+    TransactionAbortableError,
+    TransactionAbortedError,
+)
+from aiosemel.joint_handle import JointHandle, JointReceipt
+from aiosemel.options import ProducerOptions
+from semel.common.v1 import participants_pb2 as participants
+from semel.coordinator.v1.transactions_pb2 import EndJointTxnRequest, EndJointTxnResponse
+from semel_common.wire.methods import END_JOINT_TXN
+
+_log = logging.getLogger(__name__)
+
+_COMMITTED = "COMMITTED"
+_ABORTED = "ABORTED"
+
+
+class JointOutcome(StrEnum):
+    """How a version of a joint transaction stands."""
+
+    COMMITTED = "COMMITTED"
+    """By this owner's call."""
+    ALREADY_COMMITTED = "ALREADY_COMMITTED"
+    """Before, by another call: what the writers wrote now is aborted, and nothing is missing."""
+    ABORTED = "ABORTED"
+
+
+class JointTransaction:
+    """Ends a joint transaction. Made by ``SemelClient.joint_transaction``.
+
+    ::
+
+        async with client.joint_transaction("sink-1", batch_id, owner=query_id) as joint:
+            receipts = await run_tasks(joint.handle.to_json())  # each joins, and returns one
+            await joint.commit(JointReceipt.from_json(each) for each in receipts)
+
+    Within the block the transaction is kept alive; at the end of the block, what was not committed
+    is aborted. Without the block, the writers alone keep it alive.
+    """
+
+    def __init__(self, context: Context, options: ProducerOptions, handle: JointHandle) -> None:
+        self._context = context
+        self._options = options
+        self._handle = handle
+        self._keep_alive = KeepAlive(context, handle, self._not_open)
+        self._sent: EndJointTxnRequest | None = None
+        """A commit whose outcome is not known yet."""
+        self._outcome: JointOutcome | None = None
+        self._closed = False
+
+    @property
+    def handle(self) -> JointHandle:
+        """What writers need to join."""
+        return self._handle
+
+    @property
+    def outcome(self) -> JointOutcome | None:
+        """What became of it; None while that is open, or unknown."""
+        return self._outcome
+
+    async def commit(
+        self, receipts: Iterable[JointReceipt], *, wait_until_visible: bool = False
+    ) -> JointOutcome:
+        """Commit what these writers wrote, all at once; what other writers wrote aborts.
+
+        Without receipts, the version is committed empty. Durable and decided when this returns;
+        readers see it within milliseconds, with ``wait_until_visible=True`` at once. Receipts that
+        say ``already_committed`` may be among them.
+
+        Raises TransactionAbortedError if nothing of it is committed, nor ever will be: a writer was
+        lost, because the transaction timed out, or a newer run was seen (then ``__cause__`` is an
+        ApplicationRecoverableError). Do the version again, or give up. Raises
+        JointOutcomeUnknownError if nobody could say: call it again with the same receipts. Raises
+        JointOwnerMismatchError, and InvalidRequestError for receipts of another transaction.
+        """
+        request = self._commit_request(receipts, wait_until_visible=wait_until_visible)
+        self._sent = request
+        try:
+            response = await self._send(request, self._options.max_block_ms)
+        except asyncio.CancelledError as cancelled:
+            await self._learn_outcome(request, cancelled)
+            raise
+        except SemelError as error:
+            return self._commit_failed(error)
+        return self._committed(response)
+
+    async def abort(self, receipts: Iterable[JointReceipt] = ()) -> JointOutcome:
+        """Abort what all writers wrote; returns ALREADY_COMMITTED for a version that is committed.
+
+        Receipts let participants hear of it at once that would ask later. After
+        RequestTimedOutError, call it again. Raises IllegalStateError after a commit whose outcome
+        is unknown, ProducerFencedError and JointOwnerMismatchError.
+        """
+        self._check_open()
+        if self._sent is not None:
+            raise IllegalStateError("a commit was sent: its outcome must be known first")
+        response = await self._send(
+            self._request(receipts, commit=False), self._options.max_block_ms
+        )
+        committed = response.result == participants.TRANSACTION_RESULT_COMMIT
+        self._outcome = JointOutcome.ALREADY_COMMITTED if committed else JointOutcome.ABORTED
+        return self._outcome
+
+    async def close(self) -> None:
+        """Keep it alive no longer. Ends nothing. May be called twice."""
+        if not self._closed:
+            self._closed = True
+            await self._keep_alive.close()
+            self._context.forget(self)
+
+    async def __aenter__(self) -> Self:
+        self._check_open()
+        self._keep_alive.start()
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        try:
+            if self._outcome is None and self._sent is None and not self._closed:
+                await self._abort_quietly()
+        finally:
+            await self.close()
+
+    # -- inside ---------------------------------------------------------------------------------
+
+    async def _abort_quietly(self) -> None:
+        """Abort; what goes wrong must not hide why, and the coordinator aborts by time-out."""
+        try:
+            await self.abort()
+        except SemelError as error:
+            _log.warning("abort of %s failed: %s", self._handle, error)
+
+    def _commit_request(
+        self, receipts: Iterable[JointReceipt], *, wait_until_visible: bool
+    ) -> EndJointTxnRequest:
+        """Return the commit to send: the one that was sent, if nobody knows what became of it."""
+        self._check_open()
+        request = self._request(receipts, commit=True)
+        if self._sent is not None:
+            if list(self._sent.writers) != list(request.writers):
+                raise IllegalStateError("a commit with other receipts was sent: ask about that one")
+            request.end_id = self._sent.end_id
+        request.wait = wait_for(wait_until_visible)
+        return request
+
+    def _request(self, receipts: Iterable[JointReceipt], *, commit: bool) -> EndJointTxnRequest:
+        result = (
+            participants.TRANSACTION_RESULT_COMMIT
+            if commit
+            else participants.TRANSACTION_RESULT_ABORT
+        )
+        name = self._handle.transaction
+        request = EndJointTxnRequest(
+            transaction=name,
+            result=result,
+            end_id=f"{self._context.random.getrandbits(128):032x}",
+        )
+        for receipt in receipts:
+            if receipt.handle.transaction != name:
+                raise InvalidRequestError(
+                    f"a receipt of version {receipt.handle.txn_version} of run"
+                    f" {receipt.handle.run!r} is none of version {self._handle.txn_version} of run"
+                    f" {self._handle.run!r}"
+                )
+            if not receipt.already_committed:
+                request.writers.append(receipt.writer)
+        return request
+
+    async def _send(self, request: EndJointTxnRequest, timeout_ms: int) -> EndJointTxnResponse:
+        cluster = self._context.cluster
+        return await cluster.call(
+            cluster.coordinator_of(self._handle.transactional_id),
+            END_JOINT_TXN,
+            request,
+            deadline=Deadline.after_ms(timeout_ms),
+            request_timeout_ms=self._options.request_timeout_ms,
+        )
+
+    def _committed(self, response: EndJointTxnResponse) -> JointOutcome:
+        self._sent = None
+        already = response.already_committed
+        self._outcome = JointOutcome.ALREADY_COMMITTED if already else JointOutcome.COMMITTED
+        return self._outcome
+
+    def _commit_failed(self, error: SemelError) -> JointOutcome:
+        """Return the outcome if the error tells that it is committed; else raise what it means."""
+        outcome = error.details.get("outcome")
+        if outcome == _COMMITTED:
+            self._sent = None
+            self._outcome = JointOutcome.COMMITTED
+            return self._outcome
+        what = self._what
+        if outcome == _ABORTED or isinstance(error, TransactionAbortableError):
+            self._sent = None
+            raise TransactionAbortedError(
+                f"{what} is not committed: {error.message}", **error.details
+            ) from error
+        if isinstance(error, RetriableError | ApplicationRecoverableError | ClosedError):
+            raise self._unknown(error.message) from error
+        self._sent = None
+        raise error
+
+    async def _learn_outcome(
+        self, request: EndJointTxnRequest, cancelled: asyncio.CancelledError
+    ) -> None:
+        """Ask once more; raises JointOutcomeUnknownError if there is no answer in time."""
+        try:
+            self._committed(await self._send(request, self._options.cancelled_commit_grace_ms))
+        except asyncio.CancelledError:
+            raise self._unknown("commit was cancelled") from cancelled
+        except SemelError as error:
+            try:
+                self._commit_failed(error)
+            except JointOutcomeUnknownError as unknown:
+                raise unknown from cancelled
+            except SemelError as definite:
+                _log.info("a commit that was cancelled came to nothing: %s", definite)
+
+    @property
+    def _what(self) -> str:
+        return f"version {self._handle.txn_version} of {self._handle.transactional_id}"
+
+    def _unknown(self, why: str) -> JointOutcomeUnknownError:
+        return JointOutcomeUnknownError(
+            f"commit of {self._what} was sent, its outcome is not known: {why}",
+            transactional_id=self._handle.transactional_id,
+            txn_version=self._handle.txn_version,
+        )
+
+    def _not_open(self, error: SemelError) -> bool:
+        """Go on, unless it can never be open again: perhaps nobody has joined yet."""
+        return not isinstance(error, TransactionAbortableError)
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ClosedError("the joint transaction is closed")
