@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from semel_cli import operations, outcomes
+from semel_cli.joint import joint_document, joint_facts, joint_writers
 from semel_cli.output import (
     Facts,
     Format,
@@ -91,37 +92,52 @@ def describe(
     output_format: FormatOption = Format.TEXT,
     bootstrap: BootstrapOption = None,
 ) -> None:
-    """Describe a transactional id: its transactions that are open, or whose markers are missing."""
+    """Describe a transactional id: its transactions that are open, or whose markers are missing.
+
+    Of an id of joint transactions also its versions, and the writers of the one that is open.
+    """
     described = with_client(
         bootstrap, lambda client: client.admin().describe_transactions(transactional_id)
     )
-    show(
-        output_format,
-        _document(described),
-        Facts(
-            {
-                "Transactional id": described.transactional_id,
-                "Producer id": described.producer_id,
-                "Epoch": described.producer_epoch,
-                "Timeout": duration_text(described.transaction_timeout_ms),
-            }
-        ),
-        Table(
-            headings=("Epoch", "State", "Started", "Age", "Wrote to", "Markers missing", "Reason"),
-            rows=[
-                (
-                    each.producer_epoch,
-                    each.state,
-                    time_text(each.start_time_ms or 0),
-                    age_text(each.start_time_ms),
-                    names(each.participants),
-                    names(each.missing_markers),
-                    each.abort_reason,
-                )
-                for each in described.transactions
-            ],
-            empty="No transaction is open, and no marker is missing.",
-        ),
+    joint = described.joint
+    blocks = (_facts(described),) if joint is None else (joint_facts(described, joint),)
+    writers = () if joint is None or joint.open_version is None else (joint_writers(joint),)
+    show(output_format, _document(described), *blocks, *writers, _transactions(described))
+
+
+def _facts(described: "TransactionalIdDescription") -> Facts:
+    return Facts(
+        {
+            "Transactional id": described.transactional_id,
+            "Producer id": described.producer_id,
+            "Epoch": described.producer_epoch,
+            "Timeout": duration_text(described.transaction_timeout_ms),
+        }
+    )
+
+
+def _transactions(described: "TransactionalIdDescription") -> Table:
+    is_joint = described.joint is not None
+    headings = ("Epoch", "State", "Started", "Age", "Wrote to", "Markers missing", "Reason")
+    rows = [
+        (
+            each.producer_epoch,
+            each.state,
+            time_text(each.start_time_ms or 0),
+            age_text(each.start_time_ms),
+            names(each.participants),
+            names(each.missing_markers),
+            each.abort_reason,
+        )
+        for each in described.transactions
+    ]
+    producer_ids = [each.producer_id for each in described.transactions]
+    return Table(
+        headings=("Producer id", *headings) if is_joint else headings,
+        rows=[(who, *row) for who, row in zip(producer_ids, rows, strict=True)]
+        if is_joint
+        else rows,
+        empty="No transaction is open, and no marker is missing.",
     )
 
 
@@ -143,19 +159,24 @@ def _show_list(listed: "Sequence[TransactionListing]", output_format: Format) ->
                 "state": each.state,
                 "start_time_ms": each.start_time_ms,
                 "incomplete_transactions": each.incomplete_transactions,
+                "joint_writers": each.joint_writers,
             }
             for each in listed
         ],
         Table(
-            headings=("Transactional id", "Producer id", "Epoch", "State", "Age", "Incomplete"),
+            headings=(
+                *("Transactional id", "Producer id", "Epoch", "State", "Age", "Incomplete"),
+                "Joint writers",
+            ),
             rows=[
                 (
                     each.transactional_id,
-                    each.producer_id,
-                    each.producer_epoch,
+                    each.producer_id or None,  # Of joint transactions, each writer has its own.
+                    each.producer_epoch if each.producer_id else None,
                     each.state,
                     age_text(each.start_time_ms),
                     each.incomplete_transactions,
+                    each.joint_writers or None,
                 )
                 for each in listed
             ],
@@ -171,11 +192,13 @@ def _document(described: "TransactionalIdDescription") -> Json:
         "producer_epoch": described.producer_epoch,
         "transaction_timeout_ms": described.transaction_timeout_ms,
         "transactions": [_transaction(each) for each in described.transactions],
+        "joint": None if described.joint is None else joint_document(described.joint),
     }
 
 
 def _transaction(each: "TransactionDescription") -> Json:
     return {
+        "producer_id": each.producer_id or None,
         "producer_epoch": each.producer_epoch,
         "state": each.state,
         "start_time_ms": each.start_time_ms,
