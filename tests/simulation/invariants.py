@@ -25,6 +25,7 @@ from semel_coordinator.transactions.machine.entities import (
     PreparedTransaction,
     Producer,
 )
+from semel_coordinator.transactions.machine.joint.entities import JointId
 from semel_coordinator.transactions.machine.records import CoordinatorEpoch
 from semel_coordinator.transactions.machine.states import AbortReason, TransactionState
 from semel_group.machine import GroupMachine
@@ -64,6 +65,8 @@ class Durable:
     """Current epoch by producer."""
     coordinator_epochs: dict[int, int] = field(default_factory=dict)
     group_epochs: dict[str, int] = field(default_factory=dict)
+    versions: dict[tuple[str, str], int] = field(default_factory=dict)
+    """The last committed one by id of joint transactions, and owner."""
 
 
 class Invariants:
@@ -274,6 +277,8 @@ class Watch:
                     f"epoch of {record.producer_id} went from {before} to {record.producer_epoch}",
                 )
                 self._durable.epochs[record.producer_id] = record.producer_epoch
+            case JointId():
+                self._version(record)
             case CoordinatorEpoch():
                 before = self._durable.coordinator_epochs.get(record.partition, -1)
                 self._check(record.coordinator_epoch > before, f"{record} after {before}")
@@ -335,6 +340,19 @@ class Watch:
             kept = promised <= (record.committing if committed else record.aborting)
             self._check(kept, f"{record} forgets some of {prepared}")
             self._check(record.reason is not AbortReason.TIMED_OUT, f"{prepared} has timed out")
+
+    def _version(self, record: JointId) -> None:
+        name, durable = record.transactional_id, self._durable
+        before = durable.versions.get((name, record.owner), -1)
+        self._check(
+            record.committed_version >= before, f"{name}: version {before} is committed no more"
+        )
+        is_open = record.open_version >= 0
+        self._check(
+            not is_open or record.open_version > record.committed_version,
+            f"{name}: version {record.open_version} is open, and committed",
+        )
+        durable.versions[name, record.owner] = record.committed_version
 
     def _see_stable(self, log_id: int) -> None:
         durable = self._durable

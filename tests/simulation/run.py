@@ -40,6 +40,7 @@ from simulation.compaction import TABLE
 from simulation.deletion import CUT_TOPIC, Cutter, keep_all
 from simulation.faults import Faults, Targets
 from simulation.invariants import InvariantError, Invariants
+from simulation.joint import Board, JointOwner, JointWorker
 from simulation.network import Network
 from simulation.processes import BOOTSTRAP, NAMES, START_MS, Machinery, Service
 from simulation.recorded import Records
@@ -339,6 +340,7 @@ class Simulation:
             ("plain", Plain(20, ("a", "in", "cut", TABLE), around)),
             ("cutter", self._cutter),
             ("transformer-0", Transformer("transformer-0", around)),
+            *self._joint_clients(),
             ("transformer-1", Transformer("transformer-1", around, instance_id="one")),
             ("transformer-2", Transformer("transformer-2", around, sessions=True)),
             (
@@ -349,6 +351,15 @@ class Simulation:
             ("uncommitted", Reader(("a", "b", "cut", TABLE), IsolationLevel.READ_UNCOMMITTED)),
         ]
         return [Client(name, work, around) for name, work in works]
+
+    def _joint_clients(self) -> list[tuple[str, Work]]:
+        board = Board("joint", versions=8)
+        owners = [JointOwner(board, self._around) for _ in range(2)]
+        workers = [JointWorker(board, ("a", "b"), self._around) for _ in range(3)]
+        return [
+            *((f"owner-{number}", owner) for number, owner in enumerate(owners)),
+            *((f"worker-{number}", worker) for number, worker in enumerate(workers)),
+        ]
 
     def _client(self, name: str) -> SemelClient:
         return SemelClient(

@@ -1,0 +1,290 @@
+"""Joint transactions in a simulation: owners and tasks, as Spark's drivers and task attempts.
+
+The board stands for what such a system has of its own: which version is next, which tasks there
+are to do, and what those that were done handed back. Owners and workers are killed at any step; two
+owners may be at work at once, as when a driver is replaced that is still alive. A task that takes
+too long is given to another worker too, and the owner commits whichever hands in first.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from random import Random
+
+from semel_checker.names import Joint, Outcome, Partition, Writer
+from semel_checker.operations import (
+    EndJoint,
+    Joined,
+    JointEnded,
+    JoinTransaction,
+    Send,
+    SentRecord,
+)
+
+from aiosemel import (
+    AbortableTransactionError,
+    ApplicationRecoverableError,
+    Delivery,
+    JointHandle,
+    JointOutcome,
+    JointOutcomeUnknownError,
+    JointReceipt,
+    JointTransaction,
+    JointWriter,
+    ProducerOptions,
+    RetriableError,
+    SemelError,
+    TransactionAbortedError,
+)
+from semel_runtime.testing.virtual_time import after
+from simulation.recorded import RecordedClient, settle_send
+from simulation.workloads import TOPICS, Surroundings
+
+OPTIONS = ProducerOptions(
+    request_timeout_ms=1_000,
+    delivery_timeout_ms=4_000,
+    max_block_ms=4_000,
+    registration_delay_ms=50,
+)
+OWNER = "job"
+TASKS = 3
+_ABORT_SHARE = 0.1
+_DUEL_SHARE = 0.25
+_PATIENCE_MS = 1_500
+"""How long an owner waits for a task before it gives it to another worker too."""
+_GIVE_UP_MS = 12_000
+
+
+@dataclass(slots=True)
+class Board:
+    """What owners and workers of one id know of one another."""
+
+    transactional_id: str
+    versions: int
+    """How many are to be committed."""
+    done: int = 0
+    """How many are, as far as the owners have noted."""
+    open: list[tuple[str, int]] = field(default_factory=list)
+    """Handles and tasks that a worker should take."""
+    receipts: dict[tuple[str, int], list[str]] = field(default_factory=dict)
+    """By handle and task, as text."""
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether there is nothing left to do."""
+        return self.done >= self.versions
+
+    def ask_for(self, handle: str, tasks: Sequence[int]) -> None:
+        """Give tasks to whichever workers come first."""
+        self.open += [(handle, task) for task in tasks]
+
+    def missing(self, handle: str) -> list[int]:
+        """Return the tasks of a handle that nobody has handed in."""
+        return [task for task in range(TASKS) if (handle, task) not in self.receipts]
+
+
+class JointOwner:
+    """Commits one version after the other."""
+
+    def __init__(self, board: Board, around: Surroundings) -> None:
+        self._board = board
+        self._around = around
+
+    @property
+    def done(self) -> bool:
+        """See ``Work``."""
+        return self._board.is_finished
+
+    async def run(self, client: RecordedClient, random: Random) -> None:
+        """Do what is left; every attempt is a run of its own."""
+        while not self.done:
+            version = self._board.done + 1
+            self._around.transactions += 1
+            number = next(client.records.numbers)
+            handle = JointHandle(
+                transactional_id=self._board.transactional_id,
+                txn_version=version,
+                owner=OWNER,
+                run=f"{client.process}/{number}",
+                transaction_timeout_ms=random.choice((2_000, 8_000)),
+            )
+            try:
+                committed = await self._attempt(client, handle, random)
+            except (AbortableTransactionError, ApplicationRecoverableError, RetriableError):
+                committed = False
+            self._around.trace("joint version", client.process, version, committed)
+            if committed:
+                self._board.done = max(self._board.done, version)
+            # Whoever has won goes on; whoever has lost leaves it alone for a while.
+            await after(random.uniform(0, 500 if committed else 3_000))
+
+    async def _attempt(self, client: RecordedClient, handle: JointHandle, random: Random) -> bool:
+        joint = RecordedJoint(client, handle)
+        text = handle.to_json()
+        async with joint.inner:
+            self._board.ask_for(text, range(TASKS))
+            if not await self._all_handed_in(text, handle.txn_version, random):
+                await joint.abort()
+                return False
+            if random.random() < _ABORT_SHARE and not self._around.calm:
+                await joint.abort()
+                return False
+            found = self._board.receipts
+            receipts = [JointReceipt.from_json(found[text, task][0]) for task in range(TASKS)]
+            return await joint.commit(receipts)
+
+    async def _all_handed_in(self, text: str, version: int, random: Random) -> bool:
+        for _ in range(_GIVE_UP_MS // _PATIENCE_MS):
+            for _ in range(_PATIENCE_MS // 50):
+                if not self._board.missing(text):
+                    return True
+                await after(50)
+            if self._board.done >= version and random.random() > _DUEL_SHARE:
+                return False  # Another owner was faster.
+            self._board.ask_for(text, self._board.missing(text))
+        return False
+
+
+class JointWorker:
+    """Does tasks: joins, writes, hands in a receipt."""
+
+    def __init__(self, board: Board, topics: Sequence[str], around: Surroundings) -> None:
+        self._board = board
+        self._around = around
+        self._places = [(topic, at) for topic in topics for at in range(TOPICS[topic])]
+
+    @property
+    def done(self) -> bool:
+        """See ``Work``."""
+        return self._board.is_finished
+
+    async def run(self, client: RecordedClient, random: Random) -> None:
+        """Take a task, and do it, until all versions are committed."""
+        while not self.done:
+            if not self._board.open:
+                await after(random.uniform(20, 100))
+                continue
+            text, task = self._board.open.pop(random.randrange(len(self._board.open)))
+            try:
+                receipt = await self._do(client, JointHandle.from_json(text), random)
+            except (
+                AbortableTransactionError,
+                ApplicationRecoverableError,
+                RetriableError,
+            ) as error:
+                self._around.trace("task failed", client.process, type(error).__name__)
+                continue
+            self._board.receipts.setdefault((text, task), []).append(receipt)
+
+    async def _do(self, client: RecordedClient, handle: JointHandle, random: Random) -> str:
+        writer = RecordedJointWriter(client, handle)
+        try:
+            if await writer.join():
+                for _ in range(random.randint(0, 3)):
+                    topic, partition = random.choice(self._places)
+                    await writer.send(Partition(topic, partition))
+                    if random.random() < 0.1 and not self._around.calm:
+                        await after(random.uniform(0, 3_000))
+            return (await writer.finish()).to_json()
+        finally:
+            await writer.close()
+
+
+class RecordedJoint:
+    """An owner's transaction that writes down its ends."""
+
+    def __init__(self, client: RecordedClient, handle: JointHandle) -> None:
+        self.inner: JointTransaction = client.client.joint_transaction_of(handle, OPTIONS)
+        self._client = client
+        self._joint = _name(handle)
+
+    async def commit(self, receipts: Sequence[JointReceipt]) -> bool:
+        """Commit; asks again until the outcome is known. Returns whether the version is."""
+        writers = tuple(
+            Writer(each.producer_id, each.producer_epoch)
+            for each in receipts
+            if not each.already_committed
+        )
+        records = self._client.records
+        operation = EndJoint(joint=self._joint, owner=OWNER, commit=True, writers=writers)
+        op = records.recorder.invoked(self._client.process, operation)
+        while True:
+            try:
+                outcome = await self.inner.commit(receipts)
+            except JointOutcomeUnknownError:
+                await after(100)
+            except TransactionAbortedError:
+                self._returned(op, Outcome.FAILED)
+                raise
+            else:
+                already = outcome is JointOutcome.ALREADY_COMMITTED
+                self._returned(op, Outcome.OK, JointEnded(already_committed=already))
+                return True
+
+    async def abort(self) -> None:
+        """Abort."""
+        operation = EndJoint(joint=self._joint, owner=OWNER, commit=False, writers=())
+        op = self._client.records.recorder.invoked(self._client.process, operation)
+        try:
+            outcome = await self.inner.abort()
+        except SemelError:
+            self._returned(op, Outcome.UNKNOWN)
+            raise
+        already = outcome is JointOutcome.ALREADY_COMMITTED
+        self._returned(op, Outcome.OK, JointEnded(already_committed=already))
+
+    def _returned(self, op: int, outcome: Outcome, answer: JointEnded | None = None) -> None:
+        self._client.records.recorder.returned(self._client.process, op, outcome, answer)
+
+
+class RecordedJointWriter:
+    """A writer that writes down that it has joined, and what it sends."""
+
+    def __init__(self, client: RecordedClient, handle: JointHandle) -> None:
+        self._inner: JointWriter = client.client.join(handle, options=OPTIONS)
+        self._client = client
+        self._sends: list[tuple[int, Delivery]] = []
+        self._writer = Writer(0, 0)
+
+    async def join(self) -> bool:
+        """Join; returns whether there is something to write."""
+        recorder, process = self._client.records.recorder, self._client.process
+        operation = JoinTransaction(
+            joint=_name(self._inner.handle), owner=OWNER, writer_name=self._inner._name
+        )
+        op = recorder.invoked(process, operation)
+        try:
+            await self._inner.join()
+        except SemelError as error:
+            recorder.returned(process, op, Outcome.UNKNOWN, error=type(error).__name__)
+            raise
+        if self._inner.already_committed:
+            answer = Joined(writer=None, already_committed=True)
+        else:
+            manager = self._inner._transactions.manager
+            self._writer = Writer(manager.producer_id, manager.producer_epoch)
+            answer = Joined(writer=self._writer)
+        recorder.returned(process, op, Outcome.OK, answer)
+        return not self._inner.already_committed
+
+    async def send(self, place: Partition) -> None:
+        """Send one record."""
+        records = self._client.records
+        value = f"{self._client.process}-{next(records.numbers)}"
+        operation = Send(writer=self._writer, partition=place, records=(SentRecord(value),))
+        op = records.recorder.invoked(self._client.process, operation)
+        delivery = await self._inner.send(place.topic, value.encode(), partition=place.partition)
+        self._sends.append((op, delivery))
+
+    async def finish(self) -> JointReceipt:
+        """Wait until all is stored."""
+        return await self._inner.finish()
+
+    async def close(self) -> None:
+        """Stop."""
+        for op, delivery in self._sends:
+            settle_send(self._client.records.recorder, self._client.process, op, delivery)
+        await self._inner.close()
+
+
+def _name(handle: JointHandle) -> Joint:
+    return Joint(handle.transactional_id, handle.txn_version, handle.run)
