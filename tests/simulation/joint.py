@@ -7,6 +7,7 @@ too long is given to another worker too, and the owner commits whichever hands i
 """
 
 from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from random import Random
 
@@ -49,6 +50,8 @@ OWNER = "job"
 TASKS = 3
 _ABORT_SHARE = 0.1
 _DUEL_SHARE = 0.25
+_DAWDLE_SHARE = 0.2
+_KEPT_ALIVE_SHARE = 0.5
 _PATIENCE_MS = 1_500
 """How long an owner waits for a task before it gives it to another worker too."""
 _GIVE_UP_MS = 12_000
@@ -120,7 +123,9 @@ class JointOwner:
     async def _attempt(self, client: RecordedClient, handle: JointHandle, random: Random) -> bool:
         joint = RecordedJoint(client, handle)
         text = handle.to_json()
-        async with joint.inner:
+        async with AsyncExitStack() as stack:
+            if random.random() < _KEPT_ALIVE_SHARE:
+                await stack.enter_async_context(joint.inner)
             self._board.ask_for(text, range(TASKS))
             if not await self._all_handed_in(text, handle.txn_version, random):
                 await joint.abort()
@@ -128,6 +133,11 @@ class JointOwner:
             if random.random() < _ABORT_SHARE and not self._around.calm:
                 await joint.abort()
                 return False
+            if random.random() < _DAWDLE_SHARE and not self._around.calm:
+                # Long enough to time out; then a writer that is late opens the version anew.
+                await after(random.uniform(1_000, 4_000))
+                self._board.ask_for(text, [random.randrange(TASKS)])
+                await after(random.uniform(0, 300))
             found = self._board.receipts
             receipts = [JointReceipt.from_json(found[text, task][0]) for task in range(TASKS)]
             return await joint.commit(receipts)
