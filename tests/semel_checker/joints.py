@@ -1,4 +1,4 @@
-"""Versions of joint transactions (C19): each is committed by one run, and never written again."""
+"""Joint transactions: a version is committed once (C19), and by a run that is not fenced (C16)."""
 
 from bisect import bisect_left
 from collections.abc import Iterable
@@ -69,4 +69,31 @@ def check_joins(facts: Facts) -> list[Violation]:
         if what:
             name = f"version {version} of {transactional_id}"
             found.append(facts.violation(Rule.C19, f"{name} {what}", join))
+    return found
+
+
+def check_joint_runs(facts: Facts) -> list[Violation]:
+    """C16 for runs: once a newer run has joined, the one before commits nothing any more.
+
+    Runs are ordered by first sight: a run is newer if it asked to join after the other had joined.
+    """
+    asked: dict[tuple[str, str], int] = {}
+    joined: dict[tuple[str, str], int] = {}
+    for join in facts.calls.of(JoinTransaction, Joined):
+        run = (join.operation.joint.transactional_id, join.operation.joint.run)
+        asked[run] = min(asked.get(run, join.invoked), join.invoked)
+        if join.result is not None and join.result.writer is not None:
+            joined[run] = min(joined.get(run, join.returned), join.returned)
+    # The version of a "joint" here is where its run first asked to join.
+    newest = _Highest((at, Joint(run[0], asked[run], run[1])) for run, at in joined.items())
+    found: list[Violation] = []
+    for end in facts.calls.of(EndJoint, JointEnded):
+        transactional_id, version, run_name = end.operation.joint
+        seen = joined.get((transactional_id, run_name))
+        already = end.result is not None and end.result.already_committed
+        if seen is None or not end.operation.commit or end.outcome is not Outcome.OK or already:
+            continue
+        if newest.before(transactional_id, end.invoked) > seen:
+            what = f"run {run_name} committed version {version} of {transactional_id}"
+            found.append(facts.violation(Rule.C16, f"{what} after a newer run had joined", end))
     return found

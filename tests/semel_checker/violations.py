@@ -48,7 +48,7 @@ SENTENCES: dict[Rule, str] = {
     Rule.C13: "A group's offset is what a committed transaction left, and skips no visible record.",
     Rule.C14: "A group consumes a record in one committed transaction, not in two.",
     Rule.C15: "Each consumed record has one derived record, and no other record has any.",
-    Rule.C16: "A fenced producer or member changes nothing any more.",
+    Rule.C16: "A fenced producer, member or run changes nothing any more.",
     Rule.C17: "A request of one transaction never ends another.",
     Rule.C18: "The last stable offset is within the log, only rises, and is not held for ever.",
     Rule.C19: "All who know a transaction's outcome know the same one.",

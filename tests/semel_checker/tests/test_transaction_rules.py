@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+from semel_checker.check import check
 from semel_checker.history import Invoked
 from semel_checker.names import AbortReason, Joint, Outcome, Source, TransactionState
 from semel_checker.observations import Assigned, FinalPartition, FinalTransaction, StoredMarker
@@ -291,6 +292,23 @@ def test_a_joint_version_is_committed_once(cluster: Cluster) -> None:
     bad = cluster.finish()
     good = answer_with(bad, EndJoint, JointEnded(already_committed=True))
     assert_found(good, bad, Rule.C19)
+
+
+def test_a_fenced_run_commits_no_joint_version(cluster: Cluster) -> None:
+    older, newer = Joint("load", 1, "older"), Joint("load", 1, "newer")
+    cluster.join("x", older)
+    cluster.join("y", newer)
+    cluster.end_joint(older, [])
+    bad = cluster.finish()
+    good = answer_with(bad, EndJoint, JointEnded(already_committed=True))
+    assert_found(good, bad, Rule.C16)
+
+
+def test_a_run_may_commit_what_it_asked_for_before_a_newer_one_joined(cluster: Cluster) -> None:
+    cluster.join("x", Joint("load", 1, "older"))
+    cluster.end_joint(Joint("load", 1, "older"), [])
+    cluster.join("y", Joint("load", 2, "newer"))
+    assert check(cluster.finish()) == []
 
 
 def test_a_committed_joint_version_is_not_joined(cluster: Cluster) -> None:
