@@ -19,7 +19,8 @@ export UV_PYTHON_DOWNLOADS := never
 unexport VIRTUAL_ENV
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test simulate fuzz chaos coverage check format protos docs release-protos bench dist clean
+.PHONY: help demo test simulate defects explore fuzz chaos coverage check format protos docs \
+        release-protos bench dist clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | \
@@ -37,6 +38,12 @@ simulate: $(SYNCED) ## the whole cluster under faults: SEEDS=n FROM=k, or one: S
 
 fuzz: $(SYNCED) ## hostile messages at all services: MESSAGES=n SEED=k
 	PYTHONPATH=tests $(BIN)/python -m fuzz --messages $(or $(MESSAGES),100000) --seed $(or $(SEED),0)
+
+defects: $(SYNCED) ## in which seed the simulation finds each planted defect: all, or NAMES="one two"
+	PYTHONPATH=tests $(BIN)/python -m defects $(NAMES)
+
+explore: $(SYNCED) ## every order of events over the real machines, breadth first: MINUTES=n
+	PYTHONPATH=tests $(BIN)/python -m exploration --minutes $(or $(MINUTES),10)
 
 chaos: $(SYNCED) ## real processes under real faults, and a checked history: SECONDS=n SEED=k
 	GRPC_ENABLE_FORK_SUPPORT=0 PYTHONPATH=tests $(BIN)/python -m chaos --seconds $(or $(SECONDS),60) \

@@ -51,8 +51,9 @@ async def _coordinator(folder: Path) -> AsyncIterator[CoordinatorApp]:
             random=Random(),
             listeners=(_LISTENER,),
         )
-        async with CoordinatorApp(CoordinatorSettings(data_dir=folder), environment) as app:
-            running = asyncio.create_task(app.run())
+        settings = CoordinatorSettings(data_dir=folder)
+        async with CoordinatorApp(settings, environment) as app, asyncio.TaskGroup() as group:
+            running = group.create_task(app.run())
             yield app
             running.cancel()
     await connector.close()

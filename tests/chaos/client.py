@@ -11,13 +11,13 @@ from random import Random
 
 from simulation.network import Trace
 from simulation.recorded import RecordedClient, Records
+from simulation.transformer import Transformer
 from simulation.workloads import (
     CLIENT,
     Around,
     Plain,
     Reader,
     Transactions,
-    Transformer,
     Work,
 )
 
@@ -54,7 +54,7 @@ WORKS: Mapping[str, Callable[[Around], Sequence[Work]]] = {
     ),
     "writers-1": lambda around: (
         Transactions("writer-2", ENDLESS, ("a", "b", "in"), around),
-        Plain(ENDLESS, ("a", "in"), around),
+        Plain(ENDLESS, (("a", 0), ("in", 0)), around),
     ),
     "duellist-0": lambda around: (Transactions("duel", ENDLESS, ("a", "b"), around),),
     "duellist-1": lambda around: (Transactions("duel", ENDLESS, ("a", "b"), around),),

@@ -20,7 +20,7 @@ def main() -> int:
     parser.add_argument("--processes", type=int, default=min(2, os.cpu_count() or 1))
     options = parser.parse_args()
     if options.seed is not None:
-        report = simulate(options.seed, print if options.verbose else None)
+        report = simulate(options.seed, print if options.verbose else None, digest=True)
         _tell(report)
         print(dataclasses.replace(report, trace=(), violations=()))
         return bool(report.violations)

@@ -7,7 +7,7 @@ journal must equal the one that wrote it.
 
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 from semel_broker.machine import BrokerMachine
@@ -15,9 +15,12 @@ from semel_broker.machine.records import (
     BatchAppended,
     LogCompacted,
     LogStartMoved,
+    LogState,
     MarkerAppended,
+    ProducerFenced,
 )
 from semel_broker.serde import BrokerSerde
+from semel_common.ids import NO_PRODUCER_ID, transaction_log_partition_of
 from semel_coordinator.machine import CoordinatorMachine
 from semel_coordinator.serde import CoordinatorSerde
 from semel_coordinator.transactions.machine.entities import (
@@ -26,47 +29,33 @@ from semel_coordinator.transactions.machine.entities import (
     Producer,
 )
 from semel_coordinator.transactions.machine.joint.entities import JointId
-from semel_coordinator.transactions.machine.records import CoordinatorEpoch
+from semel_coordinator.transactions.machine.records import (
+    CoordinatorEpoch,
+    TransactionalIdExpired,
+)
 from semel_coordinator.transactions.machine.states import AbortReason, TransactionState
 from semel_group.machine import GroupMachine
 from semel_group.machine.records import (
     ConsumerGroup,
     Member,
+    MemberRemoved,
     TransactionEnded,
+    TransactionNeverGiven,
     TxnOffsetsCommitted,
 )
 from semel_group.serde import GroupSerde
 from semel_local.layout import Role, ServiceName
 from semel_runtime.clock import Clock
 from semel_runtime.journal.base import StoredBatch
+from semel_runtime.participant.coordinator_epochs import CoordinatorEpochSeen
 from simulation.compaction import CompactionWatch
 from simulation.disk import SimulatedVolume
+from simulation.durable import Durable, Transaction
 from simulation.world import Life
-
-Transaction = tuple[int, int]
 
 
 class InvariantError(AssertionError):
     """Something is so that must never be."""
-
-
-@dataclass(slots=True)
-class Durable:
-    """What one service's journal has said so far, over all its lives."""
-
-    next_offset: int = 0
-    open: dict[tuple[Any, Transaction], int] = field(default_factory=dict)
-    """First offset by (log, transaction)."""
-    ended: dict[tuple[Any, Transaction], bool] = field(default_factory=dict)
-    log_ends: dict[int, int] = field(default_factory=dict)
-    stable: dict[int, int] = field(default_factory=dict)
-    log_starts: dict[int, int] = field(default_factory=dict)
-    epochs: dict[int, int] = field(default_factory=dict)
-    """Current epoch by producer."""
-    coordinator_epochs: dict[int, int] = field(default_factory=dict)
-    group_epochs: dict[str, int] = field(default_factory=dict)
-    versions: dict[tuple[str, str], int] = field(default_factory=dict)
-    """The last committed one by id of joint transactions, and owner."""
 
 
 class Invariants:
@@ -78,7 +67,7 @@ class Invariants:
         """Whether a transaction commits: what is durable with its coordinator."""
         self.prepared: dict[Transaction, PreparedTransaction] = {}
         """What was promised, and to whom, over all time."""
-        self._durable: dict[ServiceName, Durable] = {}
+        self._durable: dict[str, Durable] = {}
         self._watches: dict[Life, Watch] = {}
         self.checked = 0
 
@@ -86,9 +75,13 @@ class Invariants:
         self, name: ServiceName, life: Life, volume: SimulatedVolume, clock: Clock
     ) -> "Watch":
         """Begin to watch a life."""
-        durable = self._durable.setdefault(name, Durable())
+        durable = self._durable.setdefault(str(name), Durable())
         watch = self._watches[life] = Watch(self, name, durable, volume, clock)
         return watch
+
+    def durable(self, name: str) -> Durable:
+        """Return what a service's journal has said so far."""
+        return self._durable[name]
 
     def died(self, life: Life) -> None:
         """Forget a life."""
@@ -100,6 +93,12 @@ class Invariants:
         if not holds:
             self.violations.append(what)
             raise InvariantError(what)
+
+    def note(self, holds: bool, what: str) -> None:
+        """Note a violation, and let everything go on until it is seen."""
+        self.checked += 1
+        if not holds:
+            self.violations.append(what)
 
     def compare_all(self) -> None:
         """Compare every living machine with its journal, where nothing waits for the disk."""
@@ -128,6 +127,9 @@ class Watch:
         self._loading = True
         self._epoch = 0
         self._machine: Any = None
+        self._claimed: set[int] = set()
+        """Transaction-log partitions whose coordinator epoch was raised in this life."""
+        self._positions_seen: dict[tuple[str, object], int] = {}
         self._make: Callable[[], Any] | None = None
         self._serde: Any = None
 
@@ -216,8 +218,17 @@ class Watch:
             if isinstance(record, MarkerAppended):
                 key = (record.producer_id, record.producer_epoch)
                 self._check(key not in log.open_transactions, f"{key} is open after its marker")
+        if isinstance(record, TransactionEnded):
+            self._positions(record.group_id)
         if isinstance(record, (ConsumerGroup, Member)):
             self._membership(record.group_id)
+
+    def _positions(self, group_id: str) -> None:
+        """Check that no offset of a group gave way to one that was written before it."""
+        for partition, (position, _) in self._machine.offsets.group(group_id).committed.items():
+            before = self._positions_seen.get((group_id, partition), -1)
+            self._check(position >= before, f"{group_id} went back in {partition}")
+            self._positions_seen[group_id, partition] = position
 
     def _membership(self, group_id: str) -> None:
         """Check that a group shares its partitions out: each is to go to one member, and does."""
@@ -242,20 +253,36 @@ class Watch:
                 self._batch(record)
             case MarkerAppended():
                 self._marker(record)
+            case ProducerFenced():
+                self._durable.fence(record.log_id, record.producer_id, record.fence)
+            case LogState():
+                self._durable.logs[record.topic_id, record.partition] = record.log_id
             case LogStartMoved():
                 self._log_start(record)
             case LogCompacted():
                 batches = self._volume.content.batches.get(record.log_id, [])
                 self._compaction.compacted(record, batches, self._check)
+            case _:
+                self._on_durable_at_group_coordinator(record)
+
+    def _on_durable_at_group_coordinator(self, record: object) -> None:
+        match record:
             case TxnOffsetsCommitted():
-                key = (record.group_id, (record.producer_id, record.producer_epoch))
-                ended = self._durable.ended
-                self._check(key not in ended, f"offsets of {key}, which has ended")
-                self._durable.open.setdefault(key, 0)
+                self._offsets(record)
             case TransactionEnded():
                 self._outcome(
                     record.group_id, record.producer_id, record.producer_epoch, record.committed
                 )
+                self._durable.fence(record.group_id, record.producer_id, record.producer_epoch + 1)
+                self._close(record)
+            case TransactionNeverGiven():
+                self._close(record)
+                self._durable.go_back(record.group_id, record.producer_id, record.current_epoch)
+            case Member():
+                held = frozenset(record.held)
+                self._durable.held[record.group_id, record.member_id] = held
+            case MemberRemoved():
+                self._durable.held.pop((record.group_id, record.member_id), None)
             case ConsumerGroup():
                 before = self._durable.group_epochs.get(record.group_id, 0)
                 self._check(record.group_epoch >= before, f"{record} after epoch {before}")
@@ -271,26 +298,40 @@ class Watch:
                 self._check(record.key not in self._owner.decided, f"{record} after its decision")
                 self._owner.prepared[record.key] = record
             case Producer():
-                before = self._durable.epochs.get(record.producer_id, 0)
-                self._check(
-                    record.producer_epoch >= before,
-                    f"epoch of {record.producer_id} went from {before} to {record.producer_epoch}",
-                )
-                self._durable.epochs[record.producer_id] = record.producer_epoch
+                self._producer(record)
+            case TransactionalIdExpired():
+                self._durable.epochs.pop(record.producer_id, None)
             case JointId():
                 self._version(record)
             case CoordinatorEpoch():
                 before = self._durable.coordinator_epochs.get(record.partition, -1)
                 self._check(record.coordinator_epoch > before, f"{record} after {before}")
                 self._durable.coordinator_epochs[record.partition] = record.coordinator_epoch
-            case _:
-                pass
+                self._claimed.add(record.partition)
+            case CoordinatorEpochSeen():
+                heard = self._durable.coordinators_heard
+                heard[record.transaction_log_partition] = record.coordinator_epoch
+
+    def _producer(self, record: Producer) -> None:
+        partition = transaction_log_partition_of(record.producer_id)
+        self._check(partition in self._claimed, f"{record}, before {partition} was claimed")
+        before = self._durable.epochs.get(record.producer_id, 0)
+        text = f"epoch of {record.producer_id} went from {before} to {record.producer_epoch}"
+        self._check(record.producer_epoch >= before, text)
+        self._durable.epochs[record.producer_id] = record.producer_epoch
 
     def _batch(self, record: BatchAppended) -> None:
         durable = self._durable
         end = durable.log_ends.get(record.log_id, 0)
         self._check(record.base_offset == end, f"log {record.log_id} ends at {end}: {record}")
         durable.log_ends[record.log_id] = end + record.record_count
+        if record.producer_id != NO_PRODUCER_ID:
+            self._sequence(
+                record.log_id,
+                (record.producer_id, record.producer_epoch),
+                record.base_sequence,
+                count=record.record_count,
+            )
         if record.transactional:
             key = (record.log_id, (record.producer_id, record.producer_epoch))
             self._check(key not in durable.ended, f"{record} after the marker of its transaction")
@@ -302,7 +343,14 @@ class Watch:
         end = durable.log_ends.get(record.log_id, 0)
         self._check(record.offset == end, f"log {record.log_id} ends at {end}: {record}")
         durable.log_ends[record.log_id] = end + 1
-        self._outcome(record.log_id, record.producer_id, record.producer_epoch, record.committed)
+        producer_id, epoch = record.producer_id, record.producer_epoch
+        if record.current_epoch is None:
+            self._outcome(record.log_id, producer_id, epoch, record.committed)
+            self._durable.fence(record.log_id, producer_id, epoch + 1)
+        else:
+            # Closed, but not ended: who makes epochs up may make this one up again.
+            durable.open.pop((record.log_id, (producer_id, epoch)), None)
+            self._durable.go_back(record.log_id, producer_id, record.current_epoch)
         self._see_stable(record.log_id)
 
     def _log_start(self, record: LogStartMoved) -> None:
@@ -312,6 +360,25 @@ class Watch:
         stable = durable.stable.get(record.log_id, 0)
         self._check(start <= stable, f"log {record.log_id} starts at {start}, its LSO is {stable}")
         durable.log_starts[record.log_id] = start
+
+    def _offsets(self, record: TxnOffsetsCommitted) -> None:
+        transaction = (record.producer_id, record.producer_epoch)
+        key = (record.group_id, transaction)
+        self._check(key not in self._durable.ended, f"offsets of {key}, which has ended")
+        self._durable.open.setdefault(key, 0)
+        moved = self._durable.pending.setdefault(key, set())
+        moved.update(each.partition for each in record.offsets)
+        self._sequence(record.group_id, transaction, record.base_sequence, count=1)
+
+    def _close(self, record: TransactionEnded | TransactionNeverGiven) -> None:
+        key = (record.group_id, (record.producer_id, record.producer_epoch))
+        self._durable.pending.pop(key, None)
+
+    def _sequence(
+        self, log: object, transaction: Transaction, sequence: int, *, count: int
+    ) -> None:
+        for problem in self._durable.wrote(log, transaction, sequence, count):
+            self._check(False, problem)
 
     def _outcome(
         self,
@@ -332,6 +399,8 @@ class Watch:
     def _decision(self, record: DecidedTransaction) -> None:
         key = (record.producer_id, record.producer_epoch)
         committed = record.state is TransactionState.PREPARE_COMMIT
+        if committed and record.aborting and not record.committing:
+            committed = False  # It names nobody: what was written in it aborts.
         before = self._owner.decided.setdefault(key, committed)
         self._check(before == committed, f"{key} was decided twice, differently")
         prepared = self._owner.prepared.get(key)

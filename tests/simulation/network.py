@@ -11,6 +11,7 @@ import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
+from typing import Protocol
 
 from google.protobuf.message import Message
 
@@ -44,6 +45,26 @@ class Weather:
 
 FAIR = Weather()
 CUT = Weather(lost=1.0)
+
+
+class Observer(Protocol):
+    """Sees what comes to services, and what leaves them."""
+
+    def arrived(self, service: str, request: Message) -> object:
+        """See a request. What is returned is given back with its answer."""
+        ...
+
+    def answered(self, service: str, request: Message, response: Message, seen: object) -> None:
+        """See an answer that is no error."""
+        ...
+
+
+class _Nobody:
+    def arrived(self, service: str, request: Message) -> object:
+        """See `Observer`."""
+
+    def answered(self, service: str, request: Message, response: Message, seen: object) -> None:
+        """See `Observer`."""
 
 
 @dataclass(slots=True)
@@ -89,6 +110,7 @@ class Network:
         """The weather of links that have none of their own."""
         self.failures: list[str] = []
         """What no handler should ever do."""
+        self.observer: Observer = _Nobody()
 
     # -- who is where ----------------------------------------------------------------------------
 
@@ -106,6 +128,10 @@ class Network:
         for exchange in server.exchanges:
             if self._random.random() < 0.8:
                 self._fail(exchange, f"{address} went away")
+
+    def clear(self) -> None:
+        """Forget everybody."""
+        self._servers.clear()
 
     def connector(self, name: str) -> "Connector":
         """Return what a process makes its connections with."""
@@ -188,6 +214,7 @@ class Network:
         self, exchange: Exchange, server: Server, endpoint: Endpoint[Message, Message]
     ) -> None:
         request = exchange.method.request.FromString(exchange.request)
+        expected = self.observer.arrived(server.name, request)
         deadline = self._loop.time() + exchange.timeout_ms / 1000
         try:
             response = await answer(endpoint, request, Call(listener="default", deadline=deadline))
@@ -197,6 +224,7 @@ class Network:
                 self.failures.append(f"{exchange.method.name} at {server.name} failed: {cause}")
             self._reply(exchange, server.name, status.to_value(error))
         else:
+            self.observer.answered(server.name, request, response, expected)
             self._reply(exchange, server.name, response)
         finally:
             server.exchanges.pop(exchange, None)

@@ -4,14 +4,13 @@ They are the real ones, and go where the real ones go, into ``transform`` too. A
 answered when its transaction ends, for only then does anybody look.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
-from typing import Self
 
 from semel_checker.history import Recorder
-from semel_checker.names import Isolation, Outcome, Partition, Source, Writer
+from semel_checker.names import Isolation, Outcome, Partition, Writer
 from semel_checker.observations import Assigned, Positioned
 from semel_checker.operations import (
     CommitOffsets,
@@ -23,11 +22,9 @@ from semel_checker.operations import (
     PartitionRead,
     Poll,
     Polled,
-    PolledRecord,
     PrepareTransaction,
     Send,
     Sent,
-    SentRecord,
 )
 
 from aiosemel import (
@@ -51,6 +48,7 @@ from aiosemel import (
 )
 from aiosemel._rebalance import RebalanceCallback
 from aiosemel.offsets import PartitionKey
+from simulation.named_records import NamedRecord, read_records
 
 _ISOLATION = {
     "read_committed": Isolation.READ_COMMITTED,
@@ -61,46 +59,6 @@ _RESOLVED = {
     KnownOutcome.ABORTED: Outcome.FAILED,
     KnownOutcome.TOO_OLD_TO_KNOW: Outcome.UNKNOWN,
 }
-SOURCE = "source"
-"""The header that names the record a derived one was made of: ``topic/partition/offset``."""
-VALUE = "value"
-"""The header in which a tombstone has its name."""
-
-
-@dataclass(frozen=True, slots=True)
-class NamedRecord:
-    """A record with a value that is unique in the run; a tombstone has it in a header."""
-
-    value: str
-    key: bytes | None = None
-    tombstone: bool = False
-    headers_beside: Headers = ()
-
-    @classmethod
-    def of(cls, stored: bytes | None, key: bytes | None, headers: Headers) -> Self:
-        """Take a record as it is stored."""
-        text = dict(headers)[VALUE] if stored is None else stored
-        assert text is not None
-        return cls(text.decode(), key, stored is None, tuple(headers))
-
-    @property
-    def stored(self) -> bytes | None:
-        """What is stored as its value."""
-        return None if self.tombstone else self.value.encode()
-
-    @property
-    def headers(self) -> Headers:
-        """What is stored beside it."""
-        return ((VALUE, self.value.encode()),) if self.tombstone else self.headers_beside
-
-    def as_sent(self) -> SentRecord:
-        """Return it as it stands in a history."""
-        return SentRecord(
-            self.value,
-            source=_source_of(self.headers_beside),
-            key=None if self.key is None else self.key.decode(),
-            tombstone=self.tombstone,
-        )
 
 
 @dataclass(slots=True)
@@ -330,6 +288,7 @@ class RecordedConsumer(Consumer):
         self._process = owner.process
         self._recorder = owner.records.recorder
         self._name = f"{owner.process}/{next(owner.records.numbers)}"
+        self._isolation_level = options.isolation_level
         self._isolation = _ISOLATION[options.isolation_level]
 
     def subscribe(
@@ -375,7 +334,7 @@ class RecordedConsumer(Consumer):
                     partition=Partition(*each),
                     position=before.get(each),
                     next_position=after.get(each),
-                    records=read_records(records),
+                    records=read_records(records, self._isolation_level),
                 )
                 for each, records in polled.items()
             )
@@ -421,27 +380,3 @@ def settle_send(recorder: Recorder, process: str, op: int, delivery: Delivery) -
         recorder.returned(process, op, Outcome.UNKNOWN, error=type(error).__name__)
     else:
         recorder.returned(process, op, Outcome.OK, Sent(base_offset=stored.offset))
-
-
-def source_header(group: str, record: ConsumerRecord) -> Headers:
-    """Return the header that names a record's source."""
-    text = f"{group}/{record.topic}/{record.partition}/{record.offset}"
-    return ((SOURCE, text.encode()),)
-
-
-def read_records(records: Sequence[ConsumerRecord]) -> tuple[PolledRecord, ...]:
-    """Return records as they stand in a history."""
-    return tuple(_read(record) for record in records)
-
-
-def _read(record: ConsumerRecord) -> PolledRecord:
-    named = NamedRecord.of(record.value, record.key, record.headers)
-    return PolledRecord(record.offset, named.value)
-
-
-def _source_of(headers: Headers) -> Source | None:
-    for name, value in headers:
-        if name == SOURCE and value is not None:
-            group, topic, partition, offset = value.decode().split("/")
-            return Source(group, Partition(topic, int(partition)), int(offset))
-    return None

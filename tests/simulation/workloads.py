@@ -4,9 +4,7 @@ A client is a process. It may be killed at any step, and is started again by its
 it has done so far is in the ledger, and nowhere else.
 """
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from random import Random
@@ -32,23 +30,18 @@ from aiosemel import (
     TopicPartition,
     TransactionAbortedError,
     TransactionOutcomeUnknownError,
-    TransformOptions,
 )
-from aiosemel.transform import transform
-from aiosemel.transform_types import Outputs
 from semel_runtime.testing.virtual_time import LoopClock, after
 from simulation.compaction import TABLE, TABLE_CONFIGS, TABLE_PARTITIONS
 from simulation.deletion import CUT_CONFIGS, CUT_PARTITIONS, CUT_TOPIC
+from simulation.named_records import NamedRecord, read_records
 from simulation.network import Network, Trace
 from simulation.processes import BOOTSTRAP, START_MS
 from simulation.recorded import (
-    NamedRecord,
     RecordedClient,
     RecordedProducer,
     Records,
-    read_records,
     settle_send,
-    source_header,
 )
 from simulation.world import Life, SimulatedLoop
 
@@ -299,10 +292,10 @@ async def _commit(producer: RecordedProducer) -> None:
 class Plain:
     """An idempotent producer: records outside of transactions, each stored once, in order."""
 
-    def __init__(self, quota: int, topics: Sequence[str], around: Around) -> None:
+    def __init__(self, quota: int, places: Sequence[tuple[str, int]], around: Around) -> None:
         self._left = quota
         self._around = around
-        self._places = [(topic, at) for topic in topics for at in range(TOPICS[topic])]
+        self._places = places
 
     @property
     def done(self) -> bool:
@@ -325,7 +318,7 @@ class Plain:
         while not self.done:
             self._left -= 1
             sent = []
-            for _ in range(random.randint(1, 3)):
+            for _ in range(random.randint(1, 5)):
                 topic, partition = random.choice(self._places)
                 record = make_record(topic, f"{process}-{next(around.records.numbers)}", random)
                 operation = Send(
@@ -349,79 +342,6 @@ class Plain:
             if not around.calm:
                 await after(random.expovariate(1 / around.pause_ms))
         await producer.close()
-
-
-class Transformer:
-    """One member of a group that makes one record of "out" from each record of "in".
-
-    Static, if it has an instance id. With ``sessions`` it closes from time to time and comes back.
-    """
-
-    def __init__(
-        self,
-        transactional_id: str,
-        around: Around,
-        *,
-        instance_id: str = "",
-        sessions: bool = False,
-    ) -> None:
-        self._transactional_id = transactional_id
-        self._around = around
-        self._instance_id = instance_id
-        self._sessions = sessions
-        self.done = False
-
-    async def run(self, client: RecordedClient, random: Random) -> None:
-        """Transform until killed, or until the session is over."""
-        ends = self._sessions and not self._around.calm
-        with suppress(TimeoutError):
-            async with asyncio.timeout(random.uniform(0.5, 6) if ends else None):
-                await self._transform(client, random)
-
-    async def _transform(self, client: RecordedClient, random: Random) -> None:
-        await transform(
-            client,
-            source=["in"],
-            group=GROUP,
-            transactional_id=self._transactional_id,
-            handler=partial(self._handle, random, client.process),
-            options=TransformOptions(
-                max_records=random.choice((1, 3, 20)),
-                poll_timeout_ms=2_000,
-                retry_backoff_ms=20,
-                retry_backoff_max_ms=500,
-                take_over_when_fenced=True,
-            ),
-            consumer_options=ConsumerOptions(
-                auto_offset_reset=OffsetReset.EARLIEST,
-                fetch_max_wait_ms=2_000,
-                max_poll_interval_ms=15_000,
-                group_instance_id=self._instance_id,
-                server_assignor=random.choice(("", "uniform", "range")),
-            ),
-            producer_options=ProducerOptions(
-                request_timeout_ms=1_000,
-                delivery_timeout_ms=5_000,
-                max_block_ms=4_000,
-                transaction_timeout_ms=6_000,
-            ),
-            random=random,
-        )
-
-    async def _handle(
-        self, random: Random, process: str, records: Sequence[ConsumerRecord], outputs: Outputs
-    ) -> None:
-        around, producer = self._around, outputs._producer
-        assert isinstance(producer, RecordedProducer)
-        around.transactions += 1
-        producer.consumed.clear()
-        for record in records:
-            place = TopicPartition(record.topic, record.partition)
-            producer.consumed.setdefault(place, record.offset)
-            value = f"{process}-{next(around.records.numbers)}"
-            partition = random.randrange(TOPICS["out"])
-            headers = source_header(GROUP, record)
-            await outputs.send("out", value.encode(), partition=partition, headers=headers)
 
 
 class Reader:
@@ -464,4 +384,4 @@ async def read_all(
         for place, records in (await consumer.poll(1_000, 50)).items():
             found[place] += records
     await consumer.close()
-    return {place: read_records(records) for place, records in found.items()}
+    return {place: read_records(records, isolation) for place, records in found.items()}

@@ -1,0 +1,26 @@
+"""Defects, planted by name in the real code while a test runs; the product has no switches.
+
+Each is a way to break the protocol that somebody could write by mistake. The simulation must find
+all of them, and ``python -m defects`` says in which seed, and by what. One that is not found means
+that an invariant or a workload is missing.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from defects import clients, coordinators, participants
+from defects.defect import Defect
+
+DEFECTS: dict[str, Defect] = {
+    each.name: each for each in (*coordinators.DEFECTS, *participants.DEFECTS, *clients.DEFECTS)
+}
+
+
+@contextmanager
+def planted(name: str) -> Iterator[None]:
+    """Let the code have a defect for a while."""
+    with pytest.MonkeyPatch.context() as patch:
+        DEFECTS[name].plant(patch)
+        yield

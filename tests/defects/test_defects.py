@@ -1,0 +1,39 @@
+"""The simulation finds planted defects: here those that it finds at once; see ``make defects``."""
+
+import pytest
+
+from defects import DEFECTS
+from defects.hunt import hunt
+from semel_broker.machine.log import PartitionLog
+from semel_coordinator.transactions.machine import TransactionsMachine
+
+QUICK = (
+    "aborted-undecided",
+    "empty-commit-keeps-epoch",
+    "lso-off-by-one",
+    "marker-of-any-epoch",
+    "older-epoch-taken",
+    "participants-dropped",
+    "reopened-at-the-end",
+    "repeats-stored-again",
+)
+SEEDS = 5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", QUICK)
+def test_a_planted_defect_is_found_at_once(name: str) -> None:
+    report = hunt(name, SEEDS)
+    assert report is not None, f"{name} is not found in {SEEDS} seeds"
+
+
+def test_nothing_of_a_defect_is_left() -> None:
+    before = (PartitionLog.last_stable_offset, TransactionsMachine.end_txn)
+    hunt("lso-off-by-one", 0)
+    hunt("empty-commit-keeps-epoch", 0)
+    assert (PartitionLog.last_stable_offset, TransactionsMachine.end_txn) == before
+
+
+def test_enough_defects_are_planted_and_each_says_what_it_is() -> None:
+    assert len(DEFECTS) >= 15
+    assert all(each.says for each in DEFECTS.values())
