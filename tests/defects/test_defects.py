@@ -13,7 +13,7 @@ QUICK = (
     "lso-off-by-one",
     "marker-of-any-epoch",
     "older-epoch-taken",
-    "participants-dropped",
+    "claim-keeps-epoch",
     "reopened-at-the-end",
     "repeats-stored-again",
 )

@@ -6,6 +6,7 @@ from typing import Any
 
 from semel_common import sequences
 from semel_common.ids import TopicPartition
+from semel_coordinator.transactions.machine.joint.entities import JointId
 
 Transaction = tuple[int, int]
 _WRITES_NO_MORE = -1
@@ -70,3 +71,13 @@ class Durable:
         epoch, _ = self.sequences.get((log, producer_id), (-1, 0))
         if epoch > current_epoch:
             self.sequences[log, producer_id] = (current_epoch, _WRITES_NO_MORE)
+
+    def joint(self, record: JointId) -> Iterator[str]:
+        """Note what versions of joint transactions there are; yield what is wrong with them."""
+        name, committed = record.transactional_id, record.committed_version
+        before = self.versions.get((name, record.owner), -1)
+        if committed < before:
+            yield f"{name}: version {before} is committed no more"
+        if 0 <= record.open_version <= committed:
+            yield f"{name}: version {record.open_version} is open, and committed"
+        self.versions[name, record.owner] = committed

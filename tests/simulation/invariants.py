@@ -302,15 +302,21 @@ class Watch:
             case TransactionalIdExpired():
                 self._durable.epochs.pop(record.producer_id, None)
             case JointId():
-                self._version(record)
+                for wrong in self._durable.joint(record):
+                    self._check(False, wrong)
             case CoordinatorEpoch():
-                before = self._durable.coordinator_epochs.get(record.partition, -1)
-                self._check(record.coordinator_epoch > before, f"{record} after {before}")
-                self._durable.coordinator_epochs[record.partition] = record.coordinator_epoch
-                self._claimed.add(record.partition)
+                self._coordinator_epoch(record)
             case CoordinatorEpochSeen():
                 heard = self._durable.coordinators_heard
                 heard[record.transaction_log_partition] = record.coordinator_epoch
+            case _:
+                pass
+
+    def _coordinator_epoch(self, record: CoordinatorEpoch) -> None:
+        before = self._durable.coordinator_epochs.get(record.partition, -1)
+        self._check(record.coordinator_epoch > before, f"{record} after {before}")
+        self._durable.coordinator_epochs[record.partition] = record.coordinator_epoch
+        self._claimed.add(record.partition)
 
     def _producer(self, record: Producer) -> None:
         partition = transaction_log_partition_of(record.producer_id)
@@ -409,19 +415,6 @@ class Watch:
             kept = promised <= (record.committing if committed else record.aborting)
             self._check(kept, f"{record} forgets some of {prepared}")
             self._check(record.reason is not AbortReason.TIMED_OUT, f"{prepared} has timed out")
-
-    def _version(self, record: JointId) -> None:
-        name, durable = record.transactional_id, self._durable
-        before = durable.versions.get((name, record.owner), -1)
-        self._check(
-            record.committed_version >= before, f"{name}: version {before} is committed no more"
-        )
-        is_open = record.open_version >= 0
-        self._check(
-            not is_open or record.open_version > record.committed_version,
-            f"{name}: version {record.open_version} is open, and committed",
-        )
-        durable.versions[name, record.owner] = record.committed_version
 
     def _see_stable(self, log_id: int) -> None:
         durable = self._durable

@@ -16,7 +16,7 @@ from source_tree import ROOT
 
 from simulation.run import simulate
 
-SEEDS = 120
+SEEDS = 80
 """As many as take a minute on two cores."""
 PIECE = 20
 SEED_AGAIN = 5
