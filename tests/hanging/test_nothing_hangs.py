@@ -152,7 +152,7 @@ def test_every_message_may_be_lost_once(
     assert {"request of Produce", "answer of Produce"} <= methods_lost
     if play is not write_and_vanish:
         assert {"request of EndTxn", "answer of EndTxn"} <= methods_lost
-        assert {"request of WriteTxnMarkers", "answer of WriteTxnMarkers"} <= methods_lost
+        assert "request of WriteTxnMarkers" in methods_lost
     elif always_loses:
         asked = {"request of InquireTransactions", "answer of InquireTransactions"}
         assert asked <= methods_lost
