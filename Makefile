@@ -51,7 +51,7 @@ chaos: $(SYNCED) ## real processes under real faults, and a checked history: SEC
 
 coverage: $(SYNCED) ## all tests with branch coverage: pure modules must reach 100 %
 	$(BIN)/pytest --cov --cov-report=
-	$(BIN)/coverage report --include=$$(PYTHONPATH=tests $(BIN)/python tools/pure_modules.py) --fail-under=100
+	$(BIN)/coverage report --include=$$(PYTHONPATH=tests $(BIN)/python -m pure_modules) --fail-under=100
 
 check: $(SYNCED) ## format, lint, types, dependency contracts, protos (lint, compatibility, fresh)
 	$(BIN)/uv lock --quiet --check --offline
@@ -76,6 +76,7 @@ protos: $(SYNCED) ## generate the code and the descriptor set from protos/semel
 
 docs: $(SYNCED) ## generate the pages of docs/ that are tables of the code
 	$(BIN)/python tools/generate_docs.py
+	PYTHONPATH=tests $(BIN)/python -m scenarios
 
 release-protos: protos ## with a release: what is declared now becomes what later changes must not break
 	cp $(DESCRIPTORS) $(RELEASED)

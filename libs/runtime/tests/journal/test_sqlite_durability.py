@@ -208,6 +208,7 @@ async def test_damaged_records_are_named_and_not_served(
 async def test_damaged_snapshot_is_named_and_not_served(
     engine: SqliteEngine, damage: str, message: str
 ) -> None:
+    """C-162."""
     await fill_with_snapshot(engine)
     await sql(engine.folder, damage)
     journal = await claimed(engine, "reader")

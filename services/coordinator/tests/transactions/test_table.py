@@ -317,6 +317,7 @@ def test_every_request_is_answered_as_the_tables_say(
     request_: Callable[[TransactionsHarness, TransactionKey], str],
     expected: str,
 ) -> None:
+    """C-070, among all others."""
     harness = TransactionsHarness()
     key = situation(harness)
     assert answer_of(lambda: request_(harness, key)) == expected
