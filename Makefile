@@ -57,7 +57,7 @@ check: $(SYNCED) ## format, lint, types, dependency contracts, protos (lint, com
 	$(BIN)/uv lock --quiet --check --offline
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
-	MYPYPATH=tests $(BIN)/mypy  # tools read tests/source_tree.py
+	$(BIN)/mypy
 	@# One run for each tests folder: all of them have a conftest.py, and mypy wants a name only once.
 	set -e; for folder in $(TESTS); do MYPYPATH=$$folder $(BIN)/mypy $$folder; done
 	$(BIN)/lint-imports

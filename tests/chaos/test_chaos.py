@@ -15,6 +15,7 @@ CLIENTS = ("writers-0", "duellist-0", "transformer-0", "readers")
 
 
 async def test_a_short_run_finds_nothing(tmp_path: Path) -> None:
+    """C-022, C-023."""
     report = await run(tmp_path, seed=SEED, window_s=6.0, interval_s=0.5, calm_s=2.0, names=CLIENTS)
     assert not report.violations, "\n".join((f"seed {SEED}", *report.violations))
     assert report.faults.total() >= 3

@@ -150,6 +150,7 @@ async def stage(tmp_path: Path) -> AsyncIterator[Stage]:
 
 
 async def test_an_application_survives_a_rolling_restart_at_new_addresses(stage: Stage) -> None:
+    """C-022."""
     async with under_load(stage) as load:
         for name in stage.names:
             before = len(load.committed)

@@ -50,6 +50,7 @@ async def open_at(client: SemelClient, name: str) -> OpenTransactions:
 async def test_what_is_open_is_found_with_what_its_coordinator_knows(
     client: SemelClient, topic: str, name: str
 ) -> None:
+    """C-164, C-220."""
     producer = await opened(client, topic, name)
     found = await open_at(client, name)
     (transaction,) = found.transactions
@@ -73,6 +74,7 @@ async def test_what_is_open_is_found_with_what_its_coordinator_knows(
 async def test_an_operator_aborts_and_the_producer_goes_on(
     client: SemelClient, topic: str, name: str
 ) -> None:
+    """C-221."""
     producer = await opened(client, topic, name)
     (transaction,) = (await open_at(client, name)).transactions
     key = (transaction.producer_id, transaction.producer_epoch)

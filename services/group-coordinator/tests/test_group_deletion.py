@@ -225,6 +225,7 @@ def test_who_reads_a_topic_again_keeps_its_offsets(group: GroupHarness) -> None:
 
 
 def test_what_a_transaction_may_still_move_does_not_expire(group: GroupHarness) -> None:
+    """C-179."""
     group.txn_commit({0: 9})
     group.now_ms += RETENTION_MS
     assert group.expire_offsets() == 1

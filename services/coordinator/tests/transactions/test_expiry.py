@@ -50,7 +50,7 @@ def test_an_idle_id_is_forgotten_and_not_before_its_time(harness: TransactionsHa
 
 
 def test_what_is_open_or_waits_for_markers_is_not_idle(harness: TransactionsHarness) -> None:
-    """C-096: however long it takes."""
+    """C-097: however long it takes."""
     key = harness.init()
     harness.add(key, A0)
     assert expired(harness) == ()

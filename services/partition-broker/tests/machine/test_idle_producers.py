@@ -17,6 +17,7 @@ def broker() -> BrokerHarness:
 
 
 def test_a_producer_is_forgotten_when_its_time_is_over(broker: BrokerHarness) -> None:
+    """C-020."""
     broker.append(transactional=False)
     broker.now_ms += 5
     broker.append(sequence=1, transactional=False)
