@@ -1,15 +1,18 @@
-"""Services get hostile messages and frames: none breaks a handler, and nobody else notices."""
+"""Services get hostile messages and frames: none breaks a handler, and nobody else notices.
+
+`make fuzz` sends as many as wanted.
+"""
 
 import pytest
 
 from fuzz.attack import attack, attack_from_within
 
-MESSAGES = 25_000
+MESSAGES = 20_000
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(5))
 def test_no_client_breaks_a_service_or_hinders_another(seed: int) -> None:
     result = attack(messages=MESSAGES, seed=seed)
     assert not result.violations, "\n".join(result.violations)

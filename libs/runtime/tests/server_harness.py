@@ -19,14 +19,13 @@ from semel_runtime.server.limits import ServerLimits
 Commit = Callable[[group.TxnOffsetCommitRequest, Call], Awaitable[group.TxnOffsetCommitResponse]]
 
 GROUP_METHODS: list[Method[Message, Message]] = [
-    methods.CONSUMER_GROUP_HEARTBEAT,
-    methods.COMMIT_OFFSETS,
-    methods.FETCH_OFFSETS,
-    methods.TXN_OFFSET_COMMIT,
-    methods.LIST_GROUPS,
-    methods.DESCRIBE_GROUPS,
-    methods.GROUP_WRITE_TXN_MARKERS,
+    each
+    for each in vars(methods).values()
+    if isinstance(each, Method)
+    and each.service in (methods.GROUP, methods.PARTICIPANT)
+    and each is not methods.BROKER_WRITE_TXN_MARKERS
 ]
+"""All that a group coordinator answers."""
 
 
 @dataclass

@@ -12,7 +12,6 @@ from server_harness import serving
 from semel.group.v1 import group_pb2 as group
 from semel.group.v1.group_pb2_grpc import GroupServiceStub
 from semel_common.errors import (
-    InvalidRequestError,
     NetworkExceptionError,
     ProducerFencedError,
     RequestTimedOutError,
@@ -300,10 +299,10 @@ async def test_reflection_lists_the_services(version: str) -> None:
         await channel.close()
 
 
-async def test_an_rpc_without_a_handler_is_an_invalid_request() -> None:
+async def test_an_rpc_without_a_handler_is_looked_for_elsewhere() -> None:
     async with serving(echo) as served:
         missing = Method("semel.group.v1.GroupService", "Nothing", Request, Response)
-        with pytest.raises(InvalidRequestError):
+        with pytest.raises(NetworkExceptionError):
             await served.connection.call(missing, Request(), timeout_ms=5_000)
         listed = await served.connection.call(
             LIST_GROUPS, group.ListGroupsRequest(), timeout_ms=5_000
