@@ -310,7 +310,7 @@ class Plain:
         """Send, one by one or several at a time."""
         around, process = self._around, client.process
         options = ProducerOptions(
-            request_timeout_ms=1_000, delivery_timeout_ms=20_000, batch_size_bytes=64
+            request_timeout_ms=1_000, delivery_timeout_ms=6_000, batch_size_bytes=64
         )
         producer = client.client.producer(options)
         # It is not told its producer id: any name does that nobody else has.

@@ -1,4 +1,4 @@
-"""Steady ticks: after a start, a pause or a jump of the clock, one tick is let pass."""
+"""Steady ticks: after a start, a pause or a jump of the clock, some ticks are let pass."""
 
 from semel_runtime.steady import SteadyTicks
 
@@ -17,3 +17,16 @@ def test_after_a_pause_one_tick_is_let_pass() -> None:
 def test_a_clock_that_went_back_is_a_pause_too() -> None:
     ticks = SteadyTicks(interval_ms=10)
     assert [ticks.is_steady(now_ms) for now_ms in (1_000, 999, 1_009)] == [False, False, True]
+
+
+def test_what_is_under_way_is_given_time_to_come_however_short_the_ticks_are() -> None:
+    ticks = SteadyTicks(interval_ms=10, settling_ms=25)
+    times = (1_000, 1_010, 1_020, 1_030, 9_000, 9_010, 9_020, 9_030, 9_040)
+    answers = [ticks.is_steady(now_ms) for now_ms in times]
+    assert answers == [False, False, False, True, False, False, False, True, True]
+
+
+def test_a_jump_while_it_settles_begins_it_anew() -> None:
+    ticks = SteadyTicks(interval_ms=10, settling_ms=20)
+    answers = [ticks.is_steady(now_ms) for now_ms in (1_000, 1_010, 9_000, 9_010, 9_020)]
+    assert answers == [False, False, False, False, True]

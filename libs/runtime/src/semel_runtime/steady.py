@@ -4,6 +4,11 @@ What came to a process while it was paused lies in its buffers, as old as the pa
 everything was idle for that long, so whoever forgets by the clock alone forgets first and reads the
 late messages then. A tick is steady only if the one before it was not long ago: by then, the
 process has answered what had come meanwhile. The same holds after a start, or a jump of the clock.
+
+Buffers are not all. After a jump by a day, whoever was heard of a second ago has been idle for a
+day, and what it sent then may still be under way, or be sent once more. So who forgets what refuses
+late messages names a time to settle, and no tick is steady before it has passed. It is counted in
+ticks, because the clock that has jumped cannot measure it.
 """
 
 _GAP_TICKS = 2
@@ -12,12 +17,17 @@ _GAP_TICKS = 2
 class SteadyTicks:
     """Ticks of one background loop, by the wall clock."""
 
-    def __init__(self, interval_ms: int) -> None:
-        """Expect a tick every ``interval_ms``."""
-        self._gap_max_ms = _GAP_TICKS * interval_ms
+    def __init__(self, interval_ms: int, *, settling_ms: int = 0) -> None:
+        """Expect a tick every ``interval_ms``; let as many pass as ``settling_ms`` has, or one."""
+        self._interval_ms = interval_ms
+        self._settling_ms = settling_ms
+        self._ticks = 0
+        """How many have come in time, one after the other."""
         self._last_ms: int | None = None
 
     def is_steady(self, now_ms: int) -> bool:
-        """Note a tick; answers whether the one before it was when it should have been."""
+        """Note a tick; answers whether those before it were when they should have been."""
         last_ms, self._last_ms = self._last_ms, now_ms
-        return last_ms is not None and 0 <= now_ms - last_ms <= self._gap_max_ms
+        in_time = last_ms is not None and 0 <= now_ms - last_ms <= _GAP_TICKS * self._interval_ms
+        self._ticks = self._ticks + 1 if in_time else 0
+        return self._ticks > 0 and self._ticks * self._interval_ms >= self._settling_ms

@@ -1,7 +1,8 @@
 """Forgets producers that are idle; asks their coordinators first. See ``expiry.py``.
 
-Looks through all participants in pieces, so that nobody waits for it. Nothing is forgotten in the
-first tick after a start or a pause of the process; see ``semel_runtime.steady``.
+Looks through all participants in pieces, so that nobody waits for it. Nothing is forgotten until
+some time after a start or a pause of the process or a jump of its clock, because the clock does not
+say then for how long a producer was idle; see ``semel_runtime.steady``.
 """
 
 import asyncio
@@ -42,6 +43,8 @@ class ExpiryOptions:
     """How often to look, and how to ask."""
 
     interval_ms: int = 600_000
+    settling_ms: int = 600_000
+    """How long nothing is forgotten after a start, a pause or a jump of the clock."""
     request_timeout_ms: int = 5_000
     listener: str = "default"
     """Name of the coordinators' listener."""
@@ -104,7 +107,7 @@ class ProducerExpiry(Generic[P, R]):
 
     async def run(self) -> None:
         """Forget, until cancelled."""
-        ticks = SteadyTicks(self._options.interval_ms)
+        ticks = SteadyTicks(self._options.interval_ms, settling_ms=self._options.settling_ms)
         while True:
             if ticks.is_steady(self._clock.now_ms()):
                 await self.forget_idle()

@@ -9,6 +9,9 @@ from semel_runtime.participant.expiry_loop import ExpiryOptions
 from semel_runtime.participant.inquiry import InquiryTimes
 from semel_runtime.participant.inquiry_loop import InquiryOptions
 
+_SETTLING_MAX_MS = 600_000
+"""Five times as long as a client of the SDK tries to deliver a batch by default."""
+
 
 class ParticipantSettings(ServiceSettings):
     """What a participant of transactions needs to know."""
@@ -52,6 +55,7 @@ class ParticipantSettings(ServiceSettings):
         """Return how producers are forgotten."""
         return ExpiryOptions(
             interval_ms=self.producer_id_expiration_check_interval_ms,
+            settling_ms=min(self.producer_id_expiration_ms, _SETTLING_MAX_MS),
             request_timeout_ms=self.request_timeout_ms,
             listener=self.inter_broker_listener_name,
         )
