@@ -67,7 +67,8 @@ class Durable:
         self.fences[log, producer_id] = max(before, fence)
 
     def go_back(self, log: object, producer_id: int, current_epoch: int) -> None:
-        """Let epochs that were never given out count no more."""
+        """Let epochs that were never given out count no more; those before the current one end."""
+        self.fence(log, producer_id, current_epoch)
         epoch, _ = self.sequences.get((log, producer_id), (-1, 0))
         if epoch > current_epoch:
             self.sequences[log, producer_id] = (current_epoch, _WRITES_NO_MORE)
