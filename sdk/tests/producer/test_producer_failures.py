@@ -154,6 +154,21 @@ async def test_a_record_is_given_up_after_delivery_timeout_ms(fake: FakeCluster)
         assert asyncio.get_running_loop().time() - begun == pytest.approx(3, abs=0.1)
 
 
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("waited_s", [n / 1_000 for n in range(1, 60, 2)])
+async def test_a_record_is_given_up_whenever_it_was_sent(
+    fake: FakeCluster, waited_s: float
+) -> None:
+    """Times in milliseconds and in seconds need not be the same to the last bit."""
+    fake.then("Produce", *[LoseRequest()] * 1_000)
+    options = ProducerOptions(request_timeout_ms=1_000, delivery_timeout_ms=1_000)
+    async with open_client(fake) as client:
+        producer = client.producer(options)
+        await elapse(waited_s)
+        with pytest.raises(RequestTimedOutError):
+            await producer.send_and_wait("t", b"v")
+
+
 async def test_a_hanging_broker_is_given_up_after_request_timeout_ms(fake: FakeCluster) -> None:
     fake.then("Produce", Hold(asyncio.Event()))
     async with open_client(fake) as client:

@@ -225,11 +225,12 @@ class Sender:
         deadline_ms = self._accumulator.next_deadline_ms()
         if self._expiry is None and deadline_ms is not None:
             loop = asyncio.get_running_loop()
-            self._expiry = loop.call_at(deadline_ms / 1000, self._expire)
+            self._expiry = loop.call_at(deadline_ms / 1000, self._expire, deadline_ms)
 
-    def _expire(self) -> None:
+    def _expire(self, deadline_ms: float) -> None:
         self._expiry = None
-        now_ms = asyncio.get_running_loop().time() * 1000
+        # The loop's time in milliseconds may be a rounding error before the deadline in seconds.
+        now_ms = max(deadline_ms, asyncio.get_running_loop().time() * 1000)
         for batch in self._accumulator.expire(now_ms):
             assert batch.error is not None
             self._owner.failed(batch, batch.error)
