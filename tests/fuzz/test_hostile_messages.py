@@ -18,7 +18,7 @@ def test_no_client_breaks_a_service_or_hinders_another(seed: int) -> None:
     assert not result.violations, "\n".join(result.violations)
     assert sum(result.answers.values()) == MESSAGES
     assert result.answers["OK"] > MESSAGES // 10
-    assert len(result.answers) > 15
+    assert len(result.answers) > 10
     assert result.frames > MESSAGES // 50
 
 

@@ -178,8 +178,13 @@ class Fetcher:
             return
         partition.log_id = plan.log_id
         room_bytes = min(query.max_bytes - query.found_bytes, cursor.bytes_left)
-        if cursor.next_offset < plan.upto and room_bytes > 0:
-            await self._read_reserved(query, partition, plan, room_bytes)
+        if cursor.next_offset < plan.upto:
+            if room_bytes > 0:
+                await self._read_reserved(query, partition, plan, room_bytes)
+            else:
+                cursor.more = (
+                    True  # Nothing would be waited for: there is more, and no room for it.
+                )
         _describe(cursor, plan)
 
     async def _read_reserved(

@@ -114,6 +114,22 @@ async def test_a_fetch_that_has_all_it_has_room_for_does_not_wait(broker: Broker
     assert len(result.batches) == 1
 
 
+@pytest.mark.timeout(20)
+async def test_a_fetch_that_is_exactly_full_is_answered_as_soon_as_there_is_more(
+    broker: Broker,
+) -> None:
+    """It has no room for what it is woken by: waiting on would be turning round and round."""
+    await broker.produce(plain(bytes(1_000)))
+    size = (await broker.fetch()).batches[0].ByteSize()
+    for room in range(size - 40, size + 40):
+        fetch = asyncio.create_task(
+            broker.fetch(max_wait_ms=LONG_MS, min_bytes=1 << 20, max_bytes=room)
+        )
+        await turns()
+        await broker.produce(plain(bytes(1_000)))
+        assert [each.base_offset for each in (await fetch).batches] == [0]
+
+
 async def test_a_fetch_answers_what_there_is_when_its_time_is_over(broker: Broker) -> None:
     await broker.produce(plain(bytes(1_000)))
     result = await broker.fetch(max_wait_ms=1, min_bytes=1 << 20)
