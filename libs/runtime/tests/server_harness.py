@@ -43,6 +43,7 @@ async def serving(commit: Commit, limits: ServerLimits | None = None) -> AsyncIt
     """Serve ``commit`` as TxnOffsetCommit; every other method answers an empty response."""
     server = GrpcServer(limits or ServerLimits())
     bound = server.bind(Listener(name="default", host="127.0.0.1", port=0))
+    server.bind_frames(Listener(name="default", host="127.0.0.1", port=0))
     connector = GrpcConnector()
     served = Served(server, bound.address, connector.connect(bound.address))
     handlers = Handlers()

@@ -106,6 +106,7 @@ class LocalService:
         stack.push_async_callback(connector.close)
         server = GrpcServer(ServerLimits())
         self.listener = server.bind(self.listener)
+        server.bind_frames(Listener(name=self.listener.name, host=self.listener.host, port=0))
         environment = Environment(
             journal=journal,
             connector=connector,
