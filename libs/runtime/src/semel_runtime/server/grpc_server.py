@@ -67,6 +67,10 @@ class GrpcServer:
         """
         self._sockets.bind(listener, advertised)
 
+    def close(self) -> None:
+        """Let go of the ports for frames, also those of a server that was never started."""
+        self._sockets.close()
+
     async def start(self, handlers: Handlers) -> None:
         """Serve the handlers; health answers NOT_SERVING until ``set_serving``."""
         self._endpoints = _endpoints_by_stream(handlers)
