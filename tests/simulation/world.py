@@ -207,9 +207,10 @@ class SimulatedLoop(VirtualTimeLoop):
 
     def drop_all(self) -> None:
         """Forget everything that was to run, and everything dead."""
-        self._ready.clear()
-        self._timers.clear()
-        self._dead.clear()
+        while self._ready or self._timers or self._dead:  # What is freed may start something more.
+            self._ready.clear()
+            self._timers.clear()
+            self._dead.clear()
 
     def _run_once(self) -> None:
         timers, ready = self._timers, self._ready
@@ -258,6 +259,6 @@ def bury(loop: SimulatedLoop) -> None:
             loop.drop_all()
             loop.close()
             while gc.collect():
-                pass
+                loop.drop_all()
     finally:
         sys.unraisablehook = complain
