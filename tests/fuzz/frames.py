@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import suppress
 from random import Random
 from typing import cast
 
@@ -10,6 +9,7 @@ from google.protobuf.message import DecodeError, Message
 
 from fuzz.cluster import Cluster, Samples
 from fuzz.mutation import broken, edited
+from semel.broker.v1 import broker_pb2
 from semel.common.v1 import errors_pb2
 from semel_common.wire.streams import STREAMS, ResponseFrame, StreamTypes, join
 from semel_runtime.server.calls import Endpoint
@@ -19,7 +19,9 @@ from semel_runtime.server.limits import ServerLimits
 MESSAGES_MAX = 8
 FRAMES_MAX = 40
 PATIENCE_S = 60.0
-"""How long the client stays for answers, in virtual time: a fetch may ask to wait for days."""
+"""By then, in virtual time, whatever was sent is answered."""
+MAX_WAIT_MS = 5_000
+"""So long, at most, does a fetch ask to wait: what asks for days may wait for days."""
 BROKEN = errors_pb2.ERROR_CODE_UNKNOWN_SERVER_ERROR
 _LIMITS = ServerLimits(stream_in_flight_requests_max=64)
 
@@ -42,9 +44,11 @@ async def attack_stream(
     ]
     context = _Context(types)
     session = FrameSession(types, endpoints, listener="default", limits=_LIMITS)
-    with suppress(TimeoutError):
+    try:
         async with asyncio.timeout(PATIENCE_S):
             await session.serve(_sent(requests), cast("StreamContext", context))
+    except TimeoutError:
+        return len(context.answers), [f"a stream of {service} did not end"]
     asked = {frame.correlation_id for each in requests for frame in each.message.frames}
     broke = [
         f"{service} answered {frame.correlation_id} with {frame.error.message!r}"
@@ -79,9 +83,14 @@ def _message(types: StreamTypes, samples: Samples, random: Random) -> Arrived | 
     if random.random() < 0.3:  # a broken one has all its frames broken
         data = broken(data, random)
     try:
-        return Arrived(types.parse_request(data), len(data))
+        message = types.parse_request(data)
     except DecodeError:
         return None
+    if isinstance(message, broker_pb2.StreamRequest):
+        for frame in message.frames:
+            if frame.HasField("fetch"):
+                frame.fetch.max_wait_ms = min(frame.fetch.max_wait_ms, MAX_WAIT_MS)
+    return Arrived(message, len(data))
 
 
 def _frame(types: StreamTypes, samples: Samples, random: Random) -> bytes:
