@@ -47,8 +47,9 @@ class Outbox:
     def written(self) -> None:
         """Go on: the last message has been written."""
         count, self._unwritten = self._unwritten, 0
-        self._sent(count)
-        self._flush_soon()
+        if self._pipe is not None:
+            self._sent(count)
+            self._flush_soon()
 
     def close(self) -> None:
         """Drop everything, and write no more."""
