@@ -133,8 +133,10 @@ def test_only_configuration_reads_the_environment() -> None:
 OWNING_TASKS = (
     "*/app.py",
     "*/tests/*",
-    "libs/common/src/semel_common/wire/frame_stream.py",  # its reader and writer
+    "libs/common/src/semel_common/wire/frame_stream.py",  # connecting
+    "libs/common/src/semel_common/wire/grpc_pipe.py",  # its reader and writer
     "libs/runtime/src/semel_runtime/runner/runner.py",  # the committer
+    "libs/runtime/src/semel_runtime/server/frames.py",  # a task for each request
     "libs/runtime/src/semel_runtime/testing/network.py",  # a task for each call
     "tests/*",
 )
@@ -195,7 +197,7 @@ def test_tests_of_members_do_not_sleep() -> None:
 # What a class may be a kind of: values, closed sets, seams, errors, and what libraries ask for.
 BASES = re.compile(
     r"(.*\.)?(Protocol|Generic|NamedTuple|Struct|TypedDict|(Str|Int)?(Enum|Flag)|BaseModel|(Base|Service|Participant)Settings"
-    r"|BaseEventLoop|.*(Error|Exception|Servicer|Interceptor|Handler|Formatter)|TyperGroup)"
+    r"|BaseEventLoop|asyncio.Protocol|.*(Error|Exception|Servicer|Interceptor|Handler|Formatter)|TyperGroup)"
 )
 
 

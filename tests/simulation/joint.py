@@ -7,7 +7,7 @@ too long is given to another worker too, and the owner commits whichever hands i
 """
 
 from collections.abc import Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from random import Random
 
@@ -28,6 +28,7 @@ from aiosemel import (
     JointHandle,
     JointOutcome,
     JointOutcomeUnknownError,
+    JointOwnerMismatchError,
     JointReceipt,
     JointTransaction,
     JointWriter,
@@ -47,11 +48,14 @@ OPTIONS = ProducerOptions(
     registration_delay_ms=50,
 )
 OWNER = "job"
+INTRUDER = "another job"
+"""Uses the same id, by mistake."""
 TASKS = 3
 _ABORT_SHARE = 0.1
 _DUEL_SHARE = 0.25
 _DAWDLE_SHARE = 0.2
 _KEPT_ALIVE_SHARE = 0.5
+_INTRUDER_SHARE = 0.15
 _PATIENCE_MS = 1_500
 """How long an owner waits for a task before it gives it to another worker too."""
 _GIVE_UP_MS = 12_000
@@ -117,8 +121,22 @@ class JointOwner:
             self._around.trace("joint version", client.process, version, committed)
             if committed:
                 self._board.done = max(self._board.done, version)
+            if self._board.done and random.random() < _INTRUDER_SHARE:
+                await self._intrude(client)
             # Whoever has won goes on; whoever has lost leaves it alone for a while.
             await after(random.uniform(0, 500 if committed else 3_000))
+
+    async def _intrude(self, client: RecordedClient) -> None:
+        handle = JointHandle(
+            transactional_id=self._board.transactional_id,
+            txn_version=1,
+            owner=INTRUDER,
+            run=f"{client.process}/{next(client.records.numbers)}",
+        )
+        writer = RecordedJointWriter(client, handle)
+        with suppress(JointOwnerMismatchError, RetriableError):
+            await writer.join()
+        await writer.close()
 
     async def _attempt(self, client: RecordedClient, handle: JointHandle, random: Random) -> bool:
         joint = RecordedJoint(client, handle)
@@ -259,7 +277,9 @@ class RecordedJointWriter:
         """Join; returns whether there is something to write."""
         recorder, process = self._client.records.recorder, self._client.process
         operation = JoinTransaction(
-            joint=_name(self._inner.handle), owner=OWNER, writer_name=self._inner._name
+            joint=_name(self._inner.handle),
+            owner=self._inner.handle.owner,
+            writer_name=self._inner._name,
         )
         op = recorder.invoked(process, operation)
         try:

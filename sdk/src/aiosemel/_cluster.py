@@ -17,7 +17,14 @@ from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 from random import Random
 
-from aiosemel._metadata import COORDINATOR, ClusterMetadata, Role, TopicMetadata, merge
+from aiosemel._metadata import (
+    COORDINATOR,
+    ClusterMetadata,
+    Role,
+    TopicMetadata,
+    merge,
+    without_topic,
+)
 from aiosemel._retry import Deadline, pause_ms, pauses_ms
 from aiosemel.errors import (
     ClosedError,
@@ -108,7 +115,7 @@ class Cluster:
                 topic = await self._ask_for_topic(name, deadline)
             finally:
                 if topic is None:
-                    self.forget_topic(name)
+                    self._topics_wanted.pop(name, None)
         return topic
 
     async def _ask_for_topic(self, name: str, deadline: Deadline) -> TopicMetadata:
@@ -124,8 +131,10 @@ class Cluster:
         return topic
 
     def forget_topic(self, name: str) -> None:
-        """Leave a topic out of later refreshes."""
+        """Know nothing of a topic, and leave it out of later refreshes."""
         self._topics_wanted.pop(name, None)
+        if self._metadata is not None:
+            self._metadata = without_topic(self._metadata, name)
 
     # -- routes ---------------------------------------------------------------------------------
 

@@ -75,7 +75,6 @@ async def alter_configs(
     (altered,) = response.topics
     if altered.HasField("error"):
         raise status.from_value(altered.error)
-    cluster_.forget_topic(change.name)
     return dict(altered.configs)
 
 
