@@ -48,16 +48,6 @@ class JointHandle:
             if value < minimum:
                 raise InvalidRequestError(f"{name} is {value}, less than {minimum}", field=name)
 
-    @property
-    def transaction(self) -> transactions.JointTransaction:
-        """Its name on the wire."""
-        return transactions.JointTransaction(
-            transactional_id=self.transactional_id,
-            txn_version=self.txn_version,
-            owner=self.owner,
-            run=self.run,
-        )
-
     def to_json(self) -> str:
         """Return it as text."""
         return _text(_handle_message(self))
@@ -89,17 +79,8 @@ class JointReceipt:
             handle=_handle_message(self.handle), already_committed=self.already_committed
         )
         if not self.already_committed:
-            message.writer.CopyFrom(self.writer)
+            message.writer.CopyFrom(writer_message(self))
         return _text(message)
-
-    @property
-    def writer(self) -> transactions.JointWriter:
-        """The writer on the wire."""
-        return transactions.JointWriter(
-            producer_id=self.producer_id,
-            producer_epoch=self.producer_epoch,
-            participants=participants_message(self.participants),
-        )
 
     @classmethod
     def from_json(cls, text: str | bytes) -> "JointReceipt":
@@ -120,9 +101,28 @@ class JointReceipt:
         )
 
 
+def transaction_message(handle: JointHandle) -> transactions.JointTransaction:
+    """Return the name of a joint transaction on the wire."""
+    return transactions.JointTransaction(
+        transactional_id=handle.transactional_id,
+        txn_version=handle.txn_version,
+        owner=handle.owner,
+        run=handle.run,
+    )
+
+
+def writer_message(receipt: JointReceipt) -> transactions.JointWriter:
+    """Return who wrote, and where, on the wire."""
+    return transactions.JointWriter(
+        producer_id=receipt.producer_id,
+        producer_epoch=receipt.producer_epoch,
+        participants=participants_message(receipt.participants),
+    )
+
+
 def _handle_message(handle: JointHandle) -> transactions.JointHandle:
     return transactions.JointHandle(
-        transaction=handle.transaction,
+        transaction=transaction_message(handle),
         transaction_timeout_ms=handle.transaction_timeout_ms,
         reset=handle.reset,
     )
