@@ -104,7 +104,8 @@ class Consumer:
         The callbacks run inside ``poll``: ``on_assigned`` after partitions came, and may seek;
         ``on_revoked`` before partitions go, while they still belong to this consumer: whoever has a
         transaction open with records of them ends it there. ``on_lost`` when they are gone already,
-        because the group had not heard of this member; by default, ``on_revoked`` is told.
+        because the group had not heard of this member; by default, ``on_revoked`` is told. One that
+        is cancelled, with its poll, is told again by the next, but for ``on_lost``.
         Subscribing again replaces topics and callbacks. A topic that is not there yet is
         read from when it is. Raises InvalidTopicError for what is no name, InvalidGroupIdError
         without a group id, IllegalStateError after ``assign``.

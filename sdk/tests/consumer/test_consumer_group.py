@@ -1,11 +1,13 @@
 """Members of a group: rebalances, fencing, and who is told what in which order."""
 
 import asyncio
+from collections.abc import AsyncIterator
 
 import pytest
 from consumer_harness import Member, client_of, heartbeats, pass_time, settle
 from fake_cluster import FakeCluster
 
+from aiosemel import Consumer, ConsumerRecord
 from aiosemel.errors import (
     GroupMaxSizeReachedError,
     IllegalStateError,
@@ -240,3 +242,60 @@ async def test_a_callback_may_seek_in_what_it_was_given(fake: FakeCluster) -> No
         while not (polled := await consumer.poll()):
             pass
         assert [record.value for record in polled[P0]] == [b"b"]
+
+
+async def test_partitions_are_told_again_when_the_callback_was_cancelled(
+    fake: FakeCluster,
+) -> None:
+    """Else nothing would be read from where it wanted to seek to."""
+    fake.append("orders", 0, [b"a", b"b"])
+    told: list[Partitions] = []
+    hangs = True
+    async with client_of(fake) as client:
+        consumer = client.consumer("g", auto_offset_reset="earliest")
+
+        async def on_assigned(partitions: Partitions) -> None:
+            told.append(partitions)
+            if hangs:
+                await asyncio.Event().wait()
+            consumer.seek(P0, 1)
+
+        consumer.subscribe(["orders"], on_assigned=on_assigned)
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(5):
+                await consumer.poll(10_000)
+        hangs = False
+        assert [record.value async for record in _first(consumer)] == [b"b"]
+        await pass_time(1)
+        await consumer.poll()
+    assert told == [frozenset({P0, P1, P2, P3})] * 2
+
+
+async def test_a_callback_that_was_cancelled_is_not_told_of_what_went_meanwhile(
+    fake: FakeCluster,
+) -> None:
+    async with client_of(fake) as client:
+        consumer = client.consumer("g")
+        told: list[Partitions] = []
+
+        async def on_assigned(partitions: Partitions) -> None:
+            told.append(partitions)
+            if len(told) == 1:
+                await asyncio.Event().wait()
+
+        consumer.subscribe(["orders"], on_assigned=on_assigned)
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(5):
+                await consumer.poll(10_000)
+        other = Member.of(client)
+        await other.poll()
+        await pass_time(2)
+        await consumer.poll()
+        assert told[1] == consumer.assignment()
+        assert len(told[1]) == 2
+
+
+async def _first(consumer: Consumer) -> AsyncIterator[ConsumerRecord]:
+    async for record in consumer:
+        yield record
+        return
