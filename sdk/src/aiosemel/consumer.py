@@ -277,7 +277,8 @@ class Consumer:
     async def position(self, partition: tuple[str, int], timeout_ms: int | None = None) -> int:
         """Return the offset of the next record that the user gets; waits until it is known.
 
-        Raises IllegalStateError for a partition that is not held, RequestTimedOutError.
+        Raises IllegalStateError for a partition that is not held, RequestTimedOutError, and as
+        ``poll`` what is wrong with the partition.
         """
         self._start()
         deadline = self._deadline(timeout_ms)
@@ -354,7 +355,9 @@ class Consumer:
         Not for a consumer whose offsets are sent in transactions. Raises InvalidGroupIdError
         without a group id; FencedMemberEpochError, UnknownMemberIdError, StaleMemberEpochError when
         the partitions may belong to another member by now: nothing is committed then;
-        RequestTimedOutError: it may be committed.
+        RequestTimedOutError: it may be committed, and so may it when the call was cancelled. Of a
+        partition that is refused, such as for UnknownTopicOrPartitionError, raises the error when
+        all others are committed.
         """
         group = self._needs_group()
         self._start()
