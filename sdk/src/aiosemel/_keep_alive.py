@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from aiosemel._context import Context
 from aiosemel._retry import Deadline
-from aiosemel.errors import ClosedError, RetriableError, SemelError, TransactionAbortableError
+from aiosemel.errors import RetriableError, SemelError, TransactionAbortableError
 from aiosemel.joint_handle import JointHandle, transaction_message
 from semel.coordinator.v1.transactions_pb2 import KeepAliveTxnRequest
 from semel_common.wire.methods import KEEP_ALIVE_TXN
@@ -58,7 +58,7 @@ class KeepAlive:
                 KeepAliveTxnRequest(transaction=transaction_message(self._handle)),
                 deadline=Deadline.after_ms(self._handle.transaction_timeout_ms / _TIMES),
             )
-        except (RetriableError, ClosedError) as error:
+        except RetriableError as error:
             _log.debug("joint transaction not kept alive: %s", error)
             return None
         except SemelError as error:

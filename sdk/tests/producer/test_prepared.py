@@ -194,6 +194,19 @@ async def test_a_prepare_without_answer_may_be_given_up(fake: FakeCluster, sends
     assert (aborted.producer_epoch, committed.producer_epoch) == (0, 1)
 
 
+async def test_what_is_being_prepared_is_not_registered_any_more(fake: FakeCluster) -> None:
+    released = asyncio.Event()
+    fake.then("PrepareTxn", Hold(released))
+    async with open_client(fake) as client:
+        producer = await begun(client)
+        await producer.send_and_wait("t", b"v")
+        preparing = asyncio.create_task(producer.prepare())
+        await elapse(1)
+        released.set()
+        await preparing
+    assert not fake.asked(transactions.AddPartitionsToTxnRequest)
+
+
 async def test_a_prepare_that_is_cancelled_aborts(fake: FakeCluster) -> None:
     fake.then("PrepareTxn", HoldReply(asyncio.Event()))
     async with open_client(fake) as client:
