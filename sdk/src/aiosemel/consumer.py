@@ -398,9 +398,9 @@ class Consumer:
         finally:
             await self._background.close()
             self._arrived.notify()
+            self._context.forget(self)
             if self._group is not None and started:
                 await self._group.leave(deadline)
-            self._context.forget(self)
 
     async def __aenter__(self) -> Self:
         self._check_open()

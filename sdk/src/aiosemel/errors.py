@@ -99,8 +99,8 @@ class TransactionOutcomeUnknownError(SemelError):
 
     The transaction is (``producer_id``, ``producer_epoch``). Await ``resolve()`` to find out, and
     what to do next; or call ``commit`` again: it sends the same request, which never takes effect
-    twice. Never treat this as an abort. Where ``can_ask_again`` is False a successor has taken
-    over, and only ``resolve()`` can tell.
+    twice. Never treat this as an abort. Where ``can_ask_again`` is False this producer is done,
+    most likely because a successor has taken over, and only ``resolve()`` can tell.
     """
 
     code = ErrorCode.REQUEST_TIMED_OUT

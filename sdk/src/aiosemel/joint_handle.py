@@ -12,6 +12,8 @@ from semel.coordinator.v1 import transactions_pb2 as transactions
 from semel_common.ids import GroupId, Participant, TopicPartition
 
 _Message = TypeVar("_Message", bound=Message)
+_INT32_MAX = (1 << 31) - 1
+_INT64_MAX = (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,10 +45,15 @@ class JointHandle:
         for name in ("transactional_id", "owner", "run"):
             if not getattr(self, name):
                 raise InvalidRequestError(f"{name} is empty", field=name)
-        for name, minimum in (("txn_version", 0), ("transaction_timeout_ms", 1)):
+        for name, minimum, maximum in (
+            ("txn_version", 0, _INT64_MAX),
+            ("transaction_timeout_ms", 1, _INT32_MAX),
+        ):
             value = getattr(self, name)
-            if value < minimum:
-                raise InvalidRequestError(f"{name} is {value}, less than {minimum}", field=name)
+            if not minimum <= value <= maximum:
+                raise InvalidRequestError(
+                    f"{name} is {value}, not {minimum} to {maximum}", field=name
+                )
 
     def to_json(self) -> str:
         """Return it as text."""

@@ -128,8 +128,8 @@ class JointTransaction:
         """Keep it alive no longer. Ends nothing. May be called twice."""
         if not self._closed:
             self._closed = True
-            await self._keep_alive.close()
             self._context.forget(self)
+            await self._keep_alive.close()
 
     async def __aenter__(self) -> Self:
         self._check_open()

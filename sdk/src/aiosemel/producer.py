@@ -153,8 +153,8 @@ class Producer:
         try:
             await self._pipeline.flush(None)
         finally:
-            await self._pipeline.close(_closed())
             self._context.forget(self)
+            await self._pipeline.close(_closed())
 
     async def __aenter__(self) -> Self:
         return self

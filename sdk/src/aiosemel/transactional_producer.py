@@ -239,8 +239,8 @@ class TransactionalProducer:
         if self._closed:
             return
         self._closed = True
-        await self._transactions.close(_closed())
         self._context.forget(self)
+        await self._transactions.close(_closed())
 
     async def __aenter__(self) -> Self:
         return self

@@ -2,6 +2,7 @@
 
 import asyncio
 import pickle
+from dataclasses import replace
 
 import pytest
 from joint_fakes import HANDLE, NAME, RECEIPT, ends, joint_cluster
@@ -71,8 +72,12 @@ def test_other_text_is_refused(text: str | bytes) -> None:
 def test_a_handle_that_cannot_work_is_refused() -> None:
     with pytest.raises(InvalidRequestError, match="run is empty"):
         JointHandle(transactional_id="a", txn_version=0, owner="o", run="")
-    with pytest.raises(InvalidRequestError, match="txn_version is -1, less than 0"):
+    with pytest.raises(InvalidRequestError, match="txn_version is -1, not 0 to"):
         JointHandle(transactional_id="a", txn_version=-1, owner="o", run="r")
+    with pytest.raises(InvalidRequestError, match="txn_version is 9223372036854775808, not"):
+        JointHandle(transactional_id="a", txn_version=1 << 63, owner="o", run="r")
+    with pytest.raises(InvalidRequestError, match="transaction_timeout_ms is 2147483648, not 1 to"):
+        replace(HANDLE, transaction_timeout_ms=1 << 31)
 
 
 # -- writers ------------------------------------------------------------------------------------
