@@ -28,13 +28,6 @@ NARROW = ProducerOptions(
 )
 
 
-@pytest.fixture
-def fake() -> FakeCluster:
-    cluster = FakeCluster()
-    cluster.create_topic("t", partitions=4)
-    return cluster
-
-
 # -- columns --------------------------------------------------------------------------------------
 
 

@@ -32,13 +32,6 @@ from semel.coordinator.v1 import transactions_pb2 as transactions
 FIRST = PreparedTransactionId(transactional_id="orders", producer_id=1, producer_epoch=0)
 
 
-@pytest.fixture
-def fake() -> FakeCluster:
-    cluster = FakeCluster()
-    cluster.create_topic("t", partitions=4)
-    return cluster
-
-
 def completions(fake: FakeCluster) -> list[transactions.CompletePreparedTxnRequest]:
     return fake.asked(transactions.CompletePreparedTxnRequest)
 
