@@ -385,12 +385,12 @@ class Consumer:
     async def close(self, timeout_ms: int = CLOSE_TIMEOUT_MS) -> None:
         """Give up all partitions, leave the group, and stop. May be called twice.
 
-        ``on_revoked`` is told first. Raises what it raises, when everything is closed.
+        ``on_revoked`` is told first, however long it takes. Raises what it raises, when everything
+        is closed. The group coordinator has ``timeout_ms`` to hear of it.
         """
         if self._closed:
             return
         self._closed = True
-        deadline = Deadline.after_ms(timeout_ms)
         started = self._background.running
         try:
             if self._group is not None and started:
@@ -400,7 +400,7 @@ class Consumer:
             self._arrived.notify()
             self._context.forget(self)
             if self._group is not None and started:
-                await self._group.leave(deadline)
+                await self._group.leave(Deadline.after_ms(timeout_ms))
 
     async def __aenter__(self) -> Self:
         self._check_open()

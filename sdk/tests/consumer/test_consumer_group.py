@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from functools import partial
 
 import pytest
 from consumer_harness import Member, client_of, heartbeats, pass_time, settle
@@ -9,6 +10,7 @@ from fake_cluster import FakeCluster
 
 from aiosemel import Consumer, ConsumerRecord
 from aiosemel.errors import (
+    ClosedError,
     GroupMaxSizeReachedError,
     IllegalStateError,
     InvalidTopicError,
@@ -99,6 +101,29 @@ async def test_closing_does_not_wait_long_for_a_coordinator_that_hangs(fake: Fak
         before = now()
         await member.consumer.close(timeout_ms=2_000)
         assert now() - before <= 2.1
+
+
+async def test_a_close_that_is_cancelled_leaves_the_group_all_the_same(fake: FakeCluster) -> None:
+    async with client_of(fake) as client:
+        member = Member.of(client)
+        await settle(member)
+        member.during_revoke = asyncio.Event().wait  # type: ignore[assignment]  # answers a bool
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(5):
+                await member.consumer.close()
+        assert heartbeats(fake)[-1].member_epoch == -1
+        assert member.consumer.assignment() == frozenset()
+        with pytest.raises(ClosedError):
+            await member.poll()
+
+
+async def test_a_group_is_left_however_long_the_last_callback_takes(fake: FakeCluster) -> None:
+    async with client_of(fake) as client:
+        member = Member.of(client)
+        await settle(member)
+        member.during_revoke = partial(pass_time, 10)
+        await member.consumer.close(timeout_ms=1_000)
+        assert heartbeats(fake)[-1].member_epoch == -1
 
 
 async def test_a_consumer_that_never_polled_leaves_nothing(fake: FakeCluster) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import get_args, get_type_hints
 
 import pytest
+from network_faults import Hold
 from producer_harness import FakeCluster, elapse, open_client
 
 import aiosemel
@@ -101,6 +102,27 @@ async def test_what_fails_to_close_leaves_nothing_else_open() -> None:
     with pytest.raises(ZeroDivisionError):
         await client.close()
     assert delivery.result().offset == 0
+    with pytest.raises(ClosedError):
+        await client.admin().list_topics()
+
+
+async def test_a_close_that_is_cancelled_leaves_nothing_open() -> None:
+    fake = FakeCluster()
+    fake.create_topic("t")
+    fake.then("Produce", Hold(asyncio.Event()))
+    client = SemelClient("coordinator:1", connector=fake)
+    await client.open()
+    stuck = await client.producer().send("t", b"v")
+    transactional = client.transactional_producer("x")
+    await transactional.init_transactions()
+    await transactional.begin_transaction()
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(1):
+            await client.close()
+    with pytest.raises(ClosedError):
+        stuck.result()
+    with pytest.raises(ClosedError):
+        await transactional.commit()
     with pytest.raises(ClosedError):
         await client.admin().list_topics()
 
