@@ -260,6 +260,14 @@ def test_helpers_of_tests_have_names_of_their_own() -> None:
     assert [name for name, count in helpers.items() if count > 1] == []
 
 
+def test_the_architecture_names_modules_that_are_there() -> None:
+    there = {module.dotted_name for module in modules() if module.is_source}
+    there |= {name.rpartition(".")[0] for name in there}
+    text = (ROOT / "ARCHITECTURE.md").read_text("utf-8")
+    named = set(re.findall(r"`((?:semel_\w+|aiosemel)\.[\w.]+)`", text))
+    assert named - there == set()
+
+
 def report(offences: Iterable[Offence]) -> None:
     """Fail if there are any, naming each."""
     found = sorted(set(offences))
