@@ -20,7 +20,9 @@ from semel_coordinator.transactions.machine.init_producer_id import first_init
 from semel_coordinator.transactions.machine.records import ProducerIdsGiven, TransactionsRecord
 from semel_coordinator.transactions.machine.state import TransactionsState
 from semel_runtime.machine import Result
+from semel_runtime.participant import expiry_loop
 from semel_runtime.participant.expiry import IdleProducer
+from semel_runtime.steady import SteadyTicks
 
 DEFECTS, defect = collector()
 
@@ -101,3 +103,11 @@ def _fence(patch: pytest.MonkeyPatch) -> None:
 
     patch.setattr(expiry, "_is_idle", is_idle)
     patch.setattr(IdleProducer, "had_transactions", property(lambda _: False))
+
+
+@defect("forgets-after-a-jump", "a clock that has jumped ahead makes producers idle at once")
+def _jump(patch: pytest.MonkeyPatch) -> None:
+    def hasty(interval_ms: int, *, settling_ms: int) -> SteadyTicks:
+        return SteadyTicks(interval_ms, settling_ms=min(interval_ms, settling_ms))
+
+    patch.setattr(expiry_loop, "SteadyTicks", hasty)
