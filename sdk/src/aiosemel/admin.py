@@ -1,7 +1,7 @@
 """The admin client: creates, deletes, lists and describes.
 
 Every call takes ``default_api_timeout_ms`` of the client at most, with all its attempts; past it,
-RequestTimedOutError is raised.
+RequestTimedOutError is raised. What it asks for may have happened then, and when it was cancelled.
 """
 
 from collections.abc import Iterable, Mapping
