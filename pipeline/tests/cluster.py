@@ -68,9 +68,7 @@ class Cluster:
         return [value for batch in self.read(topic, isolation) for value in batch.values]
 
     async def _read(self, topic: str, isolation: IsolationLevel) -> list[ColumnBatch]:
-        options = ConsumerOptions(
-            isolation_level=isolation, auto_offset_reset=OffsetReset.EARLIEST
-        )
+        options = ConsumerOptions(isolation_level=isolation, auto_offset_reset=OffsetReset.EARLIEST)
         described = await self.client.admin().describe_topic(topic)
         consumer = self.client.consumer(options=options)
         partitions = [(topic, each.partition) for each in described.partitions]

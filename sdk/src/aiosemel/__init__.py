@@ -36,6 +36,7 @@ from aiosemel.descriptions import (
     PendingOffsets,
     ServiceRole,
     TopicDescription,
+    TopicsDescription,
     TransactionalIdDescription,
     TransactionDescription,
     TransactionListing,
@@ -61,6 +62,7 @@ from aiosemel.errors import (
 from aiosemel.joint_handle import JointHandle, JointReceipt
 from aiosemel.joint_transaction import JointOutcome, JointTransaction
 from aiosemel.joint_writer import JointWriter
+from aiosemel.log_ranges import LogRange, LogRangeReader
 from aiosemel.offset_resets import OffsetChange, ResetTo, ShiftBy, ToOffset, ToTimestamp
 from aiosemel.offsets import (
     ConsumerGroupMetadata,
@@ -152,6 +154,8 @@ __all__ = [
     "JointWriterDescription",
     "KnownOutcome",
     "MemberDescription",
+    "LogRange",
+    "LogRangeReader",
     "NextStep",
     "NoOffsetForPartitionError",
     "OffsetAndMetadata",
@@ -192,6 +196,7 @@ __all__ = [
     "ToTimestamp",
     "TopicDescription",
     "TopicPartition",
+    "TopicsDescription",
     "Transaction",
     "TransactionAborted",
     "TransactionAbortedError",

@@ -123,6 +123,10 @@ class Cluster:
                 await self._pause(pauses, deadline, error or _unknown_topic(name))
         return topic
 
+    def learn(self, response: cluster.MetadataResponse) -> None:
+        """Take what an instance has answered to a question for metadata."""
+        self._metadata = merge(self._metadata, response)
+
     def forget_topic(self, name: str) -> None:
         """Leave a topic out of later refreshes."""
         self._topics_wanted.pop(name, None)

@@ -28,8 +28,9 @@ class SemelDataSource(DataSource):
     def schema(self) -> StructType:
         """Return the columns of the source; with headers if ``includeHeaders`` is true."""
         from pyspark_semel.source import columns
+        from pyspark_semel.source.options import parse
 
-        return columns.schema(self.options)
+        return columns.schema(include_headers=parse(self.options).include_headers)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return what reads a batch."""
