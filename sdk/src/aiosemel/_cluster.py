@@ -17,7 +17,14 @@ from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 from random import Random
 
-from aiosemel._metadata import COORDINATOR, ClusterMetadata, Role, TopicMetadata, merge
+from aiosemel._metadata import (
+    COORDINATOR,
+    ClusterMetadata,
+    Role,
+    TopicMetadata,
+    merge,
+    without_topic,
+)
 from aiosemel._retry import Deadline, pause_ms, pauses_ms
 from aiosemel.errors import (
     ClosedError,
@@ -123,9 +130,20 @@ class Cluster:
                 await self._pause(pauses, deadline, error or _unknown_topic(name))
         return topic
 
+    def drop_topic(self, name: str) -> None:
+        """Know nothing of a topic any more: the next one of this name has another id."""
+        self.forget_topic(name)
+        if self._metadata is not None:
+            self._metadata = without_topic(self._metadata, name)
+
     def learn(self, response: cluster.MetadataResponse) -> None:
-        """Take what an instance has answered to a question for metadata."""
+        """Take what was answered to a question for topics; ask for those there are from now on."""
         self._metadata = merge(self._metadata, response)
+        for topic in response.topics:
+            if topic.HasField("error"):
+                self.forget_topic(topic.name)
+            else:
+                self._topics_wanted[topic.name] = None
 
     def forget_topic(self, name: str) -> None:
         """Leave a topic out of later refreshes."""

@@ -165,6 +165,13 @@ def merge(known: ClusterMetadata | None, response: cluster.MetadataResponse) -> 
     )
 
 
+def without_topic(known: ClusterMetadata, name: str) -> ClusterMetadata:
+    """Return what is known but for one topic."""
+    topics = {topic.name: topic for topic in known.topics.values() if topic.name != name}
+    by_id = {topic.topic_id: topic for topic in topics.values()}
+    return replace(known, topics=topics, topics_by_id=by_id)
+
+
 def topics_in(response: cluster.MetadataResponse) -> list[TopicMetadata]:
     """Return the topics of an answer, without those that are not there."""
     return [_topic(topic) for topic in response.topics if not topic.HasField("error")]

@@ -16,8 +16,8 @@ from aiosemel._metadata import GROUP_COORDINATOR, topics_in
 from aiosemel._producer.preparing import complete_prepared
 from aiosemel._record_counts import RecordCounts
 from aiosemel._retry import Deadline
-from aiosemel._waiting import Waiting
 from aiosemel._transactions import describe_transactions, get_outcome, list_transactions
+from aiosemel._waiting import Waiting
 from aiosemel.descriptions import (
     ClusterDescription,
     ConfigDescription,
