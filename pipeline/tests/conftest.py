@@ -6,6 +6,7 @@ import cluster as clusters
 import pytest
 from cluster import Cluster
 from pyspark.sql import SparkSession
+
 from semel_pipelines.settings import session
 
 

@@ -1,6 +1,7 @@
 """Options are read as the documentation says, and nothing misspelt passes."""
 
 import pytest
+
 from pyspark_semel.errors import OptionError
 from pyspark_semel.options import Options
 

@@ -137,8 +137,8 @@ class LogRangeReader:
         ]
 
     def _check_not_past_the_end(self, deadline: Deadline) -> None:
-        """Give up if the log has not come to the end of the range within the time there is."""
-        if deadline.passed:
+        """Give up if the log does not come to the end of the range within the time there is."""
+        if deadline.remaining_ms() <= self._options.fetch_max_wait_ms:
             raise OffsetOutOfRangeError(
                 f"{self._range.topic_partition} has nothing to read at offset {self.position}, and "
                 f"the range goes to {self._range.end_offset}",

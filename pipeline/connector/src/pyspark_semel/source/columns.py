@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from itertools import chain
 
 import pyarrow as pa
-from aiosemel import ColumnBatch, Headers
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import (
     ArrayType,
@@ -20,6 +19,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from aiosemel import ColumnBatch, Headers
 from pyspark_semel.errors import SchemaError
 
 _TIMESTAMP = pa.timestamp("us", tz="UTC")

@@ -6,10 +6,16 @@ were deleted or made anew, are noticed by the next micro-batch.
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import NoReturn
 
-from aiosemel import OffsetSpec, SemelClient, TopicPartition, TopicsDescription
+from aiosemel import (
+    OffsetAndTimestamp,
+    OffsetSpec,
+    SemelClient,
+    TopicPartition,
+    TopicsDescription,
+)
 from aiosemel.errors import RequestTimedOutError
-
 from pyspark_semel.errors import OptionError, UnknownTopicError, UnreachableError
 from pyspark_semel.source.offsets import EARLIEST, LATEST, Positions
 from pyspark_semel.source.options import (
@@ -59,11 +65,15 @@ class Logs:
         """Return what is there now; raises UnknownTopicError unless all that is named is."""
         seen = await self.look()
         if seen.missing:
-            raise UnknownTopicError(
-                f"{', '.join(seen.missing)}: not there in the cluster at {self._options.bootstrap};"
-                " create it, or see whether its name is right"
-            )
+            self.refuse(seen.missing)
         return seen
+
+    def refuse(self, missing: Iterable[str]) -> NoReturn:
+        """Raise UnknownTopicError."""
+        raise UnknownTopicError(
+            f"not there in the cluster at {self._options.bootstrap}: {', '.join(missing)}; "
+            "create it, or see whether its name is right"
+        )
 
     async def _describe(self) -> TopicsDescription:
         match self._options.subscription:
@@ -73,8 +83,8 @@ class Logs:
                 return await self._admin.describe_topics({each.topic for each in partitions})
             case Pattern(pattern):
                 listed = await self._admin.list_topics()
-                names = [each.name for each in listed if pattern.fullmatch(each.name)]
-                return await self._admin.describe_topics(names)
+                matching = [each.name for each in listed if pattern.fullmatch(each.name)]
+                return await self._admin.describe_topics(matching)
 
     async def starts(self, partitions: Iterable[TopicPartition]) -> Positions:
         """Return where logs begin."""
@@ -83,6 +93,12 @@ class Logs:
     async def ends(self, partitions: Iterable[TopicPartition]) -> Positions:
         """Return where logs end for this reader: read_committed, at the last stable offset."""
         return await self._at(dict.fromkeys(partitions, OffsetSpec.LATEST))
+
+    async def durable_ends(self, partitions: Iterable[TopicPartition]) -> Positions:
+        """Return where logs end, whatever is open."""
+        return _offsets(
+            await self._admin.list_offsets(dict.fromkeys(partitions, OffsetSpec.LATEST))
+        )
 
     async def starting(self, partitions: Collection[TopicPartition], bound: Bound) -> Positions:
         """Return where to start; raises OptionError if the bound does not say it for all."""
@@ -103,11 +119,21 @@ class Logs:
             return {**found, **(await self.ends(late))}
         return await self._at_bound(partitions, bound)
 
+    async def since(self, partitions: Collection[TopicPartition], timestamp_ms: int) -> Positions:
+        """Return where the first record at a time or later is; where there is none, the end."""
+        found = await self._at(dict.fromkeys(partitions, timestamp_ms))
+        late = [each for each in partitions if each not in found]
+        return {**found, **(await self.ends(late))}
+
     async def wait_for_records(self, ends: Positions, max_wait_ms: int) -> None:
         """Return when there may be records past the ends that are known, or after a while."""
         await self._admin.wait_for_records(
             ends, max_wait_ms=max_wait_ms, isolation_level=self._options.isolation_level
         )
+
+    async def report(self, group_id: str, positions: Positions) -> None:
+        """Commit where a query is to a consumer group; raises what a group refuses."""
+        await self._admin.groups.alter_offsets(group_id, positions)
 
     async def _at_bound(
         self, partitions: Collection[TopicPartition], bound: OffsetSpec | AtOffsets
@@ -132,10 +158,15 @@ class Logs:
         return found, sorted(wanted.keys() - found.keys())
 
     async def _at(self, wanted: Mapping[TopicPartition, OffsetSpec | int]) -> Positions:
-        found = await self._admin.list_offsets(
-            wanted, isolation_level=self._options.isolation_level
+        if not wanted:
+            return {}
+        return _offsets(
+            await self._admin.list_offsets(wanted, isolation_level=self._options.isolation_level)
         )
-        return {each: at.offset for each, at in found.items() if at is not None}
+
+
+def _offsets(found: Mapping[TopicPartition, OffsetAndTimestamp | None]) -> Positions:
+    return {each: at.offset for each, at in found.items() if at is not None}
 
 
 def _seen(described: TopicsDescription, options: SourceOptions) -> Seen:
@@ -144,6 +175,7 @@ def _seen(described: TopicsDescription, options: SourceOptions) -> Seen:
         for topic in described.topics.values()
         for each in topic.partitions
     }
+    missing: list[str] = []
     match options.subscription:
         case Partitions(wanted):
             missing = [str(each) for each in sorted(wanted - there)]
@@ -151,7 +183,7 @@ def _seen(described: TopicsDescription, options: SourceOptions) -> Seen:
         case Topics(names):
             missing = [name for name in names if name not in described.topics]
         case Pattern():
-            missing = []
+            pass
     return Seen(
         cluster_id=described.cluster_id,
         topic_ids={name: topic.topic_id for name, topic in sorted(described.topics.items())},

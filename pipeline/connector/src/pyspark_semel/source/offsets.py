@@ -1,13 +1,13 @@
 """Where a stream is: Kafka's JSON of offsets, and what proves whose offsets they are. Pure.
 
-Spark stores an offset of a source as the text of a JSON object, and compares texts: what is the same
-must be written the same, so everything is sorted. The form is Kafka's, ``{"orders": {"0": 23}}``,
-and one key more that can be no name of a topic, ``@semel``: the cluster, and the ids of the topics,
-for an offset means nothing in another log. See the decision "offsets name their logs".
+Spark stores an offset of a source as the text of a JSON object, and compares texts: what is the
+same must be written the same, so everything is sorted. The form is Kafka's, ``{"orders": {"0":
+23}}``, and one key more that can be no name of a topic, ``@semel``: the cluster, and the ids of the
+topics, for an offset means nothing in another log. See the decision "offsets name their logs".
 
 The first offset of a query is where it begins, which Spark does not store. So the end of the first
-micro-batch says it: a query that dies within that micro-batch, and is restarted, begins there again,
-not where ``latest`` is by then.
+micro-batch says it: a query that dies within that micro-batch, and is restarted, begins there
+again, not where ``latest`` is by then.
 """
 
 import json
@@ -68,9 +68,8 @@ class StreamOffsets:
     @classmethod
     def from_json(cls, stored: object) -> "StreamOffsets":
         """Read what Spark has stored; raises OffsetsError for anything that is not of here."""
-        ours = stored.get(_OURS) if isinstance(stored, dict) else None
-        match ours:
-            case {"cluster": str(cluster_id), "topics": dict(topic_ids)}:
+        match stored:
+            case {"@semel": {"cluster": str(cluster_id), "topics": dict(topic_ids)} as ours}:
                 return cls(
                     cluster_id=cluster_id,
                     topic_ids=topic_ids,

@@ -1,8 +1,8 @@
 """The options of the source: Kafka's names and meanings, read once into values. Pure.
 
 Spark hands the same options to batches and streams; ``for_batch`` and ``for_stream`` refuse those
-that have no meaning there. Names with dots, which are those of Kafka's consumer, may be written with
-``kafka.`` before them.
+that have no meaning there. Names with dots, which are those of Kafka's consumer, may be written
+with ``kafka.`` before them.
 """
 
 import json
@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from aiosemel import IsolationLevel, OffsetSpec, TopicPartition
-
 from pyspark_semel.connection import API_TIMEOUT_MS
 from pyspark_semel.errors import OptionError
 from pyspark_semel.options import Options
@@ -177,6 +176,17 @@ def for_stream(given: Mapping[str, str]) -> SourceOptions:
     """Read the options of a stream; raises OptionError for those of batches too."""
     _refuse(given, dict.fromkeys(_BATCH_ONLY, "it has no meaning in a stream: leave it out"))
     return parse(given)
+
+
+def subscribes(subscription: Subscription, topic: str) -> bool:
+    """Whether any partition of a topic is subscribed to."""
+    match subscription:
+        case Topics(names):
+            return topic in names
+        case Pattern(pattern):
+            return pattern.fullmatch(topic) is not None
+        case Partitions(partitions):
+            return any(each.topic == topic for each in partitions)
 
 
 _SPECS = {EARLIEST: OffsetSpec.EARLIEST, LATEST: OffsetSpec.LATEST}
