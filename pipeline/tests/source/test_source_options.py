@@ -130,7 +130,7 @@ def test_a_minimum_above_the_maximum_is_refused() -> None:
     ],
 )
 def test_what_is_for_streams_is_refused_in_a_batch(name: str, value: str) -> None:
-    assert for_stream(given(**{name: value}))
+    for_stream(given(**{name: value}))
     with pytest.raises(OptionError, match=f"{name} is given: it has no meaning in a batch"):
         for_batch(given(**{name: value}))
 
@@ -145,7 +145,7 @@ def test_what_is_for_streams_is_refused_in_a_batch(name: str, value: str) -> Non
     ],
 )
 def test_what_is_for_batches_is_refused_in_a_stream(name: str, value: str) -> None:
-    assert for_batch(given(**{name: value}))
+    for_batch(given(**{name: value}))
     with pytest.raises(OptionError, match=f"{name} is given: it has no meaning in a stream"):
         for_stream(given(**{name: value}))
 

@@ -9,7 +9,8 @@ import pytest
 from cluster import Cluster
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
 from source_harness import Option, stream, values
 
 from aiosemel import TopicPartition
@@ -24,17 +25,19 @@ class Stream:
         self.spark, self.semel, self.checkpoint = spark, semel, folder / "checkpoint"
         self.table = f"table_{abs(hash(folder))}"
 
-    def start(self, trigger: dict[str, bool] | None = None, **options: Option) -> StreamingQuery:
-        frame = stream(self.spark, self.semel, **options)
-        writer = frame.writeStream.format("memory").queryName(self.table)
-        writer = writer.option("checkpointLocation", str(self.checkpoint)).outputMode("append")
-        return (writer.trigger(**trigger) if trigger else writer).start()  # type: ignore[arg-type]  # one of them
+    def start(self, **options: Option) -> StreamingQuery:
+        return self._writer(options).start()
 
     def run(self, **options: Option) -> tuple[list[bytes | None], StreamingQuery]:
         """Read what is available now; returns it."""
-        query = self.start({"availableNow": True}, **options)
+        query = self._writer(options).trigger(availableNow=True).start()
         assert query.awaitTermination(WAIT_S)
         return values(self.spark.table(self.table)), query
+
+    def _writer(self, options: dict[str, Option]) -> DataStreamWriter:
+        frame = stream(self.spark, self.semel, **options)
+        writer = frame.writeStream.format("memory").queryName(self.table)
+        return writer.option("checkpointLocation", str(self.checkpoint)).outputMode("append")
 
 
 @pytest.fixture
@@ -68,7 +71,7 @@ def test_a_run_of_what_is_available_keeps_limits_and_the_next_one_goes_on(
     topic = semel.topic()
     group = f"progress-of-{topic}"
     semel.send(topic, digits(0, 1, 2, 3, 4))
-    options = {
+    options: dict[str, Option] = {
         "subscribe": topic,
         "startingOffsets": "earliest",
         "maxOffsetsPerTrigger": 2,
