@@ -5,9 +5,9 @@ PYTHON      ?= python3
 UV_VERSION  := 0.13.8
 BIN         := .venv/bin
 MEMBERS     := $(wildcard protos/pyproject.toml libs/*/pyproject.toml services/*/pyproject.toml \
-                 sdk/pyproject.toml cli/pyproject.toml)
-TESTS       := $(wildcard tests libs/*/tests services/*/tests sdk/tests cli/tests)
-SOURCES     := protos/src $(wildcard libs/*/src services/*/src) sdk/src cli/src
+                 sdk/pyproject.toml cli/pyproject.toml pipeline/*/pyproject.toml)
+TESTS       := $(wildcard tests libs/*/tests services/*/tests sdk/tests cli/tests pipeline/tests)
+SOURCES     := protos/src $(wildcard libs/*/src services/*/src) sdk/src cli/src $(wildcard pipeline/*/src)
 DESCRIPTORS := protos/src/semel/descriptors.binpb
 RELEASED    := protos/released.binpb
 JOURNALS    := $(patsubst protos/%,--path %,$(wildcard protos/semel/*/journal))

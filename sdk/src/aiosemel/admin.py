@@ -17,6 +17,7 @@ from aiosemel._producer.preparing import complete_prepared
 from aiosemel._record_counts import RecordCounts
 from aiosemel._retry import Deadline
 from aiosemel._transactions import describe_transactions, get_outcome, list_transactions
+from aiosemel._waiting import Waiting
 from aiosemel.descriptions import (
     ClusterDescription,
     ConfigDescription,
@@ -24,6 +25,7 @@ from aiosemel.descriptions import (
     GroupListing,
     GroupState,
     TopicDescription,
+    TopicsDescription,
     TransactionalIdDescription,
     TransactionListing,
     TransactionState,
@@ -160,6 +162,13 @@ class Admin:
                 raise status.from_value(topic.error)
         return _describe.topic(topics_in(response)[0])
 
+    async def describe_topics(self, names: Iterable[str]) -> TopicsDescription:
+        """Return those of some topics that are there, as this client knows them from now on."""
+        response = await self._metadata(cluster.MetadataRequest(topics=list(names)))
+        self._cluster.learn(response)
+        topics = {topic.name: _describe.topic(topic) for topic in topics_in(response)}
+        return TopicsDescription(cluster_id=response.cluster_id, topics=topics)
+
     async def _metadata(self, request: cluster.MetadataRequest) -> cluster.MetadataResponse:
         return await self._cluster.call(
             self._cluster.any_coordinator(), methods.METADATA, request, deadline=self._deadline()
@@ -185,6 +194,21 @@ class Admin:
         offsets = LogOffsets(self._cluster, isolation_level)
         found = await offsets.find(wanted, self._deadline())
         return {each: None if at.offset == NO_OFFSET else at for each, at in found.items()}
+
+    async def wait_for_records(
+        self,
+        ends: Mapping[PartitionKey, int],
+        *,
+        max_wait_ms: int,
+        isolation_level: IsolationLevel = IsolationLevel.READ_COMMITTED,
+    ) -> None:
+        """Return as soon as a reader at one of these offsets may find a record, or after a while.
+
+        It may also return sooner, because something has failed: list the offsets to see.
+        """
+        wanted = {TopicPartition.named(each): offset for each, offset in ends.items()}
+        waiting = Waiting(self._cluster, isolation_level)
+        await waiting.wait(wanted, max_wait_ms)
 
     async def count_records(
         self,

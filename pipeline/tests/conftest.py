@@ -1,0 +1,25 @@
+"""What all tests of the pipeline share: one Spark session and one cluster for the whole run."""
+
+from collections.abc import Iterator
+
+import cluster as clusters
+import pytest
+from cluster import Cluster
+from pyspark.sql import SparkSession
+
+from semel_pipelines.settings import session
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """A Spark of this machine, with two cores."""
+    spark = session("tests", conf={"spark.ui.showConsoleProgress": "false"})
+    yield spark
+    spark.stop()
+
+
+@pytest.fixture(scope="session")
+def semel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A cluster with two brokers. Tests that kill services start their own."""
+    with clusters.cluster(tmp_path_factory.mktemp("semel")) as started:
+        yield started
