@@ -9,7 +9,7 @@ from pyspark.sql.types import StructType
 
 from pyspark_semel.errors import OptionError
 from pyspark_semel.sink import columns, decide, identity, options, reach
-from pyspark_semel.sink.write import Written, receipts_of, task_property, write
+from pyspark_semel.sink.write import Written, receipts_of, task_name, task_property, write
 
 
 class BatchWriter(DataSourceArrowWriter):
@@ -27,7 +27,7 @@ class BatchWriter(DataSourceArrowWriter):
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
         """Write the rows of one task."""
         handle = identity.of_batch(self._options, task_property, self._write_id)
-        return write(self._options, handle, iterator)
+        return write(self._options, handle, iterator, name=task_name())
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Commit what all tasks wrote."""

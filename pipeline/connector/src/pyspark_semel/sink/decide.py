@@ -15,8 +15,8 @@ _log = logging.getLogger(__name__)
 def commit(options: SinkOptions, receipts: Sequence[JointReceipt]) -> None:
     """Commit what these tasks wrote, all at once; what others wrote aborts.
 
-    Done again, it does nothing. Raises TransactionError for what is no repeat, and yet is not
-    written, because its version or a later one is committed.
+    When it returns, readers see all of it. Done again, it does nothing. Raises TransactionError for
+    what is no repeat, and yet is not written, because its version or a later one is committed.
     """
     connection = connect(options.bootstrap, api_timeout_ms=options.api_timeout_ms)
     connection.call(_commit(connection.client, options, receipts))
@@ -34,7 +34,7 @@ async def _commit(
 ) -> None:
     handle = receipts[0].handle
     async with client.joint_transaction_of(handle, options.producer) as joint:
-        outcome = await joint.commit(receipts)
+        outcome = await joint.commit(receipts, wait_until_visible=True)
     if outcome is JointOutcome.ALREADY_COMMITTED and options.txn_version is None:
         await _check_repeat(client, receipts[0])
 

@@ -7,7 +7,7 @@ from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMess
 from pyspark.sql.types import StructType
 
 from pyspark_semel.sink import columns, decide, identity, options, reach
-from pyspark_semel.sink.write import Written, receipts_of, task_property, write
+from pyspark_semel.sink.write import Written, receipts_of, task_name, task_property, write
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
@@ -22,7 +22,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
         """Write the rows of one task."""
         handle = identity.of_stream(self._options, task_property)
-        return write(self._options, handle, iterator)
+        return write(self._options, handle, iterator, name=task_name())
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803 - Spark's
         """Commit the micro-batch. Spark calls it again for one whose commit it did not note."""

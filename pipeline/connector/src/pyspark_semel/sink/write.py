@@ -26,10 +26,15 @@ class Written(WriterCommitMessage):
     """A ``JointReceipt`` as text."""
 
 
-def write(options: SinkOptions, handle: JointHandle, batches: Iterator[pa.RecordBatch]) -> Written:
-    """Send all rows, and wait until they are stored; reads none if they are committed already."""
+def write(
+    options: SinkOptions, handle: JointHandle, batches: Iterator[pa.RecordBatch], *, name: str
+) -> Written:
+    """Send all rows, and wait until they are stored; reads none if they are committed already.
+
+    ``name`` is what operators see of the task.
+    """
     connection = connect(options.bootstrap, api_timeout_ms=options.api_timeout_ms)
-    writer = connection.client.join(handle, name=_task(), options=options.producer)
+    writer = connection.client.join(handle, name=name, options=options.producer)
     try:
         connection.call(_join(writer))
         if writer.already_committed:
@@ -54,6 +59,12 @@ def task_property(name: str) -> str | None:
     """Return a local property of the task that this process runs."""
     value: str | None = _context().getLocalProperty(name)
     return value
+
+
+def task_name() -> str:
+    """Return which attempt of which task this process runs."""
+    context = _context()
+    return f"stage {context.stageId()} task {context.partitionId()}.{context.attemptNumber()}"
 
 
 async def _join(writer: JointWriter) -> None:
@@ -128,12 +139,6 @@ async def _send(writer: JointWriter, parts: Iterable[columns.Rows]) -> None:
                 f"a row for topic {rows.topic} is too large: {error}. Split it, or raise"
                 f" {MAX_REQUEST_SIZE}, and max.message.bytes of the topic"
             ) from error
-
-
-def _task() -> str:
-    """Return what operators call the writer."""
-    context = _context()
-    return f"stage {context.stageId()} task {context.partitionId()}.{context.attemptNumber()}"
 
 
 def _context() -> TaskContext:
