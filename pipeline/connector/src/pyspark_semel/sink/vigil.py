@@ -10,6 +10,7 @@ ends at once: perhaps nobody is left who would end the transaction, and readers 
 """
 
 import asyncio
+from typing import Protocol
 
 from aiosemel import JointHandle, SemelClient
 
@@ -17,32 +18,49 @@ _TIMEOUTS = 5
 """How many transaction timeouts a watch may outlast the last task of a process."""
 
 
+class Joint(Protocol):
+    """What of a ``JointTransaction`` is needed here."""
+
+    @property
+    def handle(self) -> JointHandle:
+        """Which it is."""
+        ...
+
+    async def keep_alive(self) -> None:
+        """Keep it alive until it is over."""
+        ...
+
+    async def close(self) -> None:
+        """Let the client forget it."""
+        ...
+
+
 class Vigil:
     """The watch of one process over one transaction. Lives in the loop of the connection."""
 
-    def __init__(self, handle: JointHandle) -> None:
+    def __init__(self, joint: Joint) -> None:
         """Do nothing yet: ``run`` watches."""
-        self._handle = handle
+        self._joint = joint
+        handle = self._handle = joint.handle
         self._longest_s = _TIMEOUTS * handle.transaction_timeout_ms / 1_000
         self._deadline = asyncio.timeout(None)
         self._writing = 0
         self._has_finished = False
         self._is_running = False
 
-    async def run(self, client: SemelClient) -> None:
-        """Keep it alive until it is over, or nothing is left to wait for. Once at a time."""
+    async def run(self) -> None:
+        """Keep it alive until it is over, or nothing is left to wait for. Once for all tasks."""
         if self._is_running:
             return
         self._is_running = True
-        joint = client.joint_transaction_of(self._handle)
         try:
             async with self._deadline:
-                await joint.keep_alive()
+                await self._joint.keep_alive()
         except TimeoutError:
             pass  # Whoever was to end it is gone: the coordinator does.
         finally:
             self._forget()
-            await joint.close()
+            await self._joint.close()
 
     @property
     def is_over(self) -> bool:
@@ -80,10 +98,10 @@ class Vigil:
 _VIGILS: dict[JointHandle, Vigil] = {}
 
 
-async def watch(handle: JointHandle) -> Vigil:
+async def watch(client: SemelClient, handle: JointHandle) -> Vigil:
     """Return this process's watch over a transaction, for a task that writes."""
     vigil = _VIGILS.get(handle)
     if vigil is None or vigil.is_over:
-        vigil = _VIGILS[handle] = Vigil(handle)
+        vigil = _VIGILS[handle] = Vigil(client.joint_transaction_of(handle))
     vigil.begin()
     return vigil

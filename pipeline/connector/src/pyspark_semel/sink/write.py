@@ -91,8 +91,8 @@ def _send_watched(
     batches: Iterator[pa.RecordBatch],
 ) -> JointReceipt:
     """Send all rows while this process keeps watch over the transaction, and after."""
-    vigil = connection.call(watch(writer.handle))
-    connection.start(vigil.run(connection.client))
+    vigil = connection.call(watch(connection.client, writer.handle))
+    connection.start(vigil.run())
     receipt = None
     try:
         _send_all(connection, options, writer, batches)
