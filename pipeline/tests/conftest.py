@@ -22,11 +22,13 @@ def spark() -> Iterator[SparkSession]:
 
 
 @pytest.fixture(scope="session")
-def semel(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+def semel(
+    spark: SparkSession,  # noqa: ARG001 - it comes first
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Cluster]:
     """A cluster with two brokers. Tests that kill services start their own.
 
-    Spark comes first: PySpark forks this process to start it, which gRPC does not survive.
+    PySpark forks this process to start it, which gRPC does not survive.
     """
-    assert spark
     with clusters.cluster(tmp_path_factory.mktemp("semel")) as started:
         yield started

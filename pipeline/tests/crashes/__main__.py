@@ -19,13 +19,13 @@ def main() -> int:
     parser.add_argument("names", nargs="*", metavar="scenario", help=f"of {', '.join(SCENARIOS)}")
     parser.add_argument("--seed", type=int, default=0, help="where faults strike")
     parser.add_argument("--batches", type=int, default=BATCHES, help="micro-batches of a job")
-    parser.add_argument("--rows", type=int, default=ROWS, help="lines of a micro-batch")
+    parser.add_argument("--rows", type=int, default=ROWS, help="records of a micro-batch")
     given = parser.parse_args()
     unknown = set(given.names) - set(SCENARIOS)
     if unknown:
         parser.error(f"no scenario is called {', '.join(sorted(unknown))}")
     folder = Path(tempfile.mkdtemp(prefix="semel-crashes-"))
-    print(f"seed {given.seed}, {given.batches} micro-batches of {given.rows} lines; {folder}")
+    print(f"seed {given.seed}, {given.batches} micro-batches of {given.rows} records; {folder}")
     reports = []
     with cluster(folder / "semel") as semel:
         for name in given.names or SCENARIOS:
@@ -33,6 +33,7 @@ def main() -> int:
             stage = Stage(
                 name=name,
                 semel=semel,
+                source=semel.topic(4, "source"),
                 folder=folder / name,
                 random=Random(f"{given.seed} {name}"),
                 batches=given.batches,

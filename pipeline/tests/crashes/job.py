@@ -1,4 +1,4 @@
-"""The job that crashes: lines of files, by a stream, into a topic, each once.
+"""The job that crashes: from one topic into another, each record once.
 
 ``python -m crashes.job`` runs it in a process of its own; tests run it in their session.
 """
@@ -6,9 +6,9 @@
 import argparse
 import sys
 from dataclasses import dataclass
-from pathlib import Path
 from random import Random
 
+from cluster import Cluster
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -23,8 +23,9 @@ STOPPED = 3
 class Job:
     """Where a job reads and writes."""
 
-    lines: str
-    """A folder of files, one for each micro-batch."""
+    source: str
+    rows: int
+    """Of a micro-batch."""
     topic: str
     bootstrap: str
     checkpoint: str
@@ -44,20 +45,32 @@ class Job:
         }
 
 
-def write_lines(folder: Path, *, batches: int, rows: int) -> list[bytes]:
-    """Write the input; return its lines, which are what the topic must hold at the end."""
-    folder.mkdir(parents=True)
-    lines = [[f"{batch}-{row}" for row in range(rows)] for batch in range(batches)]
-    for number, some in enumerate(lines):
-        (folder / f"{number:04}.txt").write_text("\n".join(some) + "\n", "utf-8")
-    return sorted(line.encode() for some in lines for line in some)
+def fill(semel: Cluster, source: str, *, batches: int, rows: int) -> list[bytes]:
+    """Write the input, to four partitions; return it: the other topic must hold it at the end."""
+    values = [b"%d" % number for number in range(batches * rows)]
+    for partition in range(4):
+        semel.send(source, values[partition::4], partition=partition)
+    return values
 
 
 def start(spark: SparkSession, job: Job) -> StreamingQuery:
-    """Start the query; it ends when all files are read."""
+    """Start the query; it ends when all is read."""
     spark.dataSource.register(CrashingSource)
-    lines = spark.readStream.option("maxFilesPerTrigger", 1).text(job.lines).repartition(job.tasks)
-    writer = lines.writeStream.option("checkpointLocation", job.checkpoint)
+    records = (
+        spark.readStream.format("semel")
+        .options(
+            **{
+                "bootstrap.servers": job.bootstrap,
+                "subscribe": job.source,
+                "startingOffsets": "earliest",
+                "maxOffsetsPerTrigger": str(job.rows),
+            }
+        )
+        .load()
+        .select("value")
+        .repartition(job.tasks)
+    )
+    writer = records.writeStream.option("checkpointLocation", job.checkpoint)
     writer = writer.trigger(availableNow=True)
     if job.for_each_batch:
         options = job.options
@@ -72,7 +85,7 @@ def start(spark: SparkSession, job: Job) -> StreamingQuery:
 def main() -> int:
     """Run the job to its end, or to its crash."""
     parser = argparse.ArgumentParser(prog="crashes.job", description=__doc__)
-    for name in ("lines", "topic", "bootstrap", "checkpoint", "plan"):
+    for name in ("source", "rows", "topic", "bootstrap", "checkpoint", "plan"):
         parser.add_argument(f"--{name}", required=True)
     parser.add_argument("--master", default="local[2,4]")
     parser.add_argument("--conf", action="append", default=[])
@@ -84,7 +97,8 @@ def main() -> int:
     query = start(
         spark,
         Job(
-            lines=given.lines,
+            source=given.source,
+            rows=int(given.rows),
             topic=given.topic,
             bootstrap=given.bootstrap,
             checkpoint=given.checkpoint,

@@ -1,7 +1,7 @@
-"""The scenarios: what crashes when, and whether each line is in the topic once.
+"""The scenarios: what crashes when, and whether each record is in the topic once.
 
 Each runs the job again and again from its checkpoint, as whoever operates it would, until a run
-comes to its end; then it compares the topic to what was to be written, line by line.
+comes to its end; then it compares the topic to what was to be written, record by record.
 """
 
 from collections import Counter
@@ -14,7 +14,7 @@ from cluster import Cluster
 
 from aiosemel import IsolationLevel
 from crashes.faults import Plan
-from crashes.job import STOPPED, write_lines
+from crashes.job import STOPPED, fill
 from crashes.processes import Run, standalone
 
 BATCHES = 6
@@ -62,6 +62,7 @@ class Stage:
 
     name: str
     semel: Cluster
+    source: str
     folder: Path
     random: Random
     batches: int = BATCHES
@@ -82,7 +83,7 @@ class Stage:
         """Start the job."""
         return Run(
             [
-                *("--lines", str(self.folder / "lines"), "--topic", topic),
+                *("--source", self.source, "--rows", str(self.rows), "--topic", topic),
                 *("--bootstrap", self.semel.bootstrap, "--plan", plan.to_json()),
                 *("--checkpoint", str(self.folder / "checkpoint"), *more),
             ],
@@ -226,7 +227,7 @@ SCENARIOS: dict[str, Play] = {
 def run_scenario(stage: Stage) -> Report:
     """Play a scenario, and look at what is in its topic."""
     stage.folder.mkdir(parents=True)
-    expected = write_lines(stage.folder / "lines", batches=stage.batches, rows=stage.rows)
+    expected = fill(stage.semel, stage.source, batches=stage.batches, rows=stage.rows)
     topic = stage.semel.topic(4)
     SCENARIOS[stage.name](stage, topic)
     found = Counter(stage.semel.values(topic))

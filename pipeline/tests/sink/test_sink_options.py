@@ -49,6 +49,11 @@ def test_a_stream_has_options_of_spark_too() -> None:
     assert options.of_stream(given).transactional_id == "i"
 
 
+def test_names_of_kafkas_producer_may_have_its_prefix() -> None:
+    read = options.of_stream({"kafka.bootstrap.servers": "a:1", "kafka.max.request.size": "2048"})
+    assert (read.bootstrap, read.max_request_size_bytes) == ("a:1", 2_048)
+
+
 def test_the_name_that_delta_gives_the_id_will_do() -> None:
     given = {**CLUSTER, "txnappid": "load", "txnversion": "1"}
     assert options.of_batch(given).transactional_id == "load"
@@ -71,6 +76,10 @@ def test_the_name_that_delta_gives_the_id_will_do() -> None:
         ({"transactionalidreset": "1"}, "neither true nor false"),
         ({"transaction.timeout.ms": "1"}, "less than 1000"),
         ({"compression.type": "lz4"}, "'lz4': neither none nor zstd"),
+        (
+            {"max.request.size": "2048", "kafka.max.request.size": "4096"},
+            "max.request.size and kafka.max.request.size differ",
+        ),
     ],
     ids=str,
 )

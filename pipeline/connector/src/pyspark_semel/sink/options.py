@@ -16,17 +16,9 @@ TRANSACTION_TIMEOUT_MS = "transaction.timeout.ms"
 API_TIMEOUT_MS = "default.api.timeout.ms"
 MAX_REQUEST_SIZE = "max.request.size"
 COMPRESSION = "compression.type"
-_OWN = (
-    TOPIC,
-    TRANSACTIONAL_ID,
-    TXN_APP_ID,
-    TXN_VERSION,
-    RESET,
-    TRANSACTION_TIMEOUT_MS,
-    API_TIMEOUT_MS,
-    MAX_REQUEST_SIZE,
-    COMPRESSION,
-)
+_DOTTED = (TRANSACTION_TIMEOUT_MS, API_TIMEOUT_MS, MAX_REQUEST_SIZE, COMPRESSION)
+"""Those of Kafka's producer, which may be written with ``kafka.`` before them."""
+_OWN = (TOPIC, TRANSACTIONAL_ID, TXN_APP_ID, TXN_VERSION, RESET, *_DOTTED)
 _SPARKS = ("checkpointLocation", "queryName")
 """Options of a stream that are Spark's, and come to its sink too."""
 _BUFFER_BYTES = 32 << 20
@@ -68,7 +60,7 @@ class SinkOptions:
 
 def of_batch(given: Mapping[str, str]) -> SinkOptions:
     """Read the options of a batch write; raises OptionError."""
-    options = Options(given, _OWN)
+    options = Options(_unprefixed(given), _OWN)
     read = _read(options)
     if read.txn_version is not None and read.transactional_id is None:
         raise OptionError(f"{TXN_VERSION} is given without {TRANSACTIONAL_ID}: a version of what?")
@@ -77,7 +69,7 @@ def of_batch(given: Mapping[str, str]) -> SinkOptions:
 
 def of_stream(given: Mapping[str, str]) -> SinkOptions:
     """Read the options of a stream; raises OptionError."""
-    options = Options(given, (*_OWN, *_SPARKS))
+    options = Options(_unprefixed(given), (*_OWN, *_SPARKS))
     if options.text(TXN_VERSION) is not None:
         raise OptionError(
             f"{TXN_VERSION} is for batch writes: the version of a stream's transaction is the"
@@ -104,6 +96,17 @@ def _read(options: Options) -> SinkOptions:
     if read.reset and read.transactional_id is None:
         raise OptionError(f"{RESET} is true without {TRANSACTIONAL_ID}: nothing to take over")
     return read
+
+
+def _unprefixed(given: Mapping[str, str]) -> dict[str, str]:
+    """Return the options without the prefix of Kafka's."""
+    plain: dict[str, str] = {}
+    for name, value in given.items():
+        bare = name.lower().removeprefix("kafka.")
+        own = bare if bare in _DOTTED else name.lower()
+        if plain.setdefault(own, value) != value:
+            raise OptionError(f"{bare} and kafka.{bare} differ: give one of them")
+    return plain
 
 
 def _compression(given: str | None) -> Compression:
