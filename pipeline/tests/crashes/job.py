@@ -15,6 +15,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 from crashes.faults import PLAN, CrashingSource, Plan
 from semel_pipelines.settings import session
 
+TIMEOUT_MS = 20_000
+"""Of the transactions."""
 STOPPED = 3
 """The exit status of a job that has stopped its query: run it again."""
 
@@ -32,7 +34,7 @@ class Job:
     plan: Plan
     tasks: int = 4
     for_each_batch: bool = False
-    timeout_ms: int = 20_000
+    timeout_ms: int = TIMEOUT_MS
 
     @property
     def options(self) -> dict[str, str]:

@@ -4,6 +4,7 @@ Each runs the job again and again from its checkpoint, as whoever operates it wo
 comes to its end; then it compares the topic to what was to be written, record by record.
 """
 
+import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -12,14 +13,16 @@ from random import Random
 
 from cluster import Cluster
 
-from aiosemel import IsolationLevel
+from aiosemel import IsolationLevel, OffsetSpec
 from crashes.faults import Plan
-from crashes.job import STOPPED, fill
+from crashes.job import STOPPED, TIMEOUT_MS, fill
 from crashes.processes import Run, standalone
 
 BATCHES = 6
 ROWS = 200
 RUNS_MAX = 25
+SLACK_S = 15.0
+"""What brokers and coordinator take to notice a time-out, and to tell of it, at the most."""
 _CLUSTER_CONF = (
     "spark.speculation=true",
     "spark.speculation.interval=100ms",
@@ -116,12 +119,12 @@ def plain(stage: Stage, topic: str) -> None:
 
 def kills_before_the_decision(stage: Stage, topic: str) -> None:
     """The driver is killed when all is written, and nothing is decided."""
-    stage.until_done(topic, stage.plan(kill_before_commit=stage.some(3)))
+    stage.until_done(topic, stage.plan(kill_before_commit=stage.some(2)))
 
 
 def kills_after_the_decision(stage: Stage, topic: str) -> None:
     """The driver is killed when all is decided, and Spark has not noted it."""
-    stage.until_done(topic, stage.plan(kill_after_commit=stage.some(3)))
+    stage.until_done(topic, stage.plan(kill_after_commit=stage.some(2)))
 
 
 def task_failures(stage: Stage, topic: str) -> None:
@@ -144,7 +147,7 @@ def all_of_it(stage: Stage, topic: str) -> None:
 def stops(stage: Stage, topic: str) -> None:
     """The query is stopped, and started again."""
     plan = stage.plan()
-    for _ in range(3):
+    for _ in range(2):
         if stage.run(stage.start(topic, plan, "--stop-after", "3")) != STOPPED:
             return
     stage.until_done(topic, plan)
@@ -154,7 +157,7 @@ def kills_from_outside(stage: Stage, topic: str) -> None:
     """All processes of the job are killed, at any time."""
     plan = stage.plan()
     first_batch = stage.folder / "checkpoint" / "offsets" / "0"
-    for _ in range(3):
+    for _ in range(2):
         run = stage.start(topic, plan)
         while not first_batch.exists():
             if run.wait(0.2) is not None:
@@ -175,6 +178,32 @@ def zombie(stage: Stage, topic: str) -> None:
     (stage.folder / "awake").touch()
     if stage.run(old) == 0:
         stage.semel.send(topic, [b"the zombie has come to its end, and noted it"])
+
+
+def abandoned(stage: Stage, topic: str) -> None:
+    """A job is killed, and not started again until readers have been released by the time-out."""
+    plan = stage.plan(kill_before_commit=(0,))
+    while not (stage.folder / "struck kill before commit 0").exists():
+        if stage.run(stage.start(topic, plan)) == 0:
+            return
+    killed_s = time.monotonic()
+    assert not _is_settled(stage.semel, topic), "the transaction of the killed job is open"
+    while not _is_settled(stage.semel, topic):
+        time.sleep(0.1)
+    waited_s = time.monotonic() - killed_s
+    plan.note(f"released after {waited_s:.0f} s")
+    assert waited_s < TIMEOUT_MS / 1_000 + SLACK_S, waited_s
+    stage.until_done(topic, plan)
+
+
+def _is_settled(semel: Cluster, topic: str) -> bool:
+    """Whether no transaction holds back the readers of a topic."""
+    admin = semel.client.admin()
+    partitions = dict.fromkeys(((topic, number) for number in range(4)), OffsetSpec.LATEST)
+    committed = semel.call(
+        admin.list_offsets(partitions, isolation_level=IsolationLevel.READ_COMMITTED)
+    )
+    return committed == semel.call(admin.list_offsets(partitions))
 
 
 def for_each_batch(stage: Stage, topic: str) -> None:
@@ -217,6 +246,7 @@ SCENARIOS: dict[str, Play] = {
     "stop": stops,
     "extkill": kills_from_outside,
     "zombie": zombie,
+    "abandoned": abandoned,
     "foreachbatch": for_each_batch,
     "cluster": cluster_with_stragglers,
     "clusterkill": cluster_with_killed_executors,

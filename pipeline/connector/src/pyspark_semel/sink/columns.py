@@ -98,6 +98,7 @@ def by_topic(batch: pa.RecordBatch, topic: str | None) -> Iterator[tuple[str, pa
 
     Raises RecordError for a row of which nobody says it.
     """
+    batch = batch.select([name for name in batch.schema.names if name in _WRITTEN])
     if topic is not None:
         yield topic, batch
         return
