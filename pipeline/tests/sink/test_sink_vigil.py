@@ -88,6 +88,16 @@ async def test_it_ends_when_all_tasks_have_failed() -> None:
     assert vigil.is_over
 
 
+async def test_a_transaction_that_is_over_before_its_tasks_is_no_error() -> None:
+    joint = FakeJoint()
+    vigil, watching = await started(joint, tasks=2)
+    joint.over.set()
+    await watching
+    assert vigil.is_over
+    await vigil.end(finished=True)
+    await vigil.end(finished=False)
+
+
 async def test_it_is_kept_once_for_all_tasks() -> None:
     joint = FakeJoint()
     vigil, watching = await started(joint, tasks=2)

@@ -47,6 +47,7 @@ class Vigil:
         self._writing = 0
         self._has_finished = False
         self._is_running = False
+        self._is_over = False
 
     async def run(self) -> None:
         """Keep it alive until it is over, or nothing is left to wait for. Once for all tasks."""
@@ -59,13 +60,14 @@ class Vigil:
         except TimeoutError:
             pass  # Whoever was to end it is gone: the coordinator does.
         finally:
+            self._is_over = True
             self._forget()
             await self._joint.close()
 
     @property
     def is_over(self) -> bool:
-        """Whether its time is up."""
-        return self._deadline.expired()
+        """Whether it watches no longer, or its time is up."""
+        return self._is_over or self._deadline.expired()
 
     def begin(self) -> None:
         """Note that a task writes here."""
@@ -86,7 +88,7 @@ class Vigil:
             self._reschedule(now)
 
     def _reschedule(self, when: float | None) -> None:
-        if self._is_running:
+        if self._is_running and not self.is_over:
             self._deadline.reschedule(when)
 
     def _forget(self) -> None:
