@@ -77,10 +77,7 @@ def topic(semel: Cluster) -> Iterator[str]:
     ("columns", "given", "message"),
     [
         ("'a' value", {"transactionalID": "a", "txnAppld": "a"}, "did you mean txnAppId"),
-        ("'a' value", {"txnVersion": "1"}, "txnVersion is given without transactionalId"),
         ("'a' key", {}, "no column value"),
-        ("'a' value, 'b' day", {}, "does not write the columns day"),
-        ("1 value", {}, "value is int, not string or binary"),
         ("'a' value", {"topic": "nowhere"}, "there is no topic 'nowhere'"),
         (
             "'a' value",
