@@ -148,9 +148,8 @@ def test_a_whole_result_is_written_each_time(streams: Streams) -> None:
     assert streams.written() == [b"1", b"2"]
 
 
-@pytest.mark.parametrize("for_each_batch", [False, True])
 def test_records_are_there_once_whatever_fails(
-    spark: SparkSession, semel: Cluster, tmp_path: Path, *, for_each_batch: bool
+    spark: SparkSession, semel: Cluster, tmp_path: Path
 ) -> None:
     source, topic = semel.topic(4), semel.topic(4)
     expected = fill(semel, source, batches=4, rows=48)
@@ -168,7 +167,6 @@ def test_records_are_there_once_whatever_fails(
         checkpoint=str(tmp_path / "checkpoint"),
         plan=plan,
         tasks=2,
-        for_each_batch=for_each_batch,
     )
     for _ in range(RUNS_MAX):
         query = start(spark, job)
