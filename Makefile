@@ -19,7 +19,7 @@ export UV_PYTHON_DOWNLOADS := never
 unexport VIRTUAL_ENV
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test simulate defects explore fuzz chaos coverage check format protos docs \
+.PHONY: help demo test simulate defects explore fuzz chaos pipeline-chaos coverage check format protos docs \
         release-protos bench dist clean
 
 help: ## this list
@@ -48,6 +48,10 @@ explore: $(SYNCED) ## every order of events over the real machines, breadth firs
 chaos: $(SYNCED) ## real processes under real faults, and a checked history: SECONDS=n SEED=k
 	GRPC_ENABLE_FORK_SUPPORT=0 PYTHONPATH=tests $(BIN)/python -m chaos --seconds $(or $(SECONDS),60) \
 		--seed $(or $(SEED),0)
+
+pipeline-chaos: $(SYNCED) ## jobs of Spark that are killed, and exact topics: SCENARIOS="k1 k2" SEED=k
+	GRPC_ENABLE_FORK_SUPPORT=0 PYTHONPATH=pipeline/tests $(BIN)/python -m crashes --seed $(or $(SEED),0) \
+		$(SCENARIOS)
 
 coverage: $(SYNCED) ## all tests with branch coverage: pure modules must reach 100 %
 	$(BIN)/pytest --cov --cov-report=

@@ -93,6 +93,7 @@ PRINTING = (
     "cli/src/*",
     "examples/*",
     "loadtest/*",
+    "pipeline/tests/*/__main__.py",
     "tests/*/__main__.py",
     "tools/*",
 )
@@ -180,7 +181,7 @@ def test_pure_modules_wait_for_nothing() -> None:
 
 
 # Processes of their own have only the real clock; the tests across members wait for these.
-SLEEPING = ("tests/*",)
+SLEEPING = ("pipeline/tests/crashes/*", "tests/*")
 
 
 def test_tests_of_members_do_not_sleep() -> None:
