@@ -51,9 +51,14 @@ class SemelDataSource(DataSource):
         return batch.BatchWriter(self.options, schema, overwrite=overwrite)
 
     def streamWriter(  # noqa: N802 - Spark's
-        self, schema: StructType, overwrite: bool
+        self,
+        schema: StructType,
+        overwrite: bool,  # noqa: ARG002 - Spark's
     ) -> DataSourceStreamWriter:
-        """Return what writes the micro-batches of a stream."""
+        """Return what writes the micro-batches of a stream.
+
+        ``overwrite`` is the output mode complete: its whole result is written, every time.
+        """
         from pyspark_semel.sink import stream
 
-        return stream.StreamWriter(self.options, schema, overwrite=overwrite)
+        return stream.StreamWriter(self.options, schema)

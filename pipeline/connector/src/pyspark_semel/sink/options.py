@@ -1,0 +1,96 @@
+"""The options of the sink, read and checked before anything is written. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pyspark_semel.errors import OptionError
+from pyspark_semel.options import Options
+
+TOPIC = "topic"
+TRANSACTIONAL_ID = "transactionalId"
+TXN_APP_ID = "txnAppId"
+TXN_VERSION = "txnVersion"
+RESET = "transactionalIdReset"
+TRANSACTION_TIMEOUT_MS = "transactionTimeoutMs"
+MAX_BLOCK_MS = "maxBlockMs"
+_OWN = (
+    TOPIC,
+    TRANSACTIONAL_ID,
+    TXN_APP_ID,
+    TXN_VERSION,
+    RESET,
+    TRANSACTION_TIMEOUT_MS,
+    MAX_BLOCK_MS,
+)
+_SPARKS = ("checkpointLocation", "queryName")
+"""Options of a stream that are Spark's, and come to its sink too."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SinkOptions:
+    """What a user has said of one write, or of one stream."""
+
+    bootstrap: str
+    topic: str | None
+    """Of all rows; None: the column ``topic`` says it for each."""
+    transactional_id: str | None
+    txn_version: int | None
+    reset: bool
+    transaction_timeout_ms: int
+    """How long a transaction may stay open when nobody works on it any more."""
+    max_block_ms: int
+    """How long a call may wait for the cluster."""
+
+
+def of_batch(given: Mapping[str, str]) -> SinkOptions:
+    """Read the options of a batch write; raises OptionError."""
+    options = Options(given, _OWN)
+    read = _read(options)
+    if read.txn_version is not None and read.transactional_id is None:
+        raise OptionError(f"{TXN_VERSION} is given without {TRANSACTIONAL_ID}: a version of what?")
+    return read
+
+
+def of_stream(given: Mapping[str, str]) -> SinkOptions:
+    """Read the options of a stream; raises OptionError."""
+    options = Options(given, (*_OWN, *_SPARKS))
+    if options.text(TXN_VERSION) is not None:
+        raise OptionError(
+            f"{TXN_VERSION} is for batch writes: the version of a stream's transaction is the"
+            " number of its micro-batch"
+        )
+    return _read(options)
+
+
+def _read(options: Options) -> SinkOptions:
+    topic = options.text(TOPIC)
+    if topic is not None and not topic.strip():
+        raise OptionError(f"{TOPIC} is empty")
+    timeout_ms = options.integer(TRANSACTION_TIMEOUT_MS, minimum=1_000)
+    block_ms = options.integer(MAX_BLOCK_MS, minimum=1)
+    read = SinkOptions(
+        bootstrap=options.bootstrap,
+        topic=topic,
+        transactional_id=_transactional_id(options),
+        txn_version=options.integer(TXN_VERSION, minimum=0),
+        reset=options.boolean(RESET, default=False),
+        transaction_timeout_ms=60_000 if timeout_ms is None else timeout_ms,
+        max_block_ms=60_000 if block_ms is None else block_ms,
+    )
+    if read.reset and read.transactional_id is None:
+        raise OptionError(f"{RESET} is true without {TRANSACTIONAL_ID}: nothing to take over")
+    return read
+
+
+def _transactional_id(options: Options) -> str | None:
+    """Return the id under the one name or the other: ``txnAppId`` is what Delta calls it."""
+    ours, deltas = options.text(TRANSACTIONAL_ID), options.text(TXN_APP_ID)
+    if ours is not None and deltas is not None and ours != deltas:
+        raise OptionError(
+            f"{TRANSACTIONAL_ID} is {ours!r} and {TXN_APP_ID} is {deltas!r}: they are two names of"
+            " the same, give one"
+        )
+    given = deltas if ours is None else ours
+    if given is not None and not given.strip():
+        raise OptionError(f"{TXN_APP_ID if ours is None else TRANSACTIONAL_ID} is empty")
+    return given
