@@ -1,11 +1,12 @@
 """The accumulator by example: batches, sequences, answers, memory, time."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 
 from aiosemel._producer.accumulator import IDLE_EPOCH_MS, Accumulator, Limits
 from aiosemel._producer.batch import Batch, Request
+from aiosemel._producer.columns import RowColumns
 from aiosemel.errors import (
     MessageTooLargeError,
     NetworkExceptionError,
@@ -54,6 +55,14 @@ def append(
     )
 
 
+def columns(
+    values: Sequence[bytes | None], keys: Sequence[bytes | None] | None = None
+) -> RowColumns:
+    return RowColumns.checked(
+        values, keys=keys, headers=None, timestamp_ms=None, timestamps_ms=None
+    )
+
+
 def fill(accumulator: Accumulator, batches: int, partition: TopicPartition = P0) -> list[Batch]:
     """Append full batches."""
     return [append(accumulator, partition, size=30) for _ in range(batches)]
@@ -95,7 +104,7 @@ def test_columns_go_into_one_batch(keys: list[bytes | None] | None) -> None:
     accumulator = made()
     small = append(accumulator)
     batch = accumulator.append_columns(
-        P0, values=[b"1", b"2"], keys=keys, timestamp_ms=5, size_bytes=50, now_ms=0
+        P0, rows=columns([b"1", b"2"], keys), timestamp_ms=5, size_bytes=50, now_ms=0
     )
     assert batch is not small
     assert (batch.values, batch.keys) == ([b"1", b"2"], keys or [None, None])
