@@ -38,22 +38,23 @@ class Connection:
 
         An interrupt of the caller (a task that Spark kills) cancels it.
         """
-        return _result(self._submit(coroutine))
+        return _result(self.start(coroutine))
 
     def ahead(self, step: Callable[[], Coroutine[object, object, _Items]]) -> Iterator[_Items]:
         """Return what one step after the other returns, until that is empty.
 
         The next step runs while the caller is busy with what the last one has returned.
         """
-        future = self._submit(step())
+        future = self.start(step())
         try:
             while items := _result(future):
-                future = self._submit(step())
+                future = self.start(step())
                 yield items
         finally:
             future.cancel()
 
-    def _submit(self, coroutine: Coroutine[object, object, _T]) -> "Future[_T]":
+    def start(self, coroutine: Coroutine[object, object, _T]) -> "Future[_T]":
+        """Run this in the loop, and wait for nothing."""
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
 
 

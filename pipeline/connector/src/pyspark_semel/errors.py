@@ -25,5 +25,13 @@ class CheckpointError(SemelSparkError):
     """A checkpoint holds offsets that are not of this source, or not of this cluster."""
 
 
+class RecordError(SemelSparkError):
+    """A row cannot become a record."""
+
+
+class TransactionError(SemelSparkError):
+    """A write cannot be the transaction that it is meant to be."""
+
+
 class SchemaError(SemelSparkError):
     """A frame has not the columns that are needed, or columns of other types."""

@@ -8,7 +8,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
 from pyspark_semel.errors import OptionError
-from pyspark_semel.sink import columns, decide, identity, options
+from pyspark_semel.sink import columns, decide, identity, options, reach
 from pyspark_semel.sink.write import Written, receipts_of, task_property, write
 
 
@@ -16,11 +16,12 @@ class BatchWriter(DataSourceArrowWriter):
     """Made once for a write; Spark gives copies of it to the tasks."""
 
     def __init__(self, given: Mapping[str, str], schema: StructType, *, overwrite: bool) -> None:
-        """Raise OptionError or SchemaError for what cannot be written."""
+        """Raise OptionError, SchemaError, UnknownTopicError, UnreachableError."""
         if overwrite:
             raise OptionError("a topic cannot be overwritten: write with mode append")
         self._options = options.of_batch(given)
         columns.check(schema, self._options.topic)
+        reach.check(self._options)
         self._write_id = str(uuid4())
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:

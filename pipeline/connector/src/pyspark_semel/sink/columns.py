@@ -1,8 +1,14 @@
-"""The columns of the sink: which a frame must have, and what of them goes where."""
+"""The columns of the sink: which a frame must have, and what of them goes where. Pure.
+
+Rows are parted as columns. What most frames do not have (topics and partitions of their own) costs
+those that do not have it nothing.
+"""
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.types import (
@@ -15,7 +21,9 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from pyspark_semel.errors import SchemaError
+from aiosemel import Headers
+from pyspark_semel.errors import RecordError, SchemaError
+from pyspark_semel.sink.partitioner import ANY, Partitions, partitions_of
 
 KEY, VALUE, HEADERS, TOPIC, PARTITION = "key", "value", "headers", "topic", "partition"
 _WRITTEN = (KEY, VALUE, HEADERS, TOPIC, PARTITION)
@@ -30,13 +38,15 @@ _WANTED = {
 }
 
 
-class Rows(NamedTuple):
-    """Consecutive rows for one topic, and one partition of it; None: for any."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rows:
+    """Rows for one partition of one topic; None: for any of it."""
 
     topic: str
     partition: int | None
     values: Sequence[bytes | None]
     keys: Sequence[bytes | None] | None
+    headers: Sequence[Headers] | None
 
 
 def check(schema: StructType, topic: str | None) -> None:
@@ -83,58 +93,88 @@ def _is_header(kind: DataType) -> bool:
     )
 
 
-def parted(batch: pa.RecordBatch, topic: str | None) -> Iterator[Rows]:
-    """Part the rows of a batch by where they go; those of each part keep their order.
+def by_topic(batch: pa.RecordBatch, topic: str | None) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """Part rows by topic; ``topic`` is that of all, None: the column says it for each.
 
-    ``topic`` is that of all rows; None: the column says it. Raises SchemaError for a row of which
-    nobody says it.
+    Raises RecordError for a row of which nobody says it.
     """
-    for chosen, (name, partition) in _places(batch, topic):
-        yield Rows(
-            name,
-            partition,
-            _column(chosen, VALUE) or [],
-            _column(chosen, KEY),
-        )
-
-
-def _places(
-    batch: pa.RecordBatch, topic: str | None
-) -> Iterator[tuple[pa.RecordBatch, tuple[str, int | None]]]:
-    by = [name for name in (TOPIC, PARTITION) if _says(batch, name)]
-    if topic is not None and TOPIC in by:
-        by.remove(TOPIC)
-    if not by:
-        yield batch, (_checked(topic), None)
+    if topic is not None:
+        yield topic, batch
         return
-    places = pa.table([batch[name] for name in by], names=by).group_by(by).aggregate([])
-    for place in places.to_pylist():
-        mask = None
-        for name in by:
-            value = place[name]
-            same = pc.is_null(batch[name]) if value is None else pc.equal(batch[name], value)
-            same = pc.fill_null(same, False)
-            mask = same if mask is None else pc.and_(mask, same)
-        yield batch.filter(mask), (_checked(topic or place.get(TOPIC)), place.get(PARTITION))
+    named = batch[TOPIC].dictionary_encode()
+    if named.null_count:
+        raise RecordError("a row has no topic: its column topic is null, and no option says it")
+    names = named.dictionary.to_pylist()
+    for number, name in enumerate(names):
+        yield name, batch if len(names) == 1 else batch.filter(pc.equal(named.indices, number))
+
+
+def by_partition(topic: str, batch: pa.RecordBatch, partition_count: int) -> Iterator[Rows]:
+    """Part the rows of a topic by partition: the column's, else that of the key, else any.
+
+    Those of each partition keep their order. Raises RecordError for a partition that is not there.
+    """
+    keys = _bytes(batch, KEY)
+    targets = _targets(topic, batch, keys, partition_count)
+    if targets is None:
+        yield _rows(topic, None, batch)
+        return
+    order = np.argsort(targets, kind="stable")
+    ordered, targets = batch.take(pa.array(order)), targets[order]
+    starts = [0, *(np.flatnonzero(np.diff(targets)) + 1).tolist()]
+    for start, stop in pairwise([*starts, batch.num_rows]):
+        target = int(targets[start])
+        yield _rows(topic, None if target == ANY else target, ordered.slice(start, stop - start))
+
+
+def _targets(
+    topic: str, batch: pa.RecordBatch, keys: pa.Array | None, partition_count: int
+) -> Partitions | None:
+    """Return the partition of each row, or ``ANY``; None if any will do for all."""
+    targets = None if keys is None else partitions_of(keys, partition_count)
+    if not _says(batch, PARTITION):
+        return targets
+    column = batch[PARTITION]
+    given = column.fill_null(ANY).to_numpy().astype(np.int64)
+    said = column.is_valid().to_numpy(zero_copy_only=False)
+    wrong = said & ((given < 0) | (given >= partition_count))
+    if wrong.any():
+        raise RecordError(
+            f"a row names partition {given[wrong][0]} of topic {topic}, which has"
+            f" {partition_count}: 0 to {partition_count - 1}"
+        )
+    return given if targets is None else np.where(said, given, targets)
+
+
+def _rows(topic: str, partition: int | None, batch: pa.RecordBatch) -> Rows:
+    values, keys = _bytes(batch, VALUE), _bytes(batch, KEY)
+    return Rows(
+        topic=topic,
+        partition=partition,
+        values=values.to_pylist() if values is not None else [None] * batch.num_rows,
+        keys=None if keys is None else keys.to_pylist(),
+        headers=_headers(batch),
+    )
+
+
+def _bytes(batch: pa.RecordBatch, name: str) -> pa.Array | None:
+    """Return a column of text or bytes as bytes, at no cost; None if there is nothing in it."""
+    return batch[name].cast(pa.binary()) if _says(batch, name) else None
+
+
+def _headers(batch: pa.RecordBatch) -> list[Headers] | None:
+    if not _says(batch, HEADERS):
+        return None
+    column = batch[HEADERS]
+    flat = column.flatten()  # of the rows that have a list
+    names, values = pc.struct_field(flat, 0), pc.struct_field(flat, 1)
+    if names.null_count:
+        raise RecordError("a header has no key: keys of headers may not be null")
+    pairs = list(zip(names.to_pylist(), values.to_pylist(), strict=True))
+    lengths = column.value_lengths().fill_null(0).to_pylist()
+    return [pairs[start:stop] for start, stop in pairwise(accumulate(lengths, initial=0))]
 
 
 def _says(batch: pa.RecordBatch, name: str) -> bool:
+    """Whether any row has something in a column."""
     return name in batch.schema.names and batch[name].null_count < batch.num_rows
-
-
-def _checked(topic: str | None) -> str:
-    if topic is None:
-        raise SchemaError(
-            "a row has no topic: its column topic is null, and no option topic is set"
-        )
-    return topic
-
-
-def _column(batch: pa.RecordBatch, name: str) -> list[bytes | None] | None:
-    if name not in batch.schema.names or (name == KEY and not _says(batch, name)):
-        return None
-    column = batch[name]
-    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-        column = column.cast(pa.large_binary() if column.type == pa.large_string() else pa.binary())
-    items: list[bytes | None] = column.to_pylist()
-    return items

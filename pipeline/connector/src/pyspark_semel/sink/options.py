@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from aiosemel import Compression, ProducerOptions
 from pyspark_semel.errors import OptionError
 from pyspark_semel.options import Options
 
@@ -11,8 +12,10 @@ TRANSACTIONAL_ID = "transactionalId"
 TXN_APP_ID = "txnAppId"
 TXN_VERSION = "txnVersion"
 RESET = "transactionalIdReset"
-TRANSACTION_TIMEOUT_MS = "transactionTimeoutMs"
-MAX_BLOCK_MS = "maxBlockMs"
+TRANSACTION_TIMEOUT_MS = "transaction.timeout.ms"
+API_TIMEOUT_MS = "default.api.timeout.ms"
+MAX_REQUEST_SIZE = "max.request.size"
+COMPRESSION = "compression.type"
 _OWN = (
     TOPIC,
     TRANSACTIONAL_ID,
@@ -20,10 +23,14 @@ _OWN = (
     TXN_VERSION,
     RESET,
     TRANSACTION_TIMEOUT_MS,
-    MAX_BLOCK_MS,
+    API_TIMEOUT_MS,
+    MAX_REQUEST_SIZE,
+    COMPRESSION,
 )
 _SPARKS = ("checkpointLocation", "queryName")
 """Options of a stream that are Spark's, and come to its sink too."""
+_BUFFER_BYTES = 32 << 20
+_BATCH_BYTES = 64 << 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,8 +45,22 @@ class SinkOptions:
     reset: bool
     transaction_timeout_ms: int
     """How long a transaction may stay open when nobody works on it any more."""
-    max_block_ms: int
-    """How long a call may wait for the cluster."""
+    api_timeout_ms: int
+    """How long a call may wait for the cluster, with all its attempts."""
+    max_request_size_bytes: int
+    """The largest record, and request."""
+    compression: Compression
+
+    @property
+    def producer(self) -> ProducerOptions:
+        """What the SDK is told of it."""
+        return ProducerOptions(
+            max_block_ms=self.api_timeout_ms,
+            max_request_size_bytes=self.max_request_size_bytes,
+            buffer_memory_bytes=max(_BUFFER_BYTES, self.max_request_size_bytes),
+            batch_size_bytes=min(_BATCH_BYTES, self.max_request_size_bytes),
+            compression=self.compression,
+        )
 
 
 def of_batch(given: Mapping[str, str]) -> SinkOptions:
@@ -66,20 +87,28 @@ def _read(options: Options) -> SinkOptions:
     topic = options.text(TOPIC)
     if topic is not None and not topic.strip():
         raise OptionError(f"{TOPIC} is empty")
-    timeout_ms = options.integer(TRANSACTION_TIMEOUT_MS, minimum=1_000)
-    block_ms = options.integer(MAX_BLOCK_MS, minimum=1)
     read = SinkOptions(
         bootstrap=options.bootstrap,
         topic=topic,
         transactional_id=_transactional_id(options),
         txn_version=options.integer(TXN_VERSION, minimum=0),
         reset=options.boolean(RESET, default=False),
-        transaction_timeout_ms=60_000 if timeout_ms is None else timeout_ms,
-        max_block_ms=60_000 if block_ms is None else block_ms,
+        transaction_timeout_ms=options.integer(TRANSACTION_TIMEOUT_MS, minimum=1_000) or 60_000,
+        api_timeout_ms=options.integer(API_TIMEOUT_MS, minimum=1) or 60_000,
+        max_request_size_bytes=options.integer(MAX_REQUEST_SIZE, minimum=1_024) or 1_000_000,
+        compression=_compression(options.text(COMPRESSION)),
     )
     if read.reset and read.transactional_id is None:
         raise OptionError(f"{RESET} is true without {TRANSACTIONAL_ID}: nothing to take over")
     return read
+
+
+def _compression(given: str | None) -> Compression:
+    if given is None:
+        return Compression.NONE
+    if given.lower() not in set(Compression):
+        raise OptionError(f"{COMPRESSION} is {given!r}: neither {' nor '.join(Compression)}")
+    return Compression(given.lower())
 
 
 def _transactional_id(options: Options) -> str | None:

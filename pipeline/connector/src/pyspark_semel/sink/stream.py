@@ -6,7 +6,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from pyspark_semel.sink import columns, decide, identity, options
+from pyspark_semel.sink import columns, decide, identity, options, reach
 from pyspark_semel.sink.write import Written, receipts_of, task_property, write
 
 
@@ -14,9 +14,10 @@ class StreamWriter(DataSourceStreamArrowWriter):
     """Spark makes one for the tasks of a micro-batch, and another one for its end."""
 
     def __init__(self, given: Mapping[str, str], schema: StructType) -> None:
-        """Raise OptionError or SchemaError for what cannot be written."""
+        """Raise OptionError, SchemaError, UnknownTopicError, UnreachableError."""
         self._options = options.of_stream(given)
         columns.check(schema, self._options.topic)
+        reach.check(self._options)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
         """Write the rows of one task."""
