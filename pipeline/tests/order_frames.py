@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-import pyarrow as pa
+import pyarrow as pa  # type: ignore[import-untyped] # has no stubs
 from pyspark.sql import DataFrame, SparkSession
 
 RECORD = "key BINARY, value BINARY, topic STRING, partition INT, offset BIGINT, timestamp TIMESTAMP"
@@ -20,6 +20,7 @@ ORDER = {
     "price": "13.25",
 }
 
+
 def order(**changes: str | int | None) -> bytes:
     """An order line as JSON; with None, a field is left out."""
     fields = {**ORDER, **changes}
@@ -27,7 +28,7 @@ def order(**changes: str | int | None) -> bytes:
 
 
 def table(*values: bytes | None, keys: Sequence[bytes] | None = None) -> pa.Table:
-    """Values as records of one partition. (From Arrow, Spark has them without starting a Python.)"""
+    """Values as records of a partition. (Of Arrow, Spark makes frames without starting a Python.)"""
     count = len(values)
     columns = {
         "key": pa.array(keys or [b"key"] * count, pa.binary()),

@@ -4,8 +4,8 @@ import json
 
 from order_frames import order, records, table
 from pyspark.sql import DataFrame, SparkSession
-from semel_cli.demo.input import read_orders
 
+from semel_cli.demo.input import read_orders
 from semel_pipelines import orders
 from semel_pipelines.enrich.transforms import Topics, as_records, menu_of, with_menu
 from semel_pipelines.menu import Dish, read_menu
@@ -85,5 +85,3 @@ def test_the_last_record_of_a_dish_counts_and_a_tombstone_removes_it(spark: Spar
     entries = [(dish.key, dish.value) for dish in (HAWAIIAN, gone, renamed)]
     menu = menu_of(menu_records(spark, *entries, (gone.key, None))).collect()
     assert [(row.name, row.title) for row in menu] == [("hawaiian", "Aloha")]
-
-

@@ -7,9 +7,9 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from pyarrow import parquet
 from order_frames import RECORD, order, records, table
-from pyspark.sql import SparkSession
+from pyarrow import parquet  # type: ignore[import-untyped] # has no stubs
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from semel_pipelines import orders
@@ -21,7 +21,7 @@ Income = tuple[str, str, str, int]
 
 
 class Stream:
-    """A stream of order lines that come in one batch after the other, and the days that it closes."""
+    """A stream of order lines that come one batch after the other, and the days that it closes."""
 
     def __init__(self, spark: SparkSession, folder: Path) -> None:
         self._spark = spark
@@ -32,7 +32,9 @@ class Stream:
         source = spark.readStream.schema(RECORD).parquet(str(folder / "in"))
         lines = orders.well_formed(orders.parsed(source))
         writer = income_by_day(lines, LATENESS).writeStream.format("memory").queryName("closed")
-        self.query: StreamingQuery = writer.option("checkpointLocation", self.checkpoint).start()
+        self.query: StreamingQuery = writer.option(
+            "checkpointLocation", str(self.checkpoint)
+        ).start()
 
     def take(self, *values: bytes) -> None:
         """Let some order lines come in as one batch, and wait until it is done."""
@@ -45,17 +47,16 @@ class Stream:
     @property
     def closed(self) -> list[Income]:
         """The days that are closed, with their income."""
-        return _income(self._spark, "SELECT * FROM closed")
+        return _income(self._spark.table("closed"))
 
     @property
     def open(self) -> list[Income]:
         """The days that are open."""
-        open_windows(self._spark, str(self.checkpoint)).createOrReplaceTempView("still_open")
-        return _income(self._spark, "SELECT * FROM still_open")
+        return _income(open_windows(self._spark, str(self.checkpoint)))
 
 
-def _income(spark: SparkSession, query: str) -> list[Income]:
-    found = spark.sql(f"SELECT {', '.join(COLUMNS)} FROM ({query}) ORDER BY day, type").collect()
+def _income(days: DataFrame) -> list[Income]:
+    found = days.select(*COLUMNS).orderBy("day", "type").collect()
     return [(str(row.day), row.type, str(row.income), row.pizzas) for row in found]
 
 

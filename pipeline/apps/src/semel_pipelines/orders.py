@@ -1,23 +1,15 @@
-"""Order lines: what a record of the topic of orders must say to be one, and what is wrong with others.
+"""Order lines: what a record of the topic of orders must say to be one, and what else is wrong.
 
-Transforms only: a frame in, a frame out. Every record goes exactly one way, to ``well_formed`` or to
-``rejected``, and which way is the same whenever it is read again.
+Transforms only: a frame in, a frame out. Every record goes exactly one way, to ``well_formed`` or
+to ``rejected``, and which way is the same whenever it is read again.
 """
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 
-_LINE = ", ".join(
-    (
-        "line BIGINT",
-        "id STRING",
-        "date STRING",
-        "time STRING",
-        "name STRING",
-        "size STRING",
-        "type STRING",
-        "price STRING",
-    )
+_LINE = (
+    "line BIGINT, id STRING, date STRING, time STRING,"
+    " name STRING, size STRING, type STRING, price STRING"
 )
 _PRICE = r"^\d{1,8}(\.\d{1,2})?$"
 """An amount of money: more decimals would have to be rounded, which nobody has agreed to."""
@@ -101,7 +93,7 @@ def record(topic: str, key: Column, value: Column) -> Column:
     return F.struct(
         F.lit(topic).alias("topic"),
         key.cast("binary").alias("key"),
-        F.to_json(value).cast("binary").alias("value"),
+        value.cast("binary").alias("value"),
         F.lit(None).cast("array<struct<key:string,value:binary>>").alias("headers"),
     )
 

@@ -1,7 +1,7 @@
 """From order lines and a menu to records of several topics: a frame in, a frame out.
 
-Each order line becomes one row with the array of records that it makes, and then those records: it is
-read once, and its records are written in one transaction.
+Each order line becomes one row with the array of records that it makes, and then those records: it
+is read once, and its records are written in one transaction.
 """
 
 from dataclasses import dataclass
@@ -24,6 +24,11 @@ class Topics:
     """What to put on it, for the kitchen."""
     rejected: str
     """What is no order line, or is for a pizza that is not on the menu."""
+
+
+def pipeline(records: DataFrame, menu: DataFrame, topics: Topics) -> DataFrame:
+    """Return the records that records of orders make."""
+    return as_records(with_menu(orders.parsed(records), menu), topics)
 
 
 def menu_of(records: DataFrame) -> DataFrame:
@@ -65,8 +70,9 @@ def _sale(topic: str) -> Column:
         "type",
         F.col("price").cast("string").alias("price"),
     )
-    return orders.record(topic, F.col("id"), sale)
+    return orders.record(topic, F.col("id"), F.to_json(sale))
 
 
 def _ticket(topic: str) -> Column:
-    return orders.record(topic, F.col("id"), F.struct("line", "id", "title", "size", "ingredients"))
+    ticket = F.struct("line", "id", "title", "size", "ingredients")
+    return orders.record(topic, F.col("id"), F.to_json(ticket))
