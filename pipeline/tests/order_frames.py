@@ -28,7 +28,7 @@ def order(**changes: str | int | None) -> bytes:
 
 
 def table(*values: bytes | None, keys: Sequence[bytes] | None = None) -> pa.Table:
-    """Values as records of a partition. (Of Arrow, Spark makes frames without starting a Python.)"""
+    """Values as records of a partition. From Arrow, Spark needs no Python to make a frame."""
     count = len(values)
     columns = {
         "key": pa.array(keys or [b"key"] * count, pa.binary()),

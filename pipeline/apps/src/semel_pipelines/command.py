@@ -105,8 +105,8 @@ def spark_session(arguments: argparse.Namespace, name: str) -> Iterator[SparkSes
 def follow(query: StreamingQuery) -> None:
     """Wait until a query has ended; told to stop (SIGTERM, Ctrl-C), let it finish what is there.
 
-    A query that is stopped in a batch loses nothing, but does it again when it is next started. Raises
-    StreamingQueryException if it fails.
+    A query that is stopped in a batch loses nothing, but does it again when it is next started.
+    Raises StreamingQueryException if it fails.
     """
     told = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):

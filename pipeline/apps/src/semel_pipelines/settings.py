@@ -12,15 +12,18 @@ _LOOPBACK = ("local", "spark://127.", "spark://localhost")
 """Masters of this machine: any other needs a driver with an address that its executors reach."""
 
 
-def prepare_environment(master: str) -> None:
-    """Set what Spark's processes inherit. Without, its workers may run another Python than this."""
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+def process_environment(master: str) -> Mapping[str, str]:
+    """Return what processes of Spark must inherit, where the environment does not say it yet.
+
+    Without, workers may run another Python than this one.
+    """
+    wanted = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
     if master.startswith(_LOOPBACK):
-        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        wanted["SPARK_LOCAL_IP"] = "127.0.0.1"
     home = java_home(dict(os.environ))
     if home is not None:
-        os.environ["JAVA_HOME"] = home
+        wanted["JAVA_HOME"] = home
+    return {name: value for name, value in wanted.items() if not os.environ.get(name)}
 
 
 def session(
@@ -35,10 +38,11 @@ def session(
     ``remote`` is the address of a Spark Connect server, ``sc://host:port``, or a master for which
     one is started; then ``master`` is not used.
     """
-    prepare_environment(remote or master)
+    os.environ.update(process_environment(remote or master))
     settings = {
         "spark.app.name": name,
         "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.session.timeZone": "UTC",
         "spark.python.unix.domain.socket.enabled": "true",
