@@ -21,7 +21,7 @@ unexport VIRTUAL_ENV
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test simulate defects explore fuzz chaos coverage check format protos docs \
-        release-protos bench dist clean pipeline
+        release-protos bench bench-spark dist clean pipeline
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | \
@@ -87,6 +87,9 @@ release-protos: protos ## with a release: what is declared now becomes what late
 
 bench: $(SYNCED) ## measure speed and memory; prints medians, and the machine they were taken on
 	$(BIN)/python -m bench
+
+bench-spark: $(SPARK) ## Spark's pipelines on Semel and on Apache Kafka, taking turns; needs Java and Maven
+	$(BIN)/python -m bench.spark
 
 dist: $(SYNCED) ## build the wheels of all members into dist/
 	rm -rf dist

@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-import pyarrow as pa  # type: ignore[import-untyped] # has no stubs
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 RECORD = "key BINARY, value BINARY, topic STRING, partition INT, offset BIGINT, timestamp TIMESTAMP"

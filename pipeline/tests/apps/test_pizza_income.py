@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from order_frames import RECORD, order, records, table
-from pyarrow import parquet  # type: ignore[import-untyped] # has no stubs
+from pyarrow import parquet
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 

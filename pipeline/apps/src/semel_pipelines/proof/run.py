@@ -100,6 +100,10 @@ class Run:
         executors = [f"{_EXECUTOR}{name}" for name in self._drivers]
         lines = len(self._orders.lines)
         kills = plan([*services, *self._drivers, *executors], lines, self._random)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(feed.up_to(kills[0].after_lines), name="orders come in")
+            for driver in self._drivers.values():
+                group.create_task(driver.working(), name=f"begin of {driver.name}")
         for kill in kills:
             await feed.up_to(kill.after_lines)
             await self._ready(kill.victim)
