@@ -101,7 +101,7 @@ clean: ## remove the environment and everything that was built or cached
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # pip brings uv at its pinned version, uv brings the rest as locked. (uv sync leaves itself and pip alone in
-# an environment that uv did not make.) PySpark and what it needs are 700 MB: they come with the targets that
+# an environment that uv did not make.) PySpark and what it needs are 1 GB: they come with the targets that
 # want them. The smaller set-up takes nothing away (--inexact), so neither undoes the other.
 $(SYNCED): uv.lock pyproject.toml $(MEMBERS)
 	$(set-up)

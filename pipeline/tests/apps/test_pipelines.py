@@ -24,6 +24,7 @@ def place(semel: Cluster, checkpoint: Path) -> Place:
         checkpoint=str(checkpoint),
         available_now=True,
         max_offsets_per_trigger=2,
+        group=None,
     )
 
 

@@ -14,7 +14,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from semel_pipelines.settings import session
 
 FORMAT = "semel"
-_POLL_S = 0.5
+_POLL_S = 1
 
 _log = logging.getLogger(__name__)
 
@@ -27,12 +27,15 @@ class Place:
     checkpoint: str
     available_now: bool
     max_offsets_per_trigger: int | None
+    group: str | None
 
     def stream(self, spark: SparkSession, topic: str) -> DataFrame:
         """Return the records of a topic from its beginning, as they come."""
         options = {"bootstrap.servers": self.bootstrap, "subscribe": topic}
         if self.max_offsets_per_trigger:
             options["maxOffsetsPerTrigger"] = str(self.max_offsets_per_trigger)
+        if self.group:
+            options["group.id"] = self.group
         reader = spark.readStream.format(FORMAT).options(**options)
         return reader.option("startingOffsets", "earliest").load()
 
@@ -52,11 +55,7 @@ class Place:
 
 def parser(module: str, description: str) -> argparse.ArgumentParser:
     """Return the arguments that every pipeline takes."""
-    made = argparse.ArgumentParser(
-        prog=f"python -m {module}",
-        description=description,
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
-    )
+    made = argparse.ArgumentParser(prog=f"python -m {module}", description=description)
     made.add_argument("--bootstrap", required=True, metavar="HOST:PORT", help="of Semel's cluster")
     made.add_argument("--checkpoint", required=True, help="where Spark keeps what it has done")
     made.add_argument(
@@ -68,13 +67,14 @@ def parser(module: str, description: str) -> argparse.ArgumentParser:
         metavar="N",
         help="records of one micro-batch at most",
     )
+    made.add_argument("--group", help="a consumer group whose lag shows how far this is")
     add_session_arguments(made)
     return made
 
 
 def add_session_arguments(made: argparse.ArgumentParser) -> None:
     """Add where Spark runs."""
-    made.add_argument("--master", default="local[*]", help="of Spark's cluster")
+    made.add_argument("--master", default="local[*]", help="of Spark's cluster (%(default)s)")
     made.add_argument("--remote", metavar="sc://HOST:PORT", help="a Spark Connect server instead")
     made.add_argument(
         "--conf", action="append", default=[], metavar="KEY=VALUE", help="of Spark; may be repeated"
@@ -88,6 +88,7 @@ def place(arguments: argparse.Namespace) -> Place:
         checkpoint=arguments.checkpoint,
         available_now=arguments.available_now,
         max_offsets_per_trigger=arguments.max_offsets_per_trigger,
+        group=arguments.group,
     )
 
 
@@ -112,7 +113,7 @@ def follow(query: StreamingQuery) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: told.set())
     reported = -1
-    while not query.awaitTermination(_POLL_S):  # type: ignore[arg-type] # declared as an int
+    while not query.awaitTermination(_POLL_S):
         reported = _report(query, reported)
         if told.is_set():
             query.processAllAvailable()
@@ -123,11 +124,10 @@ def follow(query: StreamingQuery) -> None:
 def _report(query: StreamingQuery, reported: int) -> int:
     """Log the batches after one, and what came too late in them; returns the last."""
     for progress in query.recentProgress:
-        if progress["batchId"] <= reported or not progress["numInputRows"]:
-            continue
+        if progress["batchId"] <= reported or "addBatch" not in progress["durationMs"]:
+            continue  # Told before, or Spark telling that it has nothing to do.
         reported = progress["batchId"]
-        took_ms = progress["durationMs"].get("triggerExecution", 0)
-        _log.info("batch %d: %d in, %d ms", reported, progress["numInputRows"], took_ms)
+        _log.info("batch %d done in %d ms", reported, progress["batchDuration"])
         late = sum(each["numRowsDroppedByWatermark"] for each in progress["stateOperators"])
         if late:
             _log.warning("batch %d: %d groups came too late and were left out", reported, late)

@@ -14,12 +14,18 @@ def main() -> None:
     The menu is the one that its topic has when the pipeline starts.
     """
     parser = command.parser("semel_pipelines.enrich", __doc__ or "")
-    parser.add_argument("--orders", default="pizza-orders", help="topic of order lines")
-    parser.add_argument("--menu", default="pizza-menu", help="topic of dishes")
-    parser.add_argument("--sales", default="pizza-sales", help="topic for the books")
-    parser.add_argument("--kitchen", default="pizza-kitchen", help="topic for the kitchen")
     parser.add_argument(
-        "--rejected", default="pizza-sales-rejected", help="topic for what cannot be sold"
+        "--orders", default="pizza-orders", help="topic of order lines (%(default)s)"
+    )
+    parser.add_argument("--menu", default="pizza-menu", help="topic of dishes (%(default)s)")
+    parser.add_argument("--sales", default="pizza-sales", help="topic for the books (%(default)s)")
+    parser.add_argument(
+        "--kitchen", default="pizza-kitchen", help="topic for the kitchen (%(default)s)"
+    )
+    parser.add_argument(
+        "--rejected",
+        default="pizza-sales-rejected",
+        help="topic for what cannot be sold (%(default)s)",
     )
     arguments = parser.parse_args()
     place = command.place(arguments)

@@ -24,7 +24,7 @@ from semel_pipelines.proof.spark_cluster import SparkCluster
 ORDERS, MENU = "pizza-orders", "pizza-menu"
 INCOME, INCOME_REJECTED = "pizza-income", "pizza-income-rejected"
 SALES, KITCHEN, SALES_REJECTED = "pizza-sales", "pizza-kitchen", "pizza-sales-rejected"
-PARTITIONS = 4
+PARTITIONS = 2
 _OUTPUTS = (INCOME, INCOME_REJECTED, SALES, KITCHEN, SALES_REJECTED)
 _OFFSETS_PER_TRIGGER = "5000"
 
@@ -40,7 +40,7 @@ PIPELINES = (
         options={"max-offsets-per-trigger": _OFFSETS_PER_TRIGGER},
     ),
 )
-_EXECUTOR = "executor of "
+_DRIVER, _EXECUTOR = "driver of ", "executor of "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,9 +97,9 @@ class Run:
 
     async def _kill_while_orders_come_in(self, feed: Feed) -> Sequence[Kill]:
         services = [name for name in self._semel.names if name.startswith(("broker", "coord"))]
-        executors = [f"{_EXECUTOR}{name}" for name in self._drivers]
+        of_spark = [f"{kind}{name}" for kind in (_DRIVER, _EXECUTOR) for name in self._drivers]
         lines = len(self._orders.lines)
-        kills = plan([*services, *self._drivers, *executors], lines, self._random)
+        kills = plan([*services, *of_spark], lines, self._random)
         async with asyncio.TaskGroup() as group:
             group.create_task(feed.up_to(kills[0].after_lines), name="orders come in")
             for driver in self._drivers.values():
@@ -115,20 +115,25 @@ class Run:
 
     async def _ready(self, victim: str) -> None:
         """Wait until the victim works: who is only starting has nothing to lose."""
-        driver = self._drivers.get(victim.removeprefix(_EXECUTOR))
+        driver = self._driver(victim)
         await (driver.working() if driver else self._semel.wait_ready())
 
     async def _kill(self, kill: Kill, feed: Feed) -> None:
-        """Kill, and start again at once; returns before the victim is ready."""
+        """Kill, and start again at once."""
         await asyncio.sleep(kill.delay_s)
         self._say(f"kill -9 {kill.victim}, after {feed.sent_lines:,} order lines")
-        if kill.victim.startswith(_EXECUTOR):
-            await self._drivers[kill.victim.removeprefix(_EXECUTOR)].kill_executor()
-        elif kill.victim in self._drivers:
-            await self._drivers[kill.victim].kill()
-            await self._drivers[kill.victim].start()
-        else:
+        driver = self._driver(kill.victim)
+        if driver is None:
             await self._semel.restart(kill.victim)
+        elif kill.victim.startswith(_EXECUTOR):
+            await driver.kill_executor()
+        else:
+            await driver.kill()
+            await driver.start()
+
+    def _driver(self, victim: str) -> Driver | None:
+        """Return the driver that a victim is, or works for; None for services."""
+        return self._drivers.get(victim.removeprefix(_DRIVER).removeprefix(_EXECUTOR))
 
     async def _find(self, client: SemelClient) -> Found:
         async with asyncio.TaskGroup() as group:
