@@ -200,7 +200,7 @@ def test_tests_of_members_do_not_sleep() -> None:
 BASES = re.compile(
     r"(.*\.)?(Protocol|Generic|NamedTuple|Struct|TypedDict|(Str|Int)?(Enum|Flag)|BaseModel|(Base|Service|Participant)Settings"
     r"|BaseEventLoop|.*(Error|Exception|Servicer|Interceptor|Handler|Formatter)|TyperGroup"
-    r"|DataSource|DataSource.*(Reader|Writer)|SupportsTriggerAvailableNow|WriterCommitMessage)"
+    r"|DataSource\w*|WriterCommitMessage|InputPartition|SupportsTriggerAvailableNow)"
 )
 
 
