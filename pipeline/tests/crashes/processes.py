@@ -11,7 +11,7 @@ from random import Random
 
 import pyspark
 
-from semel_pipelines.settings import prepare_environment
+from semel_pipelines.settings import process_environment
 
 RUN_S = 600.0
 """How long a run of a job may take; then the scenario has failed."""
@@ -89,5 +89,4 @@ def standalone(folder: Path, random: Random) -> Iterator[str]:
 
 def environment() -> dict[str, str]:
     """Return what processes of Spark need to find Java, this Python, and the helpers of tests."""
-    prepare_environment()
-    return {**os.environ, "PYTHONPATH": str(_TESTS)}
+    return {**os.environ, **process_environment("local"), "PYTHONPATH": str(_TESTS)}
