@@ -11,6 +11,10 @@ from pyspark.sql import SparkSession
 
 from semel_pipelines.settings import session
 
+SPARK_TIMEOUT_S = 240
+"""What hangs with Spark hangs longer: a session alone takes twenty seconds on two cores, when these
+have nothing else to do."""
+
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
@@ -32,3 +36,11 @@ def semel(
     """
     with clusters.cluster(tmp_path_factory.mktemp("semel")) as started:
         yield started
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give Spark time to start: whichever test comes first waits for it."""
+    here = Path(__file__).parent
+    for item in items:
+        if here in item.path.parents:
+            item.add_marker(pytest.mark.timeout(SPARK_TIMEOUT_S))
