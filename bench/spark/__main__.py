@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.table import Table
 
 from aiosemel import SemelClient
-from bench.spark.figures import PARTITIONS, Line, Row, System, Workload, rows
+from bench.spark.figures import PARTITIONS, SIZES, Line, Row, System, Workload, rows
 from bench.spark.kafka.server import KafkaError, jars, missing, server
 from semel_local import ProcessCluster
 
@@ -145,6 +145,7 @@ def main() -> int:
     """Measure, and print the table; where Java or Maven are missing, say so."""
     parser = argparse.ArgumentParser(prog="python -m bench.spark", description=__doc__)
     parser.add_argument("--repetitions", type=int, default=5)
+    parser.add_argument("--sizes", type=int, nargs="+", choices=SIZES, default=SIZES, metavar="B")
     parser.add_argument("--scale", type=float, default=1.0, help="of the numbers of records")
     arguments = parser.parse_args()
     absent = missing()
@@ -154,7 +155,9 @@ def main() -> int:
     print(f"Python {platform.python_version()}, {platform.system()} {platform.machine()}")
     with tempfile.TemporaryDirectory(prefix="semel-bench-") as folder:
         try:
-            lines = asyncio.run(measure(rows(arguments.scale), arguments.repetitions, Path(folder)))
+            lines = asyncio.run(
+                measure(rows(arguments.sizes, arguments.scale), arguments.repetitions, Path(folder))
+            )
         except KafkaError as error:
             print(error, file=sys.stderr)
             return 1

@@ -39,20 +39,21 @@ class Row:
 
 PARTITIONS = 2
 SMALL_BATCHES = 25
-_RECORDS = {100: 1_000_000, 300: 600_000, 1024: 250_000}
+_RECORDS: Mapping[int, int] = {100: 1_000_000, 300: 600_000, 1024: 250_000}
 """By the size of their values: enough for some seconds of work, and no more than memory holds."""
+SIZES = tuple(_RECORDS)
 
 
-def rows(scale: float) -> Sequence[Row]:
+def rows(sizes: Sequence[int], scale: float) -> Sequence[Row]:
     """Return the lines of the table: of each size, what is written is read, and then copied."""
     large = [
         Row(
             workload=workload,
             size_bytes=size,
-            records=max(PARTITIONS, int(records * scale)),
+            records=max(PARTITIONS, int(_RECORDS[size] * scale)),
             goal=goal,
         )
-        for size, records in _RECORDS.items()
+        for size in sizes
         for workload, goal in (
             (Workload.WRITE, ""),
             (Workload.READ, "≥ 2"),

@@ -42,7 +42,7 @@ def run(
         *(f"--{name}={topic}" for name, topic in topics.items()),
     )
     done = subprocess.run(
-        command, env=environment, capture_output=True, text=True, check=False, timeout=250
+        command, env=environment, capture_output=True, text=True, check=False, timeout=220
     )
     assert done.returncode == 0, done.stderr
     (value,) = semel.values(topics["income"])

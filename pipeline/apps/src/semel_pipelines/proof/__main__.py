@@ -9,6 +9,7 @@ import argparse
 import asyncio
 import secrets
 import shutil
+import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -19,10 +20,11 @@ from semel_local.errors import first_of
 from semel_pipelines.proof import report
 from semel_pipelines.proof.drivers import DriverError
 from semel_pipelines.proof.picture import draw
-from semel_pipelines.proof.run import Run
+from semel_pipelines.proof.run import Result, Run
 from semel_pipelines.proof.spark_cluster import SparkClusterError
 
 _EXPECTED = (DriverError, SparkClusterError)
+_INTERRUPTED = 130
 
 
 def main() -> int:
@@ -38,7 +40,9 @@ def main() -> int:
     note(f"Seed {seed}: python -m semel_pipelines.proof --seed {seed} makes the same plan again")
     folder = arguments.data or Path(tempfile.mkdtemp(prefix="semel-pipeline-"))
     try:
-        result = asyncio.run(Run(folder, Random(seed)).run())
+        result = asyncio.run(_run(Run(folder, Random(seed))))
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        return _INTERRUPTED
     except BaseExceptionGroup as group:
         failed = group.subgroup(_EXPECTED)
         if failed is None:
@@ -56,6 +60,14 @@ def main() -> int:
     if arguments.data is None:
         shutil.rmtree(folder, ignore_errors=True)
     return 0
+
+
+async def _run(run: Run) -> Result:
+    """Treat SIGTERM as Ctrl-C: cancel, so that no process is left behind."""
+    task = asyncio.current_task()
+    assert task is not None
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    return await run.run()
 
 
 if __name__ == "__main__":
