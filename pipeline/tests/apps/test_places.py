@@ -5,7 +5,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -77,27 +77,17 @@ def standalone(folder: Path) -> Iterator[str]:
             runner.run(cluster.__aexit__(None, None, None))
 
 
-def test_it_runs_on_connect_and_where_no_java_is_installed(
+def test_it_runs_over_connect_on_a_local_cluster_where_no_java_is_installed(
     semel: Cluster, orders: Mapping[str, str], tmp_path: Path
 ) -> None:
     (tmp_path / "bin").mkdir()
     environment = without_java(tmp_path / "bin")
-    run(semel, orders, tmp_path, "--remote=local[1]", environment=environment)
+    place = ("--remote=local-cluster[2,1,768]", "--conf=spark.executor.memory=768m")
+    run(semel, orders, tmp_path, *place, environment=environment)
 
 
 def test_it_runs_on_a_cluster_of_real_workers(
     semel: Cluster, orders: Mapping[str, str], tmp_path: Path
 ) -> None:
     with standalone(tmp_path / "spark") as url:
-        run(semel, orders, tmp_path, f"--master={url}", *conf(cores=1))
-
-
-def test_it_runs_on_a_local_cluster(
-    semel: Cluster, orders: Mapping[str, str], tmp_path: Path
-) -> None:
-    run(semel, orders, tmp_path, "--master=local-cluster[2,1,768]", *conf(memory="768m"))
-
-
-def conf(**executor: str | int) -> Sequence[str]:
-    """Options of executors."""
-    return [f"--conf=spark.executor.{name}={value}" for name, value in executor.items()]
+        run(semel, orders, tmp_path, f"--master={url}", "--conf=spark.executor.cores=1")

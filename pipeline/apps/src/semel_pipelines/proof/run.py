@@ -162,7 +162,11 @@ class Run:
                 stdout=asyncio.subprocess.PIPE,
                 stderr=log,
             )
-            printed, _ = await process.communicate()
+            try:
+                printed, _ = await process.communicate()
+            except asyncio.CancelledError:
+                process.kill()
+                raise
         if process.returncode:
             raise DriverError(f"the state cannot be read: see {log_path}")
         return [entry(line) for line in printed.splitlines()]
