@@ -32,7 +32,8 @@ class Steps:
     async def hang(self) -> str:
         self.begun.release()
         try:
-            return await asyncio.Event().wait() and ""
+            await asyncio.Event().wait()
+            return "never"
         finally:
             self.cancelled.set()
 

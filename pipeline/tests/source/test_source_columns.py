@@ -10,7 +10,7 @@ from pyspark_semel.source.columns import RecordBatches, check_schema, schema
 
 
 def batch(first: int, values: list[bytes | None], **columns: object) -> ColumnBatch:
-    given = {
+    given: dict[str, object] = {
         "topic_partition": TopicPartition("orders", 3),
         "offsets": range(first, first + len(values)),
         "values": values,
