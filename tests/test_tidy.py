@@ -133,8 +133,10 @@ def test_only_configuration_reads_the_environment() -> None:
 OWNING_TASKS = (
     "*/app.py",
     "*/tests/*",
-    "libs/common/src/semel_common/wire/frame_stream.py",  # its reader and writer
+    "libs/common/src/semel_common/wire/frame_stream.py",  # connecting
+    "libs/common/src/semel_common/wire/grpc_pipe.py",  # its reader and writer
     "libs/runtime/src/semel_runtime/runner/runner.py",  # the committer
+    "libs/runtime/src/semel_runtime/server/frames.py",  # a task for each request
     "libs/runtime/src/semel_runtime/testing/network.py",  # a task for each call
     "tests/*",
 )
@@ -196,8 +198,9 @@ def test_tests_of_members_do_not_sleep() -> None:
 # (Spark looks at the class of whatever a data source returns).
 BASES = re.compile(
     r"(.*\.)?(Protocol|Generic|NamedTuple|Struct|TypedDict|(Str|Int)?(Enum|Flag)|BaseModel|(Base|Service|Participant)Settings"
-    r"|BaseEventLoop|.*(Error|Exception|Servicer|Interceptor|Handler|Formatter)|TyperGroup"
-    r"|DataSource|DataSource.*(Reader|Writer)|SupportsTriggerAvailableNow|WriterCommitMessage)"
+    r"|BaseEventLoop|asyncio.Protocol|.*(Error|Exception|Servicer|Interceptor|Handler|Formatter)"
+    r"|TyperGroup|DataSource|DataSource.*(Reader|Writer)|SupportsTriggerAvailableNow"
+    r"|WriterCommitMessage)"
 )
 
 
@@ -258,6 +261,14 @@ def test_helpers_of_tests_have_names_of_their_own() -> None:
         if not Path(path).name.startswith(("test_", "conftest."))
     )
     assert [name for name, count in helpers.items() if count > 1] == []
+
+
+def test_the_architecture_names_modules_that_are_there() -> None:
+    there = {module.dotted_name for module in modules() if module.is_source}
+    there |= {name.rpartition(".")[0] for name in there}
+    text = (ROOT / "ARCHITECTURE.md").read_text("utf-8")
+    named = set(re.findall(r"`((?:semel_\w+|aiosemel)\.[\w.]+)`", text))
+    assert named - there == set()
 
 
 def report(offences: Iterable[Offence]) -> None:

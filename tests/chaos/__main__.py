@@ -56,6 +56,7 @@ def _tell(report: Report, window_s: float, took_s: float) -> None:
     outcomes = ", ".join(f"{number} {what}" for what, number in sorted(report.outcomes.items()))
     print(f"operations: {report.operations} ({outcomes})")
     print(f"transactions: {report.committed} committed, {report.aborted} aborted")
+    print(f"joint versions: {report.joint_versions} committed")
     print(f"longest time without progress after the last fault: {report.standstill_ms} ms")
     for violation in report.violations:
         print(f"VIOLATION {violation}")

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
+from simulation.joint import JointOwner, JointWorker
 from simulation.network import Trace
 from simulation.recorded import RecordedClient, Records
 from simulation.transformer import Transformer
 from simulation.workloads import (
     CLIENT,
-    Around,
     Plain,
     Reader,
     Transactions,
@@ -22,6 +22,7 @@ from simulation.workloads import (
 )
 
 from aiosemel import IsolationLevel, SemelClient, SemelError
+from chaos.board import FileBoard
 from chaos.clients import EXIT_GAVE_UP, Phase
 from chaos.recording import open_records
 
@@ -37,17 +38,28 @@ class Surroundings:
     """What the works of a process share."""
 
     records: Records
+    folder: Path
+    """Of the run."""
+    life: str
+    """The name of the process, and which life of it."""
     transactions: int = 0
     calm: bool = False
     pause_ms: float = PAUSE_MS
     trace: Trace = log.info
+
+    @property
+    def board(self) -> FileBoard:
+        """What the processes know of joint transactions."""
+        return FileBoard(self.folder / "board", "joint", life=self.life)
 
 
 def _trace(*event: object) -> None:
     log.info("%s", event)
 
 
-WORKS: Mapping[str, Callable[[Around], Sequence[Work]]] = {
+JOINT_TOPICS = ("a", "b")
+
+WORKS: Mapping[str, Callable[[Surroundings], Sequence[Work]]] = {
     "writers-0": lambda around: (
         Transactions("writer-0", ENDLESS, ("a", "b"), around),
         Transactions("writer-1", ENDLESS, ("a", "in"), around),
@@ -60,6 +72,15 @@ WORKS: Mapping[str, Callable[[Around], Sequence[Work]]] = {
     "duellist-1": lambda around: (Transactions("duel", ENDLESS, ("a", "b"), around),),
     "transformer-0": lambda around: (Transformer("transformer-0", around),),
     "transformer-1": lambda around: (Transformer("transformer-1", around),),
+    "joint-owner": lambda around: (JointOwner(around.board, around),),
+    "joint-both": lambda around: (
+        JointOwner(around.board, around),
+        JointWorker(around.board, JOINT_TOPICS, around),
+    ),
+    "joint-workers": lambda around: (
+        JointWorker(around.board, JOINT_TOPICS, around),
+        JointWorker(around.board, JOINT_TOPICS, around),
+    ),
     "readers": lambda _: (
         Reader(("a", "b"), IsolationLevel.READ_COMMITTED),
         Reader(("a", "b"), IsolationLevel.READ_UNCOMMITTED),
@@ -83,7 +104,9 @@ def main() -> int:
     )
     log.setLevel(logging.INFO)
     records = open_records(options.events, began_ns=options.began_ns, first=options.first)
-    return asyncio.run(_live(options, Surroundings(records, trace=_trace)))
+    folder = options.phase.parent
+    around = Surroundings(records, folder, f"{options.name}.{options.life}", trace=_trace)
+    return asyncio.run(_live(options, around))
 
 
 async def _live(options: argparse.Namespace, around: Surroundings) -> int:

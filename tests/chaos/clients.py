@@ -33,6 +33,9 @@ NAMES = (
     "duellist-1",
     "transformer-0",
     "transformer-1",
+    "joint-owner",
+    "joint-both",
+    "joint-workers",
     "readers",
 )
 TOPICS = {topic: simulated.TOPICS[topic] for topic in ("a", "b", "in", "out")}

@@ -9,6 +9,8 @@ import contextlib
 import socket
 import struct
 from dataclasses import dataclass, field
+from functools import partial
+from typing import NamedTuple
 
 from semel_local.layout import HOST
 
@@ -50,30 +52,39 @@ class Direction:
         return True
 
 
-class Link:
-    """From all processes of one role to one instance: a proxy in front of its real port."""
+class Ports(NamedTuple):
+    """Where something listens for the calls of one role."""
 
-    def __init__(self, source: str, target: str, target_port: int) -> None:
+    grpc: int
+    frames: int
+
+
+class Link:
+    """From all processes of one role to one instance: a proxy in front of its real ports."""
+
+    def __init__(self, source: str, target: str, targets: Ports) -> None:
         """Do no I/O yet."""
         self.source = source
         self.target = target
-        self.port = 0
-        """Where it listens; it changes when the instance moves."""
+        self.ports = Ports(0, 0)
+        """Where it listens; they change when the instance moves."""
         self.requests = Direction()
         self.replies = Direction()
-        self._target_port = target_port
-        self._server: asyncio.Server | None = None
+        self._targets = targets
+        self._servers: list[asyncio.Server] = []
         self._connections: dict[asyncio.StreamWriter, asyncio.StreamWriter] = {}
         self._serving: set[asyncio.Task[None]] = set()
 
     def __str__(self) -> str:
         return f"{self.source} > {self.target}"
 
-    async def listen(self, port: int) -> None:
-        """Listen at a port, and no more at the one before."""
+    async def listen(self, ports: Ports) -> None:
+        """Listen at these ports, and no more at those before."""
         await self.stop_listening()
-        self._server = await asyncio.start_server(self._accept, HOST, port, limit=CHUNK_BYTES)
-        self.port = port
+        for port, target in zip(ports, self._targets, strict=True):
+            accept = partial(self._accept, target)
+            self._servers.append(await asyncio.start_server(accept, HOST, port, limit=CHUNK_BYTES))
+        self.ports = ports
 
     async def close(self) -> None:
         """End everything."""
@@ -98,16 +109,18 @@ class Link:
 
     async def stop_listening(self) -> None:
         """Refuse who comes from now on."""
-        if self._server is not None:
-            self._server.close()
-            self._server = None
+        for server in self._servers:
+            server.close()
+        self._servers.clear()
 
-    async def _accept(self, near_in: asyncio.StreamReader, near: asyncio.StreamWriter) -> None:
+    async def _accept(
+        self, target: int, near_in: asyncio.StreamReader, near: asyncio.StreamWriter
+    ) -> None:
         task = asyncio.current_task()
         assert task is not None
         self._serving.add(task)
         try:
-            far_in, far = await asyncio.open_connection(HOST, self._target_port, limit=CHUNK_BYTES)
+            far_in, far = await asyncio.open_connection(HOST, target, limit=CHUNK_BYTES)
         except OSError:
             _break(near)
             self._serving.discard(task)

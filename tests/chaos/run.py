@@ -12,7 +12,7 @@ from semel_checker.check import check
 from semel_checker.history import History, Invoked, Returned
 from semel_checker.names import Outcome
 from semel_checker.observations import FaultsOver, RunStarted, TopicMade
-from semel_checker.operations import EndTransaction
+from semel_checker.operations import EndJoint, EndTransaction
 from semel_checker.storage import write_history
 from simulation.recorded import Records
 from simulation.workloads import CLIENT, TRANSACTION_TIMEOUT_MS
@@ -50,6 +50,8 @@ class Report:
     outcomes: Counter[str]
     committed: int
     aborted: int
+    joint_versions: int
+    """How many versions of joint transactions are known to have committed."""
     standstill_ms: int
     """The longest time in which a partition took nothing, from the end of the last fault on."""
     history: Path
@@ -158,10 +160,25 @@ def _report(
         outcomes=Counter(str(returned.outcome) for returned in returns),
         committed=ends[True],
         aborted=ends[False],
+        joint_versions=len(_joint_versions(history)),
         standstill_ms=longest_standstill(history),
         history=folder / "history.jsonl",
         violations=tuple(problems),
     )
+
+
+def _joint_versions(history: History) -> set[int]:
+    asked: dict[int, int] = {}
+    found: set[int] = set()
+    for event in history:
+        match event.what:
+            case Invoked(op=op, operation=EndJoint(commit=True, joint=joint)):
+                asked[op] = joint.txn_version
+            case Returned(op=op, outcome=Outcome.OK) if op in asked:
+                found.add(asked[op])
+            case _:
+                pass
+    return found
 
 
 def _ends(history: History) -> Counter[bool]:

@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Self
 
 from chaos.disk import Disk, compile_library
-from chaos.proxy import Link
+from chaos.proxy import Link, Ports
 from semel_local import ProcessCluster
 from semel_local.errors import ServiceFailedError
 from semel_local.layout import (
@@ -82,7 +82,7 @@ class Stage:
         """Until when a service may end by itself, because of its disk; in the loop's time."""
         self.names = tuple(str(name) for name in NAMES)
         self._ports = _free_ports(random)
-        self._real_ports: dict[tuple[str, str], int] = {}
+        self._real_ports: dict[tuple[str, str], Ports] = {}
         self._busy: set[str] = set()
         self._open = False
         self._tasks = asyncio.TaskGroup()
@@ -96,7 +96,7 @@ class Stage:
     @property
     def bootstrap(self) -> str:
         """The address of coordinator 0 for clients; it never moves."""
-        return f"{HOST}:{self.links[CLIENTS, str(CONTROLLER)].port}"
+        return f"{HOST}:{self.links[CLIENTS, str(CONTROLLER)].ports.grpc}"
 
     async def __aenter__(self) -> Self:
         data, disks = self.folder / "cluster", self.folder / "disks"
@@ -107,10 +107,10 @@ class Stage:
         for name in self.names:
             self.disks[name] = Disk(library, disks / name, data / name)
             for source in SOURCES:
-                real = self._real_ports[source, name] = next(self._ports)
+                real = self._real_ports[source, name] = self._next_ports()
                 link = self.links[source, name] = Link(source, name, real)
-                await link.listen(next(self._ports))
-        layout = {name: self._real_ports[CLIENTS, str(name)] for name in NAMES}
+                await link.listen(self._next_ports())
+        layout = {name: self._real_ports[CLIENTS, str(name)].grpc for name in NAMES}
         write_layout(data, ClusterLayout(layout))
         await self._tasks.__aenter__()
         await self._cluster.open()
@@ -173,7 +173,7 @@ class Stage:
         for name in names:
             self._cluster.signal(name, Signals.SIGCONT)
             await self._cluster.stop_service(name)
-        ports = {key: link.port for key, link in self.links.items()}
+        ports = {key: link.ports for key, link in self.links.items()}
         for source, name in product(SOURCES, names):
             await self.links[source, name].stop_listening()
         for name, other in zip(names, (*names[1:], names[0]), strict=True):
@@ -213,7 +213,7 @@ class Stage:
         await asyncio.sleep(pause_s)
         if move and name != str(CONTROLLER):
             for source in SOURCES:
-                await self.links[source, name].listen(next(self._ports))
+                await self.links[source, name].listen(self._next_ports())
         if self._open:
             await self._cluster.start(name, wait=False)
 
@@ -241,16 +241,23 @@ class Stage:
     def _start_options(self, name: ServiceName) -> StartOptions:
         own = str(name)
         settings = {
-            "listeners": self._listeners(lambda source: self._real_ports[source, own]),
-            "advertised_listeners": self._listeners(lambda source: self.links[source, own].port),
+            "listeners": _listeners(lambda source: self._real_ports[source, own].grpc),
+            "advertised_listeners": _listeners(lambda source: self.links[source, own].ports.grpc),
+            "frame_listeners": _listeners(lambda source: self._real_ports[source, own].frames),
+            "advertised_frame_listeners": _listeners(
+                lambda source: self.links[source, own].ports.frames
+            ),
             "inter_broker_listener_name": name.role.value,
-            "controller": f"{HOST}:{self.links[name.role.value, str(CONTROLLER)].port}",
+            "controller": f"{HOST}:{self.links[name.role.value, str(CONTROLLER)].ports.grpc}",
         }
         return StartOptions(settings=settings, environment=self.disks[own].environment)
 
-    @staticmethod
-    def _listeners(port_of: Callable[[str], int]) -> str:
-        return ",".join(f"{source}://{HOST}:{port_of(source)}" for source in SOURCES)
+    def _next_ports(self) -> Ports:
+        return Ports(grpc=next(self._ports), frames=next(self._ports))
+
+
+def _listeners(port_of: Callable[[str], int]) -> str:
+    return ",".join(f"{source}://{HOST}:{port_of(source)}" for source in SOURCES)
 
 
 def _free_ports(random: Random) -> Iterator[int]:

@@ -10,7 +10,14 @@ from chaos.run import run
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 
 SEED = 1
-CLIENTS = ("writers-0", "duellist-0", "transformer-0", "readers")
+CLIENTS = (
+    "writers-0",
+    "duellist-0",
+    "transformer-0",
+    "joint-owner",
+    "joint-workers",
+    "readers",
+)
 """Half of them: to start a process takes a second of a core."""
 
 
@@ -21,4 +28,5 @@ async def test_a_short_run_finds_nothing(tmp_path: Path) -> None:
     assert report.faults.total() >= 3
     assert report.kills.total() >= 1
     assert report.committed >= 50
+    assert report.joint_versions >= 1
     assert len(read_history(report.history)) > 2 * report.operations - 100

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from chaos.proxy import Link
+from chaos.proxy import Link, Ports
 from semel_local.layout import HOST
 from semel_local.ports import free_port, port_range
 
@@ -29,16 +29,22 @@ class Echo:
 
     async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """Connect through the link."""
-        return await asyncio.open_connection(HOST, self.link.port)
+        return await asyncio.open_connection(HOST, self.link.ports.grpc)
+
+
+def some_ports() -> Ports:
+    """Two ports that are free now."""
+    grpc = free_port(port_range())
+    return Ports(grpc=grpc, frames=free_port(port_range(grpc + 1)))
 
 
 @pytest_asyncio.fixture
 async def echo() -> AsyncIterator[Echo]:
-    real = free_port(port_range())
+    real = some_ports()
     link = Link("clients", "broker-0", real)
-    await link.listen(free_port(port_range()))
+    await link.listen(some_ports())
     echo = Echo(link)
-    async with await asyncio.start_server(echo.serve, HOST, real):
+    async with await asyncio.start_server(echo.serve, HOST, real.grpc):
         yield echo
         await link.close()
 
@@ -87,8 +93,8 @@ async def test_a_lost_reply_had_its_effect_and_breaks_the_connection(echo: Echo)
 
 
 async def test_an_instance_that_moves_is_no_more_at_its_old_address(echo: Echo) -> None:
-    before = echo.link.port
-    await echo.link.listen(free_port(port_range(before)))
+    before = echo.link.ports.grpc
+    await echo.link.listen(some_ports())
     reader, writer = await echo.connect()
     writer.write(b"hello")
     assert await reader.readexactly(5) == b"hello"
@@ -98,9 +104,9 @@ async def test_an_instance_that_moves_is_no_more_at_its_old_address(echo: Echo) 
 
 
 async def test_nobody_behind_the_link_is_a_broken_connection() -> None:
-    link = Link("clients", "broker-0", free_port(port_range()))
-    await link.listen(free_port(port_range()))
-    reader, _ = await asyncio.open_connection(HOST, link.port)
+    link = Link("clients", "broker-0", some_ports())
+    await link.listen(some_ports())
+    reader, _ = await asyncio.open_connection(HOST, link.ports.grpc)
     with pytest.raises(ConnectionResetError):
         await reader.read(100)
     await link.close()

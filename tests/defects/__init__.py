@@ -10,11 +10,13 @@ from contextlib import contextmanager
 
 import pytest
 
-from defects import clients, coordinators, participants
+from defects import clients, coordinators, forgetting, joints, participants
 from defects.defect import Defect
 
 DEFECTS: dict[str, Defect] = {
-    each.name: each for each in (*coordinators.DEFECTS, *participants.DEFECTS, *clients.DEFECTS)
+    each.name: each
+    for module in (coordinators, joints, participants, forgetting, clients)
+    for each in module.DEFECTS
 }
 
 

@@ -16,7 +16,7 @@ from structlog.typing import EventDict
 from fuzz.cluster import Cluster, Sample, Samples
 from fuzz.frames import attack_stream
 from fuzz.mutation import broken, edited
-from fuzz.work import ordinary_work, victim_of
+from fuzz.work import leave_open, ordinary_work, victim_of
 from semel_common.errors import SemelError, UnknownServerError
 from semel_runtime.server.answer import answer
 from semel_runtime.server.calls import Call
@@ -88,6 +88,7 @@ async def _attack_from_within(messages: int, random: Random) -> Result:
         cluster = await stack.enter_async_context(Cluster(random).started())
         client = await stack.enter_async_context(cluster.client())
         await ordinary_work(client, "work")
+        await leave_open(client, "work")
         cluster.keeping = False
         samples = cluster.samples_of(lambda method: method.name in OF_SERVICES)
         await _send(cluster, samples, messages, random, result)

@@ -1,25 +1,27 @@
 """Hostile frames: streams of many requests, some of them changed, broken or repeated."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from random import Random
-from typing import cast
 
 from google.protobuf.message import DecodeError, Message
 
 from fuzz.cluster import Cluster, Samples
 from fuzz.mutation import broken, edited
+from semel.broker.v1 import broker_pb2
 from semel.common.v1 import errors_pb2
-from semel_common.wire.streams import STREAMS, ResponseFrame, StreamTypes, join
+from semel_common.errors import NetworkExceptionError
+from semel_common.wire.streams import STREAMS, ResponseFrame, StreamRequest, StreamTypes, join
 from semel_runtime.server.calls import Endpoint
-from semel_runtime.server.frames import Arrived, FrameSession, StreamContext
+from semel_runtime.server.frames import FrameSession
 from semel_runtime.server.limits import ServerLimits
 
 MESSAGES_MAX = 8
 FRAMES_MAX = 40
 PATIENCE_S = 60.0
-"""How long the client stays for answers, in virtual time: a fetch may ask to wait for days."""
+"""By then, in virtual time, whatever was sent is answered."""
+MAX_WAIT_MS = 5_000
+"""So long, at most, does a fetch ask to wait: what asks for days may wait for days."""
 BROKEN = errors_pb2.ERROR_CODE_UNKNOWN_SERVER_ERROR
 _LIMITS = ServerLimits(stream_in_flight_requests_max=64)
 
@@ -35,53 +37,105 @@ async def attack_stream(
     endpoints: Mapping[str, Endpoint[Message, Message]] = {
         each.method.field: each for each in handlers if each.method.stream == service
     }
-    requests = [
-        arrived
-        for _ in range(random.randint(1, MESSAGES_MAX))
-        if (arrived := _message(types, of_service, random)) is not None
-    ]
-    context = _Context(types)
-    session = FrameSession(types, endpoints, listener="default", limits=_LIMITS)
-    with suppress(TimeoutError):
+    messages = [_message(types, of_service, random) for _ in range(random.randint(1, MESSAGES_MAX))]
+    pipe = _Pipe(types, random)
+    ended = asyncio.Event()
+    session = FrameSession(
+        types,
+        endpoints,
+        pipe,
+        listener="default",
+        limits=_LIMITS,
+        ended=lambda _: ended.set(),
+    )
+    pipe.session = session
+    try:
         async with asyncio.timeout(PATIENCE_S):
-            await session.serve(_sent(requests), cast("StreamContext", context))
-    asked = {frame.correlation_id for each in requests for frame in each.message.frames}
+            await _send(messages, session, pipe)
+            await pipe.closed.wait()
+    except TimeoutError:
+        return len(pipe.answers), [f"a stream of {service} did not end"]
+    session.lost(NetworkExceptionError("the client is gone"))
+    await ended.wait()
+    requests = _readable(messages, types)
+    asked = {frame.correlation_id for each in requests for frame in each.frames}
     broke = [
         f"{service} answered {frame.correlation_id} with {frame.error.message!r}"
-        for frame in context.answers
+        for frame in pipe.answers
         if frame.correlation_id not in asked or frame.error.code == BROKEN
     ]
-    return sum(len(each.message.frames) for each in requests), broke
+    return sum(len(each.frames) for each in requests), broke
 
 
-class _Context:
-    """The writing side of a stream, of which a session knows only ``write``."""
+class _Pipe:
+    """What a session writes to: takes a message at once, or later."""
 
-    def __init__(self, types: StreamTypes) -> None:
+    def __init__(self, types: StreamTypes, random: Random) -> None:
         self._types = types
+        self._random = random
+        self.session: FrameSession | None = None
         self.answers: list[ResponseFrame] = []
+        self.readable = asyncio.Event()
+        self.readable.set()
+        self.closed = asyncio.Event()
 
-    async def write(self, message: bytes) -> None:
+    def write(self, parts: Sequence[bytes]) -> bool:
+        self.answers.extend(self._types.parse_response(b"".join(parts)).frames)
+        at_once = self._random.random() < 0.5
+        if not at_once:
+            assert self.session is not None
+            asyncio.get_running_loop().call_soon(self.session.written)
+        return at_once
+
+    def pause_reading(self) -> None:
+        self.readable.clear()
+
+    def resume_reading(self) -> None:
+        self.readable.set()
+
+    def close(self) -> None:
+        self.closed.set()
+
+    def abort(self) -> None:
+        self.closed.set()
+
+
+async def _send(messages: Sequence[bytes], session: FrameSession, pipe: _Pipe) -> None:
+    """Send messages as long as they are read; one that is none ends the stream."""
+    for message in messages:
+        await pipe.readable.wait()
+        if pipe.closed.is_set():
+            return
+        session.received(message)
         await asyncio.sleep(0)
-        self.answers.extend(self._types.parse_response(message).frames)
+    session.finished()
 
 
-async def _sent(requests: Sequence[Arrived]) -> AsyncIterator[Arrived]:
-    for each in requests:
-        yield each
-        await asyncio.sleep(0)
+def _readable(messages: Sequence[bytes], types: StreamTypes) -> list[StreamRequest]:
+    """Return the messages before the first that nobody can read."""
+    readable = []
+    for message in messages:
+        try:
+            readable.append(types.parse_request(message))
+        except DecodeError:
+            break
+    return readable
 
 
-def _message(types: StreamTypes, samples: Samples, random: Random) -> Arrived | None:
-    """Make a message of many frames; None if nobody can read it any more."""
-    frames = [_frame(types, samples, random) for _ in range(random.randint(1, FRAMES_MAX))]
-    data = join(frames)
+def _message(types: StreamTypes, samples: Samples, random: Random) -> bytes:
+    """Make a message of many frames, perhaps one that nobody can read any more."""
+    data = join(_frame(types, samples, random) for _ in range(random.randint(1, FRAMES_MAX)))
     if random.random() < 0.3:  # a broken one has all its frames broken
         data = broken(data, random)
     try:
-        return Arrived(types.parse_request(data), len(data))
+        message = types.parse_request(data)
     except DecodeError:
-        return None
+        return data
+    if isinstance(message, broker_pb2.StreamRequest):
+        for frame in message.frames:
+            if frame.HasField("fetch"):
+                frame.fetch.max_wait_ms = min(frame.fetch.max_wait_ms, MAX_WAIT_MS)
+    return message.SerializeToString()
 
 
 def _frame(types: StreamTypes, samples: Samples, random: Random) -> bytes:

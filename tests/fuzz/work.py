@@ -1,18 +1,27 @@
 """What well-behaved clients do meanwhile: one whose requests are copied, and one left in peace."""
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 from aiosemel import (
+    BaseOffsetMismatchError,
     Consumer,
     ConsumerOptions,
     OffsetReset,
+    ProducerOptions,
     SemelClient,
     TransactionalProducer,
 )
+from aiosemel._retry import Deadline
 from fuzz.cluster import Cluster
+from semel.coordinator.v1.cluster_pb2 import COORDINATOR_TYPE_GROUP, FindCoordinatorRequest
+from semel_common.wire import methods
+from semel_runtime.testing.virtual_time import after
 
 FROM_START = ConsumerOptions(auto_offset_reset=OffsetReset.EARLIEST)
+INQUIRY_MS = 15_000
+"""By then, participants have asked about what is open."""
+AT_ONCE = ProducerOptions(registration_delay_ms=0)
 
 
 async def ordinary_work(client: SemelClient, name: str) -> None:
@@ -24,7 +33,7 @@ async def ordinary_work(client: SemelClient, name: str) -> None:
     await admin.create_topic(name, partitions=2)
     async with client.producer() as plain:
         await plain.send_and_wait(name, b"plain", key=b"k", headers=[("h", b"v")])
-    async with client.transactional_producer(name) as producer:
+    async with client.transactional_producer(name, options=AT_ONCE) as producer:
         await producer.init_transactions()
         await _consume_and_produce(client, producer, name)
         await producer.begin_transaction()
@@ -32,6 +41,9 @@ async def ordinary_work(client: SemelClient, name: str) -> None:
         await producer.abort()
         await admin.describe_transactions(name)
         await admin.get_transaction_outcome(name, 1)
+        await _prepare(producer, name)
+        await _be_helped(client, producer, name)
+    await _write_jointly(client, name)
     await admin.list_transactions()
     await admin.list_groups()
     await admin.describe_group(name)
@@ -39,6 +51,68 @@ async def ordinary_work(client: SemelClient, name: str) -> None:
     await admin.describe_configs(name)
     await admin.incremental_alter_configs(name, set_configs={"retention.ms": "86400000"})
     await admin.describe_cluster()
+    await _look_after(client, name)
+
+
+async def _prepare(producer: TransactionalProducer, name: str) -> None:
+    await producer.begin_transaction()
+    with suppress(BaseOffsetMismatchError):
+        await producer.append(name, [b"only there"], partition=0, expected_base_offset=9_999)
+    await producer.abort()
+    await producer.begin_transaction()
+    await producer.send(name, b"prepared")
+    await producer.complete_prepared(await producer.prepare(), commit=True)
+
+
+async def _be_helped(client: SemelClient, producer: TransactionalProducer, name: str) -> None:
+    """Let an operator abort a transaction, and fence its producer."""
+    operators = client.admin().operators
+    await producer.begin_transaction()
+    await producer.send_and_wait(name, b"open")
+    manager = producer._transactions.manager
+    await operators.list_open_transactions()
+    await operators.describe_producers((name, 0))
+    await operators.abort_transaction(
+        name, manager.producer_id, manager.producer_epoch, operator="me", reason="to see"
+    )
+    await operators.fence_producer(name, operator="me", reason="to see")
+
+
+async def _write_jointly(client: SemelClient, name: str) -> None:
+    joint = client.joint_transaction(f"{name}-joint", 1, owner="me")
+    async with joint:
+        await after(joint.handle.transaction_timeout_ms / 2)  # It is kept alive meanwhile.
+        async with client.join(joint.handle) as writer:
+            await writer.send(name, b"together")
+            receipt = await writer.finish()
+        await joint.commit([receipt])
+
+
+async def _look_after(client: SemelClient, name: str) -> None:
+    admin = client.admin()
+    await admin.count_records({(name, 0): 0})
+    await admin.delete_records({(name, 0): 1})
+    await admin.create_partitions(name, 3)
+    await admin.groups.alter_offsets(f"{name}-other", {(name, 0): 1, (name, 1): 1})
+    await admin.groups.delete_offsets(f"{name}-other", [(name, 0)])
+    await admin.groups.delete(f"{name}-other")
+    await admin.create_topic(f"{name}-gone")
+    await admin.delete_topic(f"{name}-gone")
+    cluster = client._context.cluster
+    find = FindCoordinatorRequest(type=COORDINATOR_TYPE_GROUP, keys=[name])
+    deadline = Deadline.after_ms(1_000)
+    await cluster.call(cluster.any_coordinator(), methods.FIND_COORDINATOR, find, deadline=deadline)
+
+
+async def leave_open(client: SemelClient, name: str) -> None:
+    """Leave a transaction open for so long that its participants ask what has become of it."""
+    options = ProducerOptions(transaction_timeout_ms=900_000)
+    async with client.transactional_producer(name, options=options) as producer:
+        await producer.init_transactions()
+        await producer.begin_transaction()
+        await producer.send_and_wait(name, b"open for long")
+        await after(INQUIRY_MS)
+        await producer.commit()
 
 
 async def _consume_and_produce(

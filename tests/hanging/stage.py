@@ -1,9 +1,11 @@
 """A cluster in virtual time on which transactions are played, each with one thing going wrong."""
 
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from random import Random
+from typing import NamedTuple
 
 from google.protobuf.message import Message
 from simulation.answers import Answers
@@ -50,14 +52,24 @@ Play = Callable[[SemelClient], Awaitable[None]]
 """What the client of a case does."""
 
 
+class Nth(NamedTuple):
+    """A message by its kind, as in "answer of Produce", and its place among those of its kind.
+
+    By kind, because messages to and from several services come in any order.
+    """
+
+    kind: str
+    number: int
+
+
 @dataclass(slots=True, kw_only=True)
 class Wrong:
     """What goes wrong in a case."""
 
     dies_at: int | None = None
     """The client vanishes before this step of its life."""
-    loses: int | None = None
-    """This message of a transaction is lost, once: requests and answers are counted alike."""
+    loses: "Nth | None" = None
+    """This message of a transaction is lost, once."""
     always_loses: frozenset[str] = frozenset()
     """Requests of these methods never arrive."""
 
@@ -69,11 +81,11 @@ class Case:
     wrong: Wrong
     steps: int = 0
     """Of the client's life."""
-    messages: int = 0
-    """Of the transaction; the last ones may be those of its end."""
+    messages: Counter[str] = field(default_factory=Counter)
+    """Of the transaction, by kind."""
     finished: bool = False
     """Whether the client came to its end."""
-    lost: str = ""
+    has_lost: bool = False
     error: SemelError | None = None
     died_at_s: float | None = None
 
@@ -121,10 +133,12 @@ class _Network(Network):
             return False
         if way == "request" and exchange.method.name in case.wrong.always_loses:
             return True
-        number, case.messages = case.messages, case.messages + 1
-        if number != case.wrong.loses:
+        kind = f"{way} of {exchange.method.name}"
+        nth = Nth(kind, case.messages[kind])
+        case.messages[kind] += 1
+        if nth != case.wrong.loses:
             return False
-        case.lost = f"{way} of {exchange.method.name} from {exchange.source}"
+        case.has_lost = True
         return True
 
 

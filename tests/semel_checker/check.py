@@ -8,7 +8,12 @@ from semel_checker.facts import Facts, gather
 from semel_checker.fencing import check_fences, check_members
 from semel_checker.groups import check_balance, check_consumption, check_group_offsets
 from semel_checker.history import History
-from semel_checker.joints import check_joins, check_joint_commits, check_joint_runs
+from semel_checker.joints import (
+    check_joins,
+    check_joint_commits,
+    check_joint_owners,
+    check_joint_runs,
+)
 from semel_checker.losses import check_damage, check_losses
 from semel_checker.order import check_polls, check_sends
 from semel_checker.progress import check_hanging, check_log_offsets, check_progress
@@ -38,6 +43,7 @@ CHECKS: tuple[Callable[[Facts], list[Violation]], ...] = (
     check_joint_commits,
     check_joins,
     check_joint_runs,
+    check_joint_owners,
     check_group_offsets,
     check_consumption,
     check_balance,

@@ -1,9 +1,15 @@
-"""Joint transactions: a version is committed once (C19), and by a run that is not fenced (C16)."""
+"""Joint transactions: a version is committed once (C19), and by a run that is not fenced (C16).
+
+Nobody is heard under an id that is somebody else's (C17).
+"""
 
 from bisect import bisect_left
 from collections.abc import Iterable
 from itertools import accumulate
+from operator import attrgetter
+from typing import Any
 
+from semel_checker.calls import Call
 from semel_checker.facts import Facts
 from semel_checker.names import Joint, Outcome
 from semel_checker.operations import EndJoint, Joined, JointEnded, JoinTransaction
@@ -96,4 +102,22 @@ def check_joint_runs(facts: Facts) -> list[Violation]:
         if newest.before(transactional_id, end.invoked) > seen:
             what = f"run {run_name} committed version {version} of {transactional_id}"
             found.append(facts.violation(Rule.C16, f"{what} after a newer run had joined", end))
+    return found
+
+
+def check_joint_owners(facts: Facts) -> list[Violation]:
+    """C17: an id has one owner, the first who was heard; nobody in these histories resets one."""
+    heard: list[Call[Any, Any]] = []
+    heard += facts.calls.of(JoinTransaction, Joined)
+    heard += (end for end in facts.calls.of(EndJoint, JointEnded) if end.operation.commit)
+    owners: dict[str, str] = {}
+    found: list[Violation] = []
+    for call in sorted(heard, key=attrgetter("returned")):
+        if call.outcome is not Outcome.OK:
+            continue
+        name, owner = call.operation.joint.transactional_id, call.operation.owner
+        first = owners.setdefault(name, owner)
+        if owner != first:
+            what = f"{name} is {first}'s, and {owner} was heard under it"
+            found.append(facts.violation(Rule.C17, what, call))
     return found

@@ -2,10 +2,11 @@
 
 It ends transactions by what is registered, as Kafka's clients do; it commits without waiting for
 the answers to what it sent, naming nobody; it moves a group several times in a transaction, and
-outside of it meanwhile; and now and then it makes an epoch up.
+outside of it meanwhile; and now and then it makes an epoch up, moves a group when its transaction
+has ended, or moves one as a member in a partition that it does not hold.
 """
 
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from random import Random
 from typing import TypedDict
 
@@ -19,9 +20,9 @@ from semel_checker.operations import (
     SentRecord,
 )
 
-from aiosemel import SemelError
+from aiosemel import ProducerFencedError, SemelError
 from aiosemel._retry import Deadline
-from aiosemel.errors import AbortableTransactionError, RetriableError
+from aiosemel.errors import AbortableTransactionError, RetriableError, StaleMemberEpochError
 from semel.broker.v1 import broker_pb2 as broker
 from semel.common.v1 import participants_pb2 as participants
 from semel.common.v1.records_pb2 import Record
@@ -40,6 +41,8 @@ from simulation.workloads import Surroundings
 TRANSACTIONAL_ID = "by-hand"
 BOOKS = "books"
 """A group without members. The history knows nothing of it: the invariants do."""
+SHELF = "shelf"
+"""A group whose members hold nothing yet. The history knows nothing of it, either."""
 TOPIC = "b"
 PARTITIONS = 2
 BOOKED = "a"
@@ -78,7 +81,8 @@ class ByHand:
                 await after(random.uniform(0, 500))
 
     async def _transact(self, hand: "Hand", random: Random) -> None:
-        kind = random.choices(("registered", "unanswered", "made up"), (6, 3, 1))[0]
+        kinds = ("registered", "unanswered", "made up", "late", "as a member")
+        kind = random.choices(kinds, (5, 3, 1, 2, 1))[0]
         partition = random.randrange(PARTITIONS)
         try:
             match kind:
@@ -88,6 +92,10 @@ class ByHand:
                     hand.send_later(partition, self._value(hand))
                     await after(random.choice((0, 0, 5)))
                     await hand.end(_COMMIT, participants.Participants())
+                case "late":
+                    await self._late(hand, random)
+                case "as a member":
+                    await self._as_member(hand, f"{random.getrandbits(64)}")
                 case _:
                     hand.make_up(partition, random.randint(1_000, 9_999))
                     await after(random.choice((0, 50)))
@@ -98,12 +106,29 @@ class ByHand:
         await hand.add_partitions(partition)
         await hand.send(partition, self._value(hand))
         if random.random() < 0.6:
-            await hand.add_offsets()
+            await hand.add_offsets(BOOKS)
             for _ in range(2):
                 await hand.commit_offset(self._next_offset(), transactional=True)
             if random.random() < 0.5:
                 await hand.commit_offset(self._next_offset(), transactional=False)
         await hand.end(_ABORT if random.random() < 0.1 else _COMMIT, None)
+
+    async def _late(self, hand: "Hand", random: Random) -> None:
+        await hand.add_offsets(BOOKS)
+        late = hand.offsets_of(BOOKS, self._next_offset())
+        await hand.end(_ABORT, None)
+        await after(random.uniform(0, 30))
+        with suppress(ProducerFencedError):
+            await hand.hold_offsets(late)
+
+    async def _as_member(self, hand: "Hand", member_id: str) -> None:
+        epoch = await hand.join(SHELF, member_id)
+        await hand.add_offsets(SHELF)
+        request = hand.offsets_of(SHELF, 1)
+        request.member_id, request.member_epoch = member_id, epoch
+        with suppress(StaleMemberEpochError):
+            await hand.hold_offsets(request)
+        await hand.end(_ABORT, None)
 
     def _next_offset(self) -> int:
         self._booked += 1
@@ -156,9 +181,9 @@ class Hand:
         request = coordinator.AddPartitionsToTxnRequest(topics=topics, **self._who())
         await self._ask_coordinator(methods.ADD_PARTITIONS_TO_TXN, request)
 
-    async def add_offsets(self) -> None:
-        """Register the group."""
-        request = coordinator.AddOffsetsToTxnRequest(group_id=BOOKS, **self._who())
+    async def add_offsets(self, group_id: str) -> None:
+        """Register a group."""
+        request = coordinator.AddOffsetsToTxnRequest(group_id=group_id, **self._who())
         await self._ask_coordinator(methods.ADD_OFFSETS_TO_TXN, request)
 
     async def send(self, partition: int, value: str) -> None:
@@ -184,24 +209,39 @@ class Hand:
 
     async def commit_offset(self, offset: int, *, transactional: bool) -> None:
         """Move the group, in the transaction or outside of it."""
+        held = self.offsets_of(BOOKS, offset)
+        if transactional:
+            held.base_sequence = self._offset_sequence
+            self._offset_sequence += 1
+            await self.hold_offsets(held)
+        else:
+            request = group.CommitOffsetsRequest(
+                group_id=BOOKS, member_epoch=-1, topics=held.topics
+            )
+            await self._ask_group(BOOKS, methods.COMMIT_OFFSETS, request)
+
+    def offsets_of(self, group_id: str, offset: int) -> group.TxnOffsetCommitRequest:
+        """Make the request that moves a group in this transaction, as its first."""
         partitions = [group.OffsetCommitPartition(partition=0, committed_offset=offset)]
         topics = [group.OffsetCommitTopic(topic_id=self._topics[BOOKED], partitions=partitions)]
-        route = self._cluster.group_coordinator_of(BOOKS)
-        if not transactional:
-            request = group.CommitOffsetsRequest(group_id=BOOKS, member_epoch=-1, topics=topics)
-            await self._cluster.call(
-                route, methods.COMMIT_OFFSETS, request, deadline=self._deadline()
-            )
-            return
-        held = group.TxnOffsetCommitRequest(
-            base_sequence=self._offset_sequence,
-            group_id=BOOKS,
-            member_epoch=-1,
-            topics=topics,
-            **self._who(),
+        return group.TxnOffsetCommitRequest(
+            group_id=group_id, member_epoch=-1, topics=topics, **self._who()
         )
-        self._offset_sequence += 1
-        await self._cluster.call(route, methods.TXN_OFFSET_COMMIT, held, deadline=self._deadline())
+
+    async def hold_offsets(self, request: group.TxnOffsetCommitRequest) -> None:
+        """Move a group in a transaction."""
+        await self._ask_group(request.group_id, methods.TXN_OFFSET_COMMIT, request)
+
+    async def join(self, group_id: str, member_id: str) -> int:
+        """Become a member of a group; returns the epoch."""
+        request = group.ConsumerGroupHeartbeatRequest(
+            group_id=group_id,
+            member_id=member_id,
+            rebalance_timeout_ms=2_000,
+            subscription=group.Subscription(topics=[TOPIC]),
+        )
+        answer = await self._ask_group(group_id, methods.CONSUMER_GROUP_HEARTBEAT, request)
+        return answer.member_epoch
 
     async def end(
         self,
@@ -274,6 +314,10 @@ class Hand:
 
     async def _ask_coordinator(self, method: Method[Req, Res], request: Req) -> Res:
         route = self._cluster.coordinator_of(TRANSACTIONAL_ID)
+        return await self._cluster.call(route, method, request, deadline=self._deadline())
+
+    async def _ask_group(self, group_id: str, method: Method[Req, Res], request: Req) -> Res:
+        route = self._cluster.group_coordinator_of(group_id)
         return await self._cluster.call(route, method, request, deadline=self._deadline())
 
     def _who(self) -> "_Who":

@@ -6,10 +6,11 @@ owners may be at work at once, as when a driver is replaced that is still alive.
 too long is given to another worker too, and the owner commits whichever hands in first.
 """
 
-from collections.abc import Sequence
-from contextlib import AsyncExitStack
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from random import Random
+from typing import Protocol
 
 from semel_checker.names import Joint, Outcome, Partition, Writer
 from semel_checker.operations import (
@@ -28,6 +29,7 @@ from aiosemel import (
     JointHandle,
     JointOutcome,
     JointOutcomeUnknownError,
+    JointOwnerMismatchError,
     JointReceipt,
     JointTransaction,
     JointWriter,
@@ -38,7 +40,7 @@ from aiosemel import (
 )
 from semel_runtime.testing.virtual_time import after
 from simulation.recorded import RecordedClient, settle_send
-from simulation.workloads import TOPICS, Surroundings
+from simulation.workloads import TOPICS, Around
 
 OPTIONS = ProducerOptions(
     request_timeout_ms=1_000,
@@ -47,48 +49,96 @@ OPTIONS = ProducerOptions(
     registration_delay_ms=50,
 )
 OWNER = "job"
+INTRUDER = "another job"
+"""Uses the same id, by mistake."""
 TASKS = 3
 _ABORT_SHARE = 0.1
 _DUEL_SHARE = 0.25
 _DAWDLE_SHARE = 0.2
 _KEPT_ALIVE_SHARE = 0.5
+_INTRUDER_SHARE = 0.15
 _PATIENCE_MS = 1_500
 """How long an owner waits for a task before it gives it to another worker too."""
 _GIVE_UP_MS = 12_000
 
 
-@dataclass(slots=True)
-class Board:
+class Board(Protocol):
     """What owners and workers of one id know of one another."""
+
+    transactional_id: str
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether there is nothing left to do."""
+        ...
+
+    @property
+    def done(self) -> int:
+        """The last version that is committed, as far as the owners have noted."""
+        ...
+
+    def note_done(self, version: int) -> None:
+        """Note that a version is committed."""
+        ...
+
+    def ask_for(self, handle: str, tasks: Sequence[int]) -> None:
+        """Give tasks of a handle to whichever workers come first."""
+        ...
+
+    def take(self, random: Random) -> tuple[str, int] | None:
+        """Take a handle and a task; None: there is nothing to do."""
+        ...
+
+    def hand_in(self, handle: str, task: int, receipt: str) -> None:
+        """Keep a receipt, if nobody was faster."""
+        ...
+
+    def receipts(self, handle: str) -> Mapping[int, str]:
+        """Return the first receipt of each task that was handed in."""
+        ...
+
+
+@dataclass(slots=True)
+class SharedBoard:
+    """A board in the memory of a simulation. Implements ``Board``."""
 
     transactional_id: str
     versions: int
     """How many are to be committed."""
     done: int = 0
-    """How many are, as far as the owners have noted."""
-    open: list[tuple[str, int]] = field(default_factory=list)
-    """Handles and tasks that a worker should take."""
-    receipts: dict[tuple[str, int], list[str]] = field(default_factory=dict)
-    """By handle and task, as text."""
+    _open: list[tuple[str, int]] = field(default_factory=list)
+    _receipts: dict[str, dict[int, str]] = field(default_factory=dict)
 
     @property
     def is_finished(self) -> bool:
-        """Whether there is nothing left to do."""
+        """See ``Board``."""
         return self.done >= self.versions
 
-    def ask_for(self, handle: str, tasks: Sequence[int]) -> None:
-        """Give tasks to whichever workers come first."""
-        self.open += [(handle, task) for task in tasks]
+    def note_done(self, version: int) -> None:
+        """See ``Board``."""
+        self.done = max(self.done, version)
 
-    def missing(self, handle: str) -> list[int]:
-        """Return the tasks of a handle that nobody has handed in."""
-        return [task for task in range(TASKS) if (handle, task) not in self.receipts]
+    def ask_for(self, handle: str, tasks: Sequence[int]) -> None:
+        """See ``Board``."""
+        self._open += [(handle, task) for task in tasks]
+
+    def take(self, random: Random) -> tuple[str, int] | None:
+        """See ``Board``."""
+        return self._open.pop(random.randrange(len(self._open))) if self._open else None
+
+    def hand_in(self, handle: str, task: int, receipt: str) -> None:
+        """See ``Board``."""
+        self._receipts.setdefault(handle, {}).setdefault(task, receipt)
+
+    def receipts(self, handle: str) -> Mapping[int, str]:
+        """See ``Board``."""
+        return self._receipts.get(handle, {})
 
 
 class JointOwner:
     """Commits one version after the other."""
 
-    def __init__(self, board: Board, around: Surroundings) -> None:
+    def __init__(self, board: Board, around: Around) -> None:
         self._board = board
         self._around = around
 
@@ -116,9 +166,23 @@ class JointOwner:
                 committed = False
             self._around.trace("joint version", client.process, version, committed)
             if committed:
-                self._board.done = max(self._board.done, version)
+                self._board.note_done(version)
+            if self._board.done and random.random() < _INTRUDER_SHARE:
+                await self._intrude(client)
             # Whoever has won goes on; whoever has lost leaves it alone for a while.
             await after(random.uniform(0, 500 if committed else 3_000))
+
+    async def _intrude(self, client: RecordedClient) -> None:
+        handle = JointHandle(
+            transactional_id=self._board.transactional_id,
+            txn_version=1,
+            owner=INTRUDER,
+            run=f"{client.process}/{next(client.records.numbers)}",
+        )
+        writer = RecordedJointWriter(client, handle)
+        with suppress(JointOwnerMismatchError, RetriableError):
+            await writer.join()
+        await writer.close()
 
     async def _attempt(self, client: RecordedClient, handle: JointHandle, random: Random) -> bool:
         joint = RecordedJoint(client, handle)
@@ -138,26 +202,30 @@ class JointOwner:
                 await after(random.uniform(1_000, 4_000))
                 self._board.ask_for(text, [random.randrange(TASKS)])
                 await after(random.uniform(0, 300))
-            found = self._board.receipts
-            receipts = [JointReceipt.from_json(found[text, task][0]) for task in range(TASKS)]
+            found = self._board.receipts(text)
+            receipts = [JointReceipt.from_json(found[task]) for task in range(TASKS)]
             return await joint.commit(receipts)
 
     async def _all_handed_in(self, text: str, version: int, random: Random) -> bool:
         for _ in range(_GIVE_UP_MS // _PATIENCE_MS):
             for _ in range(_PATIENCE_MS // 50):
-                if not self._board.missing(text):
+                if not self._missing(text):
                     return True
                 await after(50)
             if self._board.done >= version and random.random() > _DUEL_SHARE:
                 return False  # Another owner was faster.
-            self._board.ask_for(text, self._board.missing(text))
+            self._board.ask_for(text, self._missing(text))
         return False
+
+    def _missing(self, text: str) -> list[int]:
+        found = self._board.receipts(text)
+        return [task for task in range(TASKS) if task not in found]
 
 
 class JointWorker:
     """Does tasks: joins, writes, hands in a receipt."""
 
-    def __init__(self, board: Board, topics: Sequence[str], around: Surroundings) -> None:
+    def __init__(self, board: Board, topics: Sequence[str], around: Around) -> None:
         self._board = board
         self._around = around
         self._places = [(topic, at) for topic in topics for at in range(TOPICS[topic])]
@@ -170,10 +238,11 @@ class JointWorker:
     async def run(self, client: RecordedClient, random: Random) -> None:
         """Take a task, and do it, until all versions are committed."""
         while not self.done:
-            if not self._board.open:
+            taken = self._board.take(random)
+            if taken is None:
                 await after(random.uniform(20, 100))
                 continue
-            text, task = self._board.open.pop(random.randrange(len(self._board.open)))
+            text, task = taken
             try:
                 receipt = await self._do(client, JointHandle.from_json(text), random)
             except (
@@ -183,7 +252,7 @@ class JointWorker:
             ) as error:
                 self._around.trace("task failed", client.process, type(error).__name__)
                 continue
-            self._board.receipts.setdefault((text, task), []).append(receipt)
+            self._board.hand_in(text, task, receipt)
 
     async def _do(self, client: RecordedClient, handle: JointHandle, random: Random) -> str:
         writer = RecordedJointWriter(client, handle)
@@ -259,7 +328,9 @@ class RecordedJointWriter:
         """Join; returns whether there is something to write."""
         recorder, process = self._client.records.recorder, self._client.process
         operation = JoinTransaction(
-            joint=_name(self._inner.handle), owner=OWNER, writer_name=self._inner._name
+            joint=_name(self._inner.handle),
+            owner=self._inner.handle.owner,
+            writer_name=self._inner._name,
         )
         op = recorder.invoked(process, operation)
         try:

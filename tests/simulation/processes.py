@@ -41,7 +41,10 @@ _COMMON: dict[str, str | int] = {
     "metadata_max_wait_ms": 5_000,
 }
 # Longer than a batch is under way: clients try to deliver it for 6 s, and what they send comes once
-# more up to 4 s later. Time to settle after a start or a jump of the clock is as long.
+# more up to 4 s later. Time to settle after a start or a jump of the clock is as long. With less
+# (7.5 s, and a producer that tries for 20 s), 120 seeds find nothing, but brokers rely on more: see
+# docs/adr/2026-11-21-forgetting-fences.md. That a clock is not trusted after a jump is what
+# the defect `forgets-after-a-jump` is about.
 _EXPIRY: dict[str, str | int] = {
     "producer_id_expiration_ms": 10_500,
     "producer_id_expiration_check_interval_ms": 500,

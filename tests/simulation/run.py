@@ -43,7 +43,7 @@ from simulation.compaction import TABLE
 from simulation.deletion import CUT_TOPIC, Cutter, keep_all
 from simulation.faults import Faults, Targets
 from simulation.invariants import InvariantError, Invariants
-from simulation.joint import Board, JointOwner, JointWorker
+from simulation.joint import JointOwner, JointWorker, SharedBoard
 from simulation.network import Network
 from simulation.processes import BOOTSTRAP, NAMES, START_MS, Machinery, Service
 from simulation.recorded import Records
@@ -376,7 +376,7 @@ class Simulation:
         return [Client(name, work, around) for name, work in works]
 
     def _joint_clients(self) -> list[tuple[str, Work]]:
-        board = Board("joint", versions=8)
+        board = SharedBoard("joint", versions=8)
         owners = [JointOwner(board, self._around) for _ in range(2)]
         workers = [JointWorker(board, ("a", "b"), self._around) for _ in range(3)]
         return [

@@ -16,12 +16,14 @@ from contextvars import Context, ContextVar, copy_context
 from enum import Enum, auto
 from heapq import heappop, heappush
 from typing import Any, TypeVar
+from weakref import WeakSet
 
 from semel_runtime.testing.virtual_time import DeadlockError, VirtualTimeLoop
 
 T = TypeVar("T")
 
 _RESOLUTION_S = 1e-6
+_Future = asyncio.Future
 
 
 class State(Enum):
@@ -40,6 +42,7 @@ class Life:
         self.number = number
         self.state = State.RUNNING
         self.deferred: list[Step] = []
+        self.tasks: WeakSet[asyncio.Task[object]] = WeakSet()
         self.context = Context()
         self.context.run(_LIFE.set, self)
 
@@ -104,9 +107,11 @@ class _Task(asyncio.Task[T]):
         name: str | None,
     ) -> None:
         self._number = loop.next_task_number()  # first: the constructor puts it into a set
-        self.life = _LIFE.get(None) if context is None else context.get(_LIFE)
         super().__init__(run, loop=loop, context=context, name=name)
         self._log_destroy_pending = False  # tasks of dead processes are
+        life = _LIFE.get(None) if context is None else context.get(_LIFE)
+        if life is not None:
+            life.tasks.add(self)
 
     def __hash__(self) -> int:
         return self._number
@@ -147,7 +152,8 @@ class SimulatedLoop(VirtualTimeLoop):
         """End a process at once."""
         life.state = State.DEAD
         # Nothing of it may be freed before the end: that would run its ``finally`` blocks.
-        self._dead += [task for task in asyncio.all_tasks(self) if _life_of(task) is life]
+        self._dead += [task for task in life.tasks if not task.done()]
+        life.tasks.clear()
 
     def start(self, life: Life, main: Coroutine[None, None, T]) -> "asyncio.Task[T]":
         """Start a task of a process."""
@@ -172,7 +178,9 @@ class SimulatedLoop(VirtualTimeLoop):
 
     def create_future(self) -> "asyncio.Future[Any]":
         """See ``asyncio.AbstractEventLoop``."""
-        return asyncio.Future(loop=self)
+        return _Future(loop=self)
+
+    get_debug = staticmethod(bool)  # False, at no cost
 
     def call_soon(  # type: ignore[override]  # asyncio has no protocol of handles
         self, callback: Callable[..., object], *args: object, context: Context | None = None
@@ -190,7 +198,11 @@ class SimulatedLoop(VirtualTimeLoop):
         context: Context | None = None,
     ) -> Step:
         """See ``asyncio.AbstractEventLoop``."""
-        return self.call_at(self._now + delay, callback, *args, context=context)
+        when = self._now + delay
+        step = Step(callback, args, context, when)
+        self._timer_count = count = self._timer_count + 1
+        heappush(self._timers, (when, count, step))
+        return step
 
     def call_at(  # type: ignore[override]  # as above
         self,
@@ -201,15 +213,16 @@ class SimulatedLoop(VirtualTimeLoop):
     ) -> Step:
         """See ``asyncio.AbstractEventLoop``."""
         step = Step(callback, args, context, when)
-        self._timer_count += 1
-        heappush(self._timers, (when, self._timer_count, step))
+        self._timer_count = count = self._timer_count + 1
+        heappush(self._timers, (when, count, step))
         return step
 
     def drop_all(self) -> None:
         """Forget everything that was to run, and everything dead."""
-        self._ready.clear()
-        self._timers.clear()
-        self._dead.clear()
+        while self._ready or self._timers or self._dead:  # What is freed may start something more.
+            self._ready.clear()
+            self._timers.clear()
+            self._dead.clear()
 
     def _run_once(self) -> None:
         timers, ready = self._timers, self._ready
@@ -245,10 +258,6 @@ class SimulatedLoop(VirtualTimeLoop):
             self.call_exception_handler({"message": f"{callback} failed", "exception": error})
 
 
-def _life_of(task: "asyncio.Task[object]") -> Life | None:
-    return task.life if isinstance(task, _Task) else None
-
-
 def bury(loop: SimulatedLoop) -> None:
     """Free what is left of a simulation, without listening to its complaints."""
     complain, sys.unraisablehook = sys.unraisablehook, lambda _: None
@@ -258,6 +267,6 @@ def bury(loop: SimulatedLoop) -> None:
             loop.drop_all()
             loop.close()
             while gc.collect():
-                pass
+                loop.drop_all()
     finally:
         sys.unraisablehook = complain

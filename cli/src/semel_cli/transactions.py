@@ -204,7 +204,7 @@ def _transaction(each: "TransactionDescription") -> Json:
         "start_time_ms": each.start_time_ms,
         "participants": participants_document(each.participants),
         "missing_markers": participants_document(each.missing_markers),
-        "abort_reason": each.abort_reason or None,
+        "abort_reason": each.abort_reason,
         "traceparent": each.traceparent or None,
         "prepared_time_ms": each.prepared_time_ms,
     }

@@ -1,5 +1,8 @@
 """Frames are written piece by piece, and are the same as if protobuf had written them."""
 
+import asyncio
+from collections.abc import Sequence
+
 import pytest
 
 from semel.broker.v1 import broker_pb2 as broker
@@ -55,10 +58,50 @@ def test_every_stream_carries_errors_and_cancels(stream: str) -> None:
     assert refused.error.message == "no"
 
 
+class Taken:
+    """A pipe that notes what it is given, and takes it at once or not."""
+
+    def __init__(self, *, at_once: bool) -> None:
+        self.messages: list[list[bytes]] = []
+        self._at_once = at_once
+
+    def write(self, parts: Sequence[bytes]) -> bool:
+        self.messages.append(list(parts))
+        return self._at_once
+
+    def pause_reading(self) -> None: ...
+
+    def resume_reading(self) -> None: ...
+
+    def close(self) -> None: ...
+
+    def abort(self) -> None: ...
+
+
 async def test_what_has_queued_goes_out_together_up_to_a_size() -> None:
-    outbox = Outbox()
+    sent: list[int] = []
+    outbox, pipe = Outbox(sent.append), Taken(at_once=True)
     large = bytes(MESSAGE_SIZE_SOFT_MAX_BYTES)
     for frame in (b"1", b"2", large, b"3"):
         outbox.put(frame)
-    assert await outbox.take() == [b"1", b"2", large]
-    assert await outbox.take() == [b"3"]
+    outbox.open(pipe)
+    for _ in range(3):
+        await asyncio.sleep(0)
+    assert pipe.messages == [[b"1", b"2", large], [b"3"]]
+    assert sent == [3, 1]
+
+
+async def test_nothing_is_written_before_the_last_message_is() -> None:
+    sent: list[int] = []
+    blocked: list[bool] = []
+    outbox, pipe = Outbox(sent.append, lambda: blocked.append(True)), Taken(at_once=False)
+    outbox.open(pipe)
+    outbox.put(b"1")
+    await asyncio.sleep(0)
+    for frame in (b"2", b"3"):
+        outbox.put(frame)
+    await asyncio.sleep(0)
+    assert (pipe.messages, sent, blocked) == ([[b"1"]], [], [True])
+    outbox.written()
+    await asyncio.sleep(0)
+    assert (pipe.messages, sent) == ([[b"1"], [b"2", b"3"]], [1])

@@ -39,10 +39,17 @@ class Served:
 
 
 @asynccontextmanager
-async def serving(commit: Commit, limits: ServerLimits | None = None) -> AsyncIterator[Served]:
-    """Serve ``commit`` as TxnOffsetCommit; every other method answers an empty response."""
+async def serving(
+    commit: Commit, limits: ServerLimits | None = None, *, sockets: bool = True
+) -> AsyncIterator[Served]:
+    """Serve ``commit`` as TxnOffsetCommit; every other method answers an empty response.
+
+    Frames go over sockets, or else over gRPC.
+    """
     server = GrpcServer(limits or ServerLimits())
     bound = server.bind(Listener(name="default", host="127.0.0.1", port=0))
+    if sockets:
+        server.bind_frames(Listener(name="default", host="127.0.0.1", port=0))
     connector = GrpcConnector()
     served = Served(server, bound.address, connector.connect(bound.address))
     handlers = Handlers()

@@ -16,7 +16,7 @@ from aiosemel._producer.deliveries import (
 from aiosemel._producer.sizes import Headers
 from aiosemel._producer.transaction_states import TransactionOutcome
 from aiosemel._rebalance import RebalanceCallback
-from aiosemel.admin import Admin
+from aiosemel.admin import Admin, ConfigValue
 from aiosemel.client import SemelClient, SystemClock
 from aiosemel.consumer import Consumer
 from aiosemel.consumer_options import ConsumerOptions, IsolationLevel, OffsetReset
@@ -59,6 +59,7 @@ from aiosemel.errors import (
     TransactionAbortedError,
     TransactionOutcomeUnknownError,
 )
+from aiosemel.group_admin import GroupAdmin
 from aiosemel.joint_handle import JointHandle, JointReceipt
 from aiosemel.joint_transaction import JointOutcome, JointTransaction
 from aiosemel.joint_writer import JointWriter
@@ -108,6 +109,7 @@ from aiosemel.transform_types import (
     TransformOptions,
     TransformStats,
 )
+from semel_common.headers import HeaderPairs
 
 logging.getLogger(__name__).addHandler(logging.NullHandler())
 
@@ -127,6 +129,7 @@ __all__ = [
     "ColumnsMetadata",
     "Compression",
     "ConfigDescription",
+    "ConfigValue",
     "Consumer",
     "ConsumerGroupMetadata",
     "ConsumerOptions",
@@ -134,10 +137,12 @@ __all__ = [
     "DeletedRecords",
     "Delivery",
     "FencedByOperator",
+    "GroupAdmin",
     "GroupDescription",
     "GroupListing",
     "GroupState",
     "Handler",
+    "HeaderPairs",
     "Headers",
     "IllegalStateError",
     "InstanceDescription",

@@ -115,7 +115,7 @@ class Cluster:
                 topic = await self._ask_for_topic(name, deadline)
             finally:
                 if topic is None:
-                    self.forget_topic(name)
+                    self._topics_wanted.pop(name, None)
         return topic
 
     async def _ask_for_topic(self, name: str, deadline: Deadline) -> TopicMetadata:
@@ -129,12 +129,6 @@ class Cluster:
             if self.cached_topic(name) is None:
                 await self._pause(pauses, deadline, error or _unknown_topic(name))
         return topic
-
-    def drop_topic(self, name: str) -> None:
-        """Know nothing of a topic any more: the next one of this name has another id."""
-        self.forget_topic(name)
-        if self._metadata is not None:
-            self._metadata = without_topic(self._metadata, name)
 
     def is_ahead_of(self, response: cluster.MetadataResponse) -> bool:
         """Whether more is known of this cluster than an answer says."""
@@ -155,8 +149,10 @@ class Cluster:
                 self._topics_wanted[topic.name] = None
 
     def forget_topic(self, name: str) -> None:
-        """Leave a topic out of later refreshes."""
+        """Know nothing of a topic, and leave it out of later refreshes."""
         self._topics_wanted.pop(name, None)
+        if self._metadata is not None:
+            self._metadata = without_topic(self._metadata, name)
 
     # -- routes ---------------------------------------------------------------------------------
 

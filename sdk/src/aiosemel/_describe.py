@@ -24,6 +24,7 @@ from aiosemel.descriptions import (
     TransactionState,
 )
 from aiosemel.offsets import TopicPartition
+from aiosemel.outcomes import AbortReason
 from semel.common.v1 import participants_pb2 as participants
 from semel.coordinator.v1 import cluster_pb2 as cluster
 from semel.coordinator.v1 import transactions_pb2 as transactions
@@ -212,7 +213,7 @@ def _transaction(
         start_time_ms=answer.start_time_ms or None,
         participants=_participants(answer.participants, names),
         missing_markers=_participants(answer.missing_markers, names),
-        abort_reason=answer.abort_reason,
+        abort_reason=AbortReason.named(answer.abort_reason),
         traceparent=answer.traceparent,
         prepared_time_ms=answer.prepared_time_ms or None,
         producer_id=answer.producer_id,

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from aiosemel._context import Context
 from aiosemel._retry import Deadline
-from aiosemel.errors import ClosedError, RetriableError, SemelError, TransactionAbortableError
-from aiosemel.joint_handle import JointHandle
+from aiosemel.errors import RetriableError, SemelError, TransactionAbortableError
+from aiosemel.joint_handle import JointHandle, transaction_message
 from semel.coordinator.v1.transactions_pb2 import KeepAliveTxnRequest
 from semel_common.wire.methods import KEEP_ALIVE_TXN
 
@@ -55,10 +55,10 @@ class KeepAlive:
             response = await cluster.call(
                 cluster.coordinator_of(self._handle.transactional_id),
                 KEEP_ALIVE_TXN,
-                KeepAliveTxnRequest(transaction=self._handle.transaction),
+                KeepAliveTxnRequest(transaction=transaction_message(self._handle)),
                 deadline=Deadline.after_ms(self._handle.transaction_timeout_ms / _TIMES),
             )
-        except (RetriableError, ClosedError) as error:
+        except RetriableError as error:
             _log.debug("joint transaction not kept alive: %s", error)
             return None
         except SemelError as error:

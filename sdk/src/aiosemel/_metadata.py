@@ -166,8 +166,8 @@ def merge(known: ClusterMetadata | None, response: cluster.MetadataResponse) -> 
 
 
 def without_topic(known: ClusterMetadata, name: str) -> ClusterMetadata:
-    """Return what is known but for one topic."""
-    topics = {topic.name: topic for topic in known.topics.values() if topic.name != name}
+    """Return what is known without a topic: one that is made anew under its name is another."""
+    topics = {each: topic for each, topic in known.topics.items() if each != name}
     by_id = {topic.topic_id: topic for topic in topics.values()}
     return replace(known, topics=topics, topics_by_id=by_id)
 

@@ -45,17 +45,19 @@ class Rebalance:
         self._member = member
         self._membership = member.membership
         self._positions = positions
+        self._untold: frozenset[TopicPartition] = frozenset()
+        """Partitions that came, and of which the user has not been told to the end."""
 
     @property
     def due(self) -> bool:
         """Whether there is anything to do."""
-        return self._membership.state in _UNSETTLED
+        return self._membership.state in _UNSETTLED or bool(self._untold)
 
     async def reconcile(self) -> None:
         """Do everything that there is to do by now.
 
         Raises what ended the membership for good, and what a callback raises: what it was told
-        about has happened all the same, unless the call was cancelled.
+        about has happened all the same. A callback that is cancelled is told again.
         """
         while True:
             membership = self._membership
@@ -66,7 +68,9 @@ class Rebalance:
             elif revoked := membership.to_revoke:
                 await self._revoke(revoked)
             elif assigned := membership.to_assign:
-                await self._assign(assigned)
+                self._assign(assigned)
+            elif self._untold:
+                await self._tell_assigned()
             else:
                 return
 
@@ -107,16 +111,26 @@ class Rebalance:
         self._membership.revoked(partitions)
         self._member.look()
 
-    async def _assign(self, partitions: frozenset[TopicIdPartition]) -> None:
+    def _assign(self, partitions: frozenset[TopicIdPartition]) -> None:
         for topic_id, topic, partition in sorted(partitions):
             self._positions.assign(TopicPartition(topic, partition), topic_id)
         self._membership.assigned(partitions)
         self._member.look()
-        await _tell(self.callbacks.on_assigned, _names(partitions))
+        self._untold |= _names(partitions)
 
-    def _let_go(self, partitions: Iterable[TopicPartition]) -> None:
+    async def _tell_assigned(self) -> None:
+        came = self._untold
+        try:
+            await _tell(self.callbacks.on_assigned, came)
+        except Exception:
+            self._untold -= came
+            raise
+        self._untold -= came
+
+    def _let_go(self, partitions: frozenset[TopicPartition]) -> None:
         for each in partitions:
             self._positions.unassign(each)
+        self._untold -= frozenset(partitions)
 
 
 def _names(partitions: Iterable[TopicIdPartition]) -> frozenset[TopicPartition]:

@@ -28,7 +28,7 @@ async def delete(cluster_: Cluster, name: str, deadline: Deadline) -> None:
     """Delete a topic."""
     request = cluster.DeleteTopicsRequest(topics=[name])
     response = await _ask(cluster_, methods.DELETE_TOPICS, request, deadline)
-    cluster_.drop_topic(name)
+    cluster_.forget_topic(name)
     for topic in response.topics:
         if topic.HasField("error"):
             raise status.from_value(topic.error)
@@ -75,7 +75,6 @@ async def alter_configs(
     (altered,) = response.topics
     if altered.HasField("error"):
         raise status.from_value(altered.error)
-    cluster_.forget_topic(change.name)
     return dict(altered.configs)
 
 

@@ -1,7 +1,7 @@
 """The admin client: creates, deletes, lists and describes.
 
 Every call takes ``default_api_timeout_ms`` of the client at most, with all its attempts; past it,
-RequestTimedOutError is raised.
+RequestTimedOutError is raised. What it asks for may have happened then, and when it was cancelled.
 """
 
 import asyncio
@@ -66,7 +66,6 @@ class Admin:
 
     def __init__(self, cluster_: Cluster) -> None:
         self._cluster = cluster_
-        self.groups = GroupAdmin(cluster_)
 
     # -- topics ---------------------------------------------------------------------------------
 
@@ -225,7 +224,11 @@ class Admin:
         *,
         isolation_level: IsolationLevel = IsolationLevel.READ_COMMITTED,
     ) -> dict[TopicPartition, int]:
-        """Return how many records a reader at these offsets has yet to see, which is its lag."""
+        """Return how many records a reader at these offsets has yet to see, which is its lag.
+
+        Markers are not counted, nor, with READ_COMMITTED, aborted records. Past the end of a log
+        there is nothing to see. Raises UnknownTopicOrPartitionError.
+        """
         wanted = {TopicPartition.named(each): offset for each, offset in starts.items()}
         return await RecordCounts(self._cluster, isolation_level).count(wanted, self._deadline())
 
@@ -255,7 +258,17 @@ class Admin:
         )
         return _describe.whole_cluster(response)
 
+    @property
+    def operators(self) -> Operators:
+        """What operators look for and do: open transactions, aborts, fences, producers."""
+        return Operators(self._cluster)
+
     # -- groups ---------------------------------------------------------------------------------
+
+    @property
+    def groups(self) -> GroupAdmin:
+        """What is done to groups: offsets altered, reset and deleted, and whole groups deleted."""
+        return GroupAdmin(self._cluster)
 
     async def list_groups(self, *, states: Iterable[GroupState] = ()) -> tuple[GroupListing, ...]:
         """Return the groups of all group coordinators, by id; ``states`` empty: in any state."""
@@ -390,11 +403,6 @@ class Admin:
             commit=commit,
             wait_until_visible=wait_until_visible,
         )
-
-    @property
-    def operators(self) -> Operators:
-        """What operators look for and do: open transactions, aborts, fences, producers."""
-        return Operators(self._cluster)
 
     def _deadline(self) -> Deadline:
         return Deadline.after_ms(self._cluster.options.default_api_timeout_ms)

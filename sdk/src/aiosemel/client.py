@@ -18,7 +18,7 @@ from aiosemel._context import Clock, Closable, Context
 from aiosemel.admin import Admin
 from aiosemel.consumer import Consumer
 from aiosemel.consumer_options import ConsumerOptions
-from aiosemel.errors import ClosedError
+from aiosemel.errors import ClosedError, IllegalStateError
 from aiosemel.joint_handle import JointHandle
 from aiosemel.joint_transaction import JointTransaction
 from aiosemel.joint_writer import JointWriter
@@ -88,9 +88,12 @@ class SemelClient:
         )
 
     async def open(self) -> None:
-        """Make ready for use. Nothing is connected before it is needed."""
+        """Make ready for use. Nothing is connected before it is needed.
+
+        Raises IllegalStateError when it is open already.
+        """
         if self._group is not None:
-            raise ClosedError("the client is open already")
+            raise IllegalStateError("the client is open already")
         group = asyncio.TaskGroup()
         await group.__aenter__()
         self._group = group
@@ -141,7 +144,8 @@ class SemelClient:
         """Return a producer with transactions; the client closes it.
 
         The transactional id is the same over restarts of one instance of an application, and no two
-        instances have it at the same time: the newer one fences the older.
+        instances have it at the same time: the newer one fences the older. Raises
+        InvalidConfigError for an empty one.
         """
         producer = TransactionalProducer(
             self._context, options or ProducerOptions(), transactional_id

@@ -104,7 +104,8 @@ class Consumer:
         The callbacks run inside ``poll``: ``on_assigned`` after partitions came, and may seek;
         ``on_revoked`` before partitions go, while they still belong to this consumer: whoever has a
         transaction open with records of them ends it there. ``on_lost`` when they are gone already,
-        because the group had not heard of this member; by default, ``on_revoked`` is told.
+        because the group had not heard of this member; by default, ``on_revoked`` is told. One that
+        is cancelled, with its poll, is told again by the next, but for ``on_lost``.
         Subscribing again replaces topics and callbacks. A topic that is not there yet is
         read from when it is. Raises InvalidTopicError for what is no name, InvalidGroupIdError
         without a group id, IllegalStateError after ``assign``.
@@ -276,7 +277,8 @@ class Consumer:
     async def position(self, partition: tuple[str, int], timeout_ms: int | None = None) -> int:
         """Return the offset of the next record that the user gets; waits until it is known.
 
-        Raises IllegalStateError for a partition that is not held, RequestTimedOutError.
+        Raises IllegalStateError for a partition that is not held, RequestTimedOutError, and as
+        ``poll`` what is wrong with the partition.
         """
         self._start()
         deadline = self._deadline(timeout_ms)
@@ -353,7 +355,9 @@ class Consumer:
         Not for a consumer whose offsets are sent in transactions. Raises InvalidGroupIdError
         without a group id; FencedMemberEpochError, UnknownMemberIdError, StaleMemberEpochError when
         the partitions may belong to another member by now: nothing is committed then;
-        RequestTimedOutError: it may be committed.
+        RequestTimedOutError: it may be committed, and so may it when the call was cancelled. Of a
+        partition that is refused, such as for UnknownTopicOrPartitionError, raises the error when
+        all others are committed.
         """
         group = self._needs_group()
         self._start()
@@ -381,12 +385,12 @@ class Consumer:
     async def close(self, timeout_ms: int = CLOSE_TIMEOUT_MS) -> None:
         """Give up all partitions, leave the group, and stop. May be called twice.
 
-        ``on_revoked`` is told first. Raises what it raises, when everything is closed.
+        ``on_revoked`` is told first, however long it takes. Raises what it raises, when everything
+        is closed. The group coordinator has ``timeout_ms`` to hear of it.
         """
         if self._closed:
             return
         self._closed = True
-        deadline = Deadline.after_ms(timeout_ms)
         started = self._background.running
         try:
             if self._group is not None and started:
@@ -394,9 +398,9 @@ class Consumer:
         finally:
             await self._background.close()
             self._arrived.notify()
-            if self._group is not None and started:
-                await self._group.leave(deadline)
             self._context.forget(self)
+            if self._group is not None and started:
+                await self._group.leave(Deadline.after_ms(timeout_ms))
 
     async def __aenter__(self) -> Self:
         self._check_open()

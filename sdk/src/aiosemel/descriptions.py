@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from aiosemel.offsets import TopicPartition
+from aiosemel.outcomes import AbortReason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,8 +203,8 @@ class TransactionDescription:
     participants: Participants
     missing_markers: Participants
     """Of a decided transaction: who has not written its outcome yet."""
-    abort_reason: str
-    """client, timed out, fenced or operator; empty if it was not aborted."""
+    abort_reason: AbortReason | None
+    """None: it was not aborted."""
     traceparent: str
     """W3C trace context, or empty."""
     prepared_time_ms: int | None = None

@@ -99,8 +99,8 @@ class TransactionOutcomeUnknownError(SemelError):
 
     The transaction is (``producer_id``, ``producer_epoch``). Await ``resolve()`` to find out, and
     what to do next; or call ``commit`` again: it sends the same request, which never takes effect
-    twice. Never treat this as an abort. Where ``can_ask_again`` is False a successor has taken
-    over, and only ``resolve()`` can tell.
+    twice. Never treat this as an abort. Where ``can_ask_again`` is False this producer is done,
+    most likely because a successor has taken over, and only ``resolve()`` can tell.
     """
 
     code = ErrorCode.REQUEST_TIMED_OUT
@@ -133,7 +133,8 @@ class TransactionOutcomeUnknownError(SemelError):
         Sends the commit again as long as this producer may; later, only asks. Without a time-out it
         ends when the cluster can be reached: what nobody commits is aborted when its transaction
         time-out is over. TOO_OLD_TO_KNOW is answered only 256 transactions of the id later, or when
-        the id has expired. Raises RequestTimedOutError after ``timeout_ms``: then call it again.
+        the id has expired. Raises RequestTimedOutError after ``timeout_ms``: then call it again, as
+        also when it was cancelled. Raises ClosedError when the client is closed.
         """
         if self.resolver is None:
             raise IllegalStateError("only an error that a commit has raised can be resolved")

@@ -32,7 +32,7 @@ from semel_common.wire import methods, status
 
 
 class GroupAdmin:
-    """Changes the groups of a cluster. ``Admin.groups``; needs no closing."""
+    """Changes the groups of a cluster. Made by ``Admin.groups``; needs no closing."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster

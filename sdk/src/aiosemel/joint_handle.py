@@ -12,6 +12,8 @@ from semel.coordinator.v1 import transactions_pb2 as transactions
 from semel_common.ids import GroupId, Participant, TopicPartition
 
 _Message = TypeVar("_Message", bound=Message)
+_INT32_MAX = (1 << 31) - 1
+_INT64_MAX = (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,20 +45,15 @@ class JointHandle:
         for name in ("transactional_id", "owner", "run"):
             if not getattr(self, name):
                 raise InvalidRequestError(f"{name} is empty", field=name)
-        for name, minimum in (("txn_version", 0), ("transaction_timeout_ms", 1)):
+        for name, minimum, maximum in (
+            ("txn_version", 0, _INT64_MAX),
+            ("transaction_timeout_ms", 1, _INT32_MAX),
+        ):
             value = getattr(self, name)
-            if value < minimum:
-                raise InvalidRequestError(f"{name} is {value}, less than {minimum}", field=name)
-
-    @property
-    def transaction(self) -> transactions.JointTransaction:
-        """Its name on the wire."""
-        return transactions.JointTransaction(
-            transactional_id=self.transactional_id,
-            txn_version=self.txn_version,
-            owner=self.owner,
-            run=self.run,
-        )
+            if not minimum <= value <= maximum:
+                raise InvalidRequestError(
+                    f"{name} is {value}, not {minimum} to {maximum}", field=name
+                )
 
     def to_json(self) -> str:
         """Return it as text."""
@@ -89,17 +86,8 @@ class JointReceipt:
             handle=_handle_message(self.handle), already_committed=self.already_committed
         )
         if not self.already_committed:
-            message.writer.CopyFrom(self.writer)
+            message.writer.CopyFrom(writer_message(self))
         return _text(message)
-
-    @property
-    def writer(self) -> transactions.JointWriter:
-        """The writer on the wire."""
-        return transactions.JointWriter(
-            producer_id=self.producer_id,
-            producer_epoch=self.producer_epoch,
-            participants=participants_message(self.participants),
-        )
 
     @classmethod
     def from_json(cls, text: str | bytes) -> "JointReceipt":
@@ -120,9 +108,28 @@ class JointReceipt:
         )
 
 
+def transaction_message(handle: JointHandle) -> transactions.JointTransaction:
+    """Return the name of a joint transaction on the wire."""
+    return transactions.JointTransaction(
+        transactional_id=handle.transactional_id,
+        txn_version=handle.txn_version,
+        owner=handle.owner,
+        run=handle.run,
+    )
+
+
+def writer_message(receipt: JointReceipt) -> transactions.JointWriter:
+    """Return who wrote, and where, on the wire."""
+    return transactions.JointWriter(
+        producer_id=receipt.producer_id,
+        producer_epoch=receipt.producer_epoch,
+        participants=participants_message(receipt.participants),
+    )
+
+
 def _handle_message(handle: JointHandle) -> transactions.JointHandle:
     return transactions.JointHandle(
-        transaction=handle.transaction,
+        transaction=transaction_message(handle),
         transaction_timeout_ms=handle.transaction_timeout_ms,
         reset=handle.reset,
     )

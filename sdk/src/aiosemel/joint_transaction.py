@@ -22,7 +22,12 @@ from aiosemel.errors import (
     TransactionAbortableError,
     TransactionAbortedError,
 )
-from aiosemel.joint_handle import JointHandle, JointReceipt
+from aiosemel.joint_handle import (
+    JointHandle,
+    JointReceipt,
+    transaction_message,
+    writer_message,
+)
 from aiosemel.options import ProducerOptions
 from semel.common.v1 import participants_pb2 as participants
 from semel.coordinator.v1.transactions_pb2 import EndJointTxnRequest, EndJointTxnResponse
@@ -40,7 +45,7 @@ class JointOutcome(StrEnum):
     COMMITTED = "COMMITTED"
     """By this owner's call."""
     ALREADY_COMMITTED = "ALREADY_COMMITTED"
-    """Before, by another call: what the writers wrote now is aborted, and nothing is missing."""
+    """Before, by another call, and nothing is missing: writers whom that did not name abort."""
     ABORTED = "ABORTED"
 
 
@@ -54,7 +59,8 @@ class JointTransaction:
             await joint.commit(JointReceipt.from_json(each) for each in receipts)
 
     Within the block the transaction is kept alive; at the end of the block, what was not committed
-    is aborted. Without the block, the writers alone keep it alive.
+    is aborted. A block that is cancelled waits for that no longer than
+    ``cancelled_commit_grace_ms``. Without the block, the writers alone keep it alive.
     """
 
     def __init__(self, context: Context, options: ProducerOptions, handle: JointHandle) -> None:
@@ -63,7 +69,7 @@ class JointTransaction:
         self._handle = handle
         self._keep_alive = KeepAlive(context, handle, self._not_open)
         self._sent: EndJointTxnRequest | None = None
-        """A commit whose outcome is not known yet."""
+        """The last commit, unless it is known to have come to nothing."""
         self._outcome: JointOutcome | None = None
         self._closed = False
 
@@ -74,7 +80,7 @@ class JointTransaction:
 
     @property
     def outcome(self) -> JointOutcome | None:
-        """What became of it; None while that is open, or unknown."""
+        """What became of it; None while that is open or unknown, or may be tried once more."""
         return self._outcome
 
     async def commit(
@@ -90,10 +96,16 @@ class JointTransaction:
         lost, because the transaction timed out, or a newer run was seen (then ``__cause__`` is an
         ApplicationRecoverableError). Do the version again, or give up. Raises
         JointOutcomeUnknownError if nobody could say: call it again with the same receipts. Raises
-        JointOwnerMismatchError, and InvalidRequestError for receipts of another transaction.
+        JointOwnerMismatchError, and InvalidRequestError for receipts of another transaction. May be
+        called again after it returned, and returns the same for the same receipts.
+
+        When it is cancelled, it goes on for ``cancelled_commit_grace_ms`` to learn the outcome, and
+        raises JointOutcomeUnknownError without.
         """
         request = self._commit_request(receipts, wait_until_visible=wait_until_visible)
         self._sent = request
+        if self._outcome is JointOutcome.ABORTED:
+            self._outcome = None  # It is tried once more.
         try:
             response = await self._send(request, self._options.max_block_ms)
         except asyncio.CancelledError as cancelled:
@@ -107,25 +119,17 @@ class JointTransaction:
         """Abort what all writers wrote; returns ALREADY_COMMITTED for a version that is committed.
 
         Receipts let participants hear of it at once that would ask later. After
-        RequestTimedOutError, call it again. Raises IllegalStateError after a commit whose outcome
-        is unknown, ProducerFencedError and JointOwnerMismatchError.
+        RequestTimedOutError, or when it was cancelled, call it again. Raises IllegalStateError
+        after a commit whose outcome is unknown, ProducerFencedError and JointOwnerMismatchError.
         """
-        self._check_open()
-        if self._sent is not None:
-            raise IllegalStateError("a commit was sent: its outcome must be known first")
-        response = await self._send(
-            self._request(receipts, commit=False), self._options.max_block_ms
-        )
-        committed = response.result == participants.TRANSACTION_RESULT_COMMIT
-        self._outcome = JointOutcome.ALREADY_COMMITTED if committed else JointOutcome.ABORTED
-        return self._outcome
+        return await self._abort(receipts, self._options.max_block_ms)
 
     async def close(self) -> None:
         """Keep it alive no longer. Ends nothing. May be called twice."""
         if not self._closed:
             self._closed = True
-            await self._keep_alive.close()
             self._context.forget(self)
+            await self._keep_alive.close()
 
     async def __aenter__(self) -> Self:
         self._check_open()
@@ -138,31 +142,50 @@ class JointTransaction:
         exc: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        is_cancelled = exc is not None and not isinstance(exc, Exception)
+        options = self._options
         try:
             if self._outcome is None and self._sent is None and not self._closed:
-                await self._abort_quietly()
+                await self._abort_quietly(
+                    options.cancelled_commit_grace_ms if is_cancelled else options.max_block_ms
+                )
         finally:
             await self.close()
 
     # -- inside ---------------------------------------------------------------------------------
 
-    async def _abort_quietly(self) -> None:
+    async def _abort(self, receipts: Iterable[JointReceipt], timeout_ms: int) -> JointOutcome:
+        self._check_open()
+        if self._is_unknown:
+            raise IllegalStateError("a commit was sent: its outcome must be known first")
+        response = await self._send(self._request(receipts, commit=False), timeout_ms)
+        if response.result != participants.TRANSACTION_RESULT_COMMIT:
+            self._outcome = JointOutcome.ABORTED
+            return self._outcome
+        if self._outcome is not JointOutcome.COMMITTED:
+            self._outcome = JointOutcome.ALREADY_COMMITTED
+        return JointOutcome.ALREADY_COMMITTED
+
+    async def _abort_quietly(self, timeout_ms: int) -> None:
         """Abort; what goes wrong must not hide why, and the coordinator aborts by time-out."""
         try:
-            await self.abort()
+            await self._abort((), timeout_ms)
         except SemelError as error:
             _log.warning("abort of %s failed: %s", self._handle, error)
 
     def _commit_request(
         self, receipts: Iterable[JointReceipt], *, wait_until_visible: bool
     ) -> EndJointTxnRequest:
-        """Return the commit to send: the one that was sent, if nobody knows what became of it."""
+        """Return the commit to send; the same receipts make it a repeat of the one before.
+
+        Nothing else is legal as long as nobody knows what became of that.
+        """
         self._check_open()
         request = self._request(receipts, commit=True)
-        if self._sent is not None:
-            if list(self._sent.writers) != list(request.writers):
-                raise IllegalStateError("a commit with other receipts was sent: ask about that one")
+        if self._sent is not None and list(self._sent.writers) == list(request.writers):
             request.end_id = self._sent.end_id
+        elif self._is_unknown:
+            raise IllegalStateError("a commit with other receipts was sent: ask about that one")
         request.wait = wait_for(wait_until_visible)
         return request
 
@@ -172,21 +195,21 @@ class JointTransaction:
             if commit
             else participants.TRANSACTION_RESULT_ABORT
         )
-        name = self._handle.transaction
+        name = transaction_message(self._handle)
         request = EndJointTxnRequest(
             transaction=name,
             result=result,
             end_id=f"{self._context.random.getrandbits(128):032x}",
         )
         for receipt in receipts:
-            if receipt.handle.transaction != name:
+            if transaction_message(receipt.handle) != name:
                 raise InvalidRequestError(
                     f"a receipt of version {receipt.handle.txn_version} of run"
                     f" {receipt.handle.run!r} is none of version {self._handle.txn_version} of run"
                     f" {self._handle.run!r}"
                 )
             if not receipt.already_committed:
-                request.writers.append(receipt.writer)
+                request.writers.append(writer_message(receipt))
         return request
 
     async def _send(self, request: EndJointTxnRequest, timeout_ms: int) -> EndJointTxnResponse:
@@ -200,7 +223,6 @@ class JointTransaction:
         )
 
     def _committed(self, response: EndJointTxnResponse) -> JointOutcome:
-        self._sent = None
         already = response.already_committed
         self._outcome = JointOutcome.ALREADY_COMMITTED if already else JointOutcome.COMMITTED
         return self._outcome
@@ -209,7 +231,6 @@ class JointTransaction:
         """Return the outcome if the error tells that it is committed; else raise what it means."""
         outcome = error.details.get("outcome")
         if outcome == _COMMITTED:
-            self._sent = None
             self._outcome = JointOutcome.COMMITTED
             return self._outcome
         what = self._what
@@ -238,6 +259,10 @@ class JointTransaction:
                 raise unknown from cancelled
             except SemelError as definite:
                 _log.info("a commit that was cancelled came to nothing: %s", definite)
+
+    @property
+    def _is_unknown(self) -> bool:
+        return self._sent is not None and self._outcome is None
 
     @property
     def _what(self) -> str:

@@ -10,7 +10,7 @@ from aiosemel._producer.deliveries import ColumnsDelivery, Delivery, RecordMetad
 from aiosemel._producer.sizes import Headers
 from aiosemel._producer.transactions import Transactions
 from aiosemel.errors import ClosedError, IllegalStateError, SemelError
-from aiosemel.joint_handle import JointHandle, JointReceipt
+from aiosemel.joint_handle import JointHandle, JointReceipt, transaction_message
 from aiosemel.offsets import ConsumerGroupMetadata, OffsetAndMetadata, PartitionKey
 from aiosemel.options import ProducerOptions
 from semel.coordinator.v1.transactions_pb2 import JoinTxnRequest
@@ -63,14 +63,14 @@ class JointWriter:
 
         Raises ProducerFencedError when a newer run was seen, JointOwnerMismatchError when the id
         belongs to another owner. Waits as long as another version of this run is open. After
-        RequestTimedOutError, call it again.
+        RequestTimedOutError, or when it was cancelled, call it again.
         """
         self._check_open()
         if self._already_committed is not None:
             raise IllegalStateError("the writer has joined already")
         handle = self._handle
         request = JoinTxnRequest(
-            transaction=handle.transaction,
+            transaction=transaction_message(handle),
             writer=self._name,
             transaction_timeout_ms=handle.transaction_timeout_ms,
             reset=handle.reset,
@@ -136,7 +136,7 @@ class JointWriter:
 
         Nothing can be sent after it. A repeat returns the same. Raises TransactionAbortedError when
         a send has failed or the transaction is over; RequestTimedOutError when not everything was
-        acknowledged in ``max_block_ms``: call it again.
+        acknowledged in ``max_block_ms``: call it again, as also when it was cancelled.
         """
         self._check_open()
         if self._receipt is None:
@@ -144,15 +144,18 @@ class JointWriter:
         return self._receipt
 
     async def close(self) -> None:
-        """Stop. What was sent without a receipt aborts when the owner ends the transaction."""
+        """Stop. What was sent without a receipt aborts when the owner ends the transaction.
+
+        May be called twice.
+        """
         if self._closed:
             return
         self._closed = True
         try:
             await self._keep_alive.close()
-            await self._transactions.leave(_closed())
         finally:
             self._context.forget(self)
+            await self._transactions.leave(_closed())
 
     async def __aenter__(self) -> Self:
         try:

@@ -48,7 +48,8 @@ class Operators:
     ) -> AbortedByOperator:
         """Abort an open transaction in its producer's place; the producer is told, and goes on.
 
-        Only this very transaction is hit; a repeat changes nothing. ``operator`` and ``reason`` go
+        Only this very transaction is hit; a repeat changes nothing. That of a writer of a joint
+        transaction ends with its whole version. ``operator`` and ``reason`` go
         into the coordinator's log. Raises InvalidTxnStateError for one that has committed, and
         InvalidProducerIdMappingError, TransactionalIdNotFoundError, InvalidRequestError.
         """
@@ -67,7 +68,8 @@ class Operators:
         """Take a transactional id from its producer, whose open transaction is aborted.
 
         That producer can only be closed. ``operator`` and ``reason`` go into the coordinator's log.
-        Raises TransactionalIdNotFoundError.
+        Raises TransactionalIdNotFoundError, and InvalidRequestError for an id of joint
+        transactions: there, a new run fences those before it.
         """
         request = outcomes.FenceProducerRequest(
             transactional_id=transactional_id,

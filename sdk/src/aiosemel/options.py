@@ -73,7 +73,8 @@ class ProducerOptions:
     transactional producer."""
     cancelled_commit_grace_ms: int = 1_000
     """How long a commit that is cancelled after it was sent may go on to learn its outcome, in
-    milliseconds. Of a transactional producer."""
+    milliseconds. Of a transactional producer, and of the owner of a joint transaction, who also
+    waits so long for the abort of a cancelled block."""
 
     def __post_init__(self) -> None:
         """Refuse what cannot work, with InvalidConfigError."""

@@ -28,6 +28,11 @@ class AbortReason(StrEnum):
     """A new producer took over its transactional id."""
     OPERATOR = "OPERATOR"
 
+    @classmethod
+    def named(cls, name: str | None) -> "AbortReason | None":
+        """Return the reason that a server names; None for none, and for one that is not known."""
+        return cls(name) if name in set(cls) else None
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransactionOutcomeDescription:

@@ -42,8 +42,9 @@ class Producer:
         ``max_block_ms``. The partition is the one given, else that of the key, else any.
         ``timestamp_ms`` are milliseconds since 1970-01-01 UTC; None: now.
 
-        Raises TypeError for what is not bytes, RequestTimedOutError,
-        UnknownTopicOrPartitionError, MessageTooLargeError.
+        Raises TypeError for what is not bytes, RequestTimedOutError, InvalidTopicError,
+        UnknownTopicOrPartitionError, MessageTooLargeError, and ApplicationRecoverableError when
+        this producer is done. A call that is cancelled has sent nothing.
         """
         self._check()
         pairs = tuple(headers) if headers else ()
@@ -67,7 +68,7 @@ class Producer:
         """Send a record, and wait until it is stored, up to ``delivery_timeout_ms``.
 
         Raises as ``send``, and the error that ended the record: after RequestTimedOutError it may
-        be stored all the same.
+        be stored all the same, and so may it when the call was cancelled.
         """
         return await (
             await self.send(
@@ -91,8 +92,9 @@ class Producer:
     ) -> ColumnsDelivery:
         """Take many records at once: much cheaper for each than ``send``, with the same meaning.
 
-        ``keys``, if given, has one for each value. Raises as ``send``; the records before the one
-        at fault may be on their way then.
+        ``keys``, if given, has one for each value. Raises as ``send``, and InvalidRequestError for
+        keys of another number. Records before the one at fault may be on their way then, and those
+        that found room before the call was cancelled.
         """
         self._check()
         return await self._pipeline.send_columns(
@@ -121,7 +123,8 @@ class Producer:
         Raises BaseOffsetMismatchError if the log ends elsewhere: read on up to its
         ``log_end_offset``, decide again, and append there. Nothing was stored then.
         Raises MessageTooLargeError for more than fits into one request, RequestTimedOutError if the
-        records may be stored or not: whoever reads on finds out. Also raises as ``send``.
+        records may be stored or not: whoever reads on finds out, also when the call was cancelled.
+        Also raises as ``send``, and InvalidRequestError for columns of different lengths.
         """
         self._check()
         append = ConditionalAppend.checked(
@@ -140,15 +143,18 @@ class Producer:
         await self._pipeline.flush(None)
 
     async def close(self) -> None:
-        """Wait for what was sent, then stop. May be called twice."""
+        """Wait for what was sent, then stop. May be called twice.
+
+        Cancelled, it gives up what is not stored yet.
+        """
         if self._closed:
             return
         self._closed = True
         try:
             await self._pipeline.flush(None)
         finally:
-            await self._pipeline.close(_closed())
             self._context.forget(self)
+            await self._pipeline.close(_closed())
 
     async def __aenter__(self) -> Self:
         return self

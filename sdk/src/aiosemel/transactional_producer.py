@@ -54,7 +54,8 @@ class TransactionalProducer:
         ``wait_until_visible=False`` it does not, which is enough for who restores only offsets.
         With ``keep_prepared=True``, transactions that were prepared stay so, and are returned, the
         oldest first: complete each as the outside system says. Without it they abort.
-        After RequestTimedOutError, call it again. Any other error is final.
+        After RequestTimedOutError, or when it was cancelled, call it again. Any other error is
+        final.
         """
         self._check_open()
         return await self._transactions.init_transactions(
@@ -117,7 +118,10 @@ class TransactionalProducer:
         partition: int | None = None,
         timestamp_ms: int | None = None,
     ) -> ColumnsDelivery:
-        """Take many records at once; as ``Producer.send_columns``."""
+        """Take many records at once; as ``Producer.send_columns``.
+
+        ``commit`` commits those that a call at fault, or a cancelled one, had taken before.
+        """
         self._check_open()
         return await self._transactions.send_columns(topic, values, keys, partition, timestamp_ms)
 
@@ -157,13 +161,17 @@ class TransactionalProducer:
 
         ``group`` is what ``consumer.group_metadata()`` says: a member that has lost its partitions
         meanwhile is refused, with UnknownMemberIdError, FencedMemberEpochError or
-        StaleMemberEpochError. After any error, the transaction can only be aborted.
+        StaleMemberEpochError. After any error of the group coordinator, and when it was cancelled,
+        the transaction can only be aborted. Several calls go one after the other.
         """
         self._check_open()
         await self._transactions.send_offsets(offsets, group)
 
     async def flush(self) -> None:
-        """Wait until all that was sent so far is stored, or given up. ``commit`` does it too."""
+        """Wait until all that was sent so far is stored, or given up. ``commit`` does it too.
+
+        Returns at once when the transaction can only be aborted.
+        """
         self._check_open()
         await self._transactions.pipeline.flush(None)
 
@@ -177,6 +185,10 @@ class TransactionalProducer:
         ``commit`` again.
         Raises RequestTimedOutError if not everything was acknowledged in ``max_block_ms``, and so
         no commit was sent: call ``commit`` again, or ``abort``.
+
+        Cancelled before the commit was sent, it aborts in the background. Cancelled after that, it
+        goes on for ``cancelled_commit_grace_ms`` to learn the outcome, and raises
+        TransactionOutcomeUnknownError without.
         """
         self._check_open()
         await self._transactions.commit(wait_until_visible=wait_until_visible)
@@ -190,7 +202,7 @@ class TransactionalProducer:
 
         Raises TransactionAbortedError if it is not prepared and never will be: call ``abort`` then.
         Raises RequestTimedOutError if it may be prepared or not: call ``prepare`` again, or
-        ``abort``. Any other error is final.
+        ``abort``. Any other error is final. Cancelled, it aborts in the background.
         """
         self._check_open()
         return await self._transactions.prepare()
@@ -216,7 +228,8 @@ class TransactionalProducer:
     async def abort(self) -> None:
         """Abort the transaction: none of it ever becomes visible.
 
-        After RequestTimedOutError, call it again. Any other error is final.
+        After RequestTimedOutError, call it again. Any other error is final. Cancelled, it goes on
+        in the background.
         """
         self._check_open()
         await self._transactions.abort()
@@ -226,8 +239,8 @@ class TransactionalProducer:
         if self._closed:
             return
         self._closed = True
-        await self._transactions.close(_closed())
         self._context.forget(self)
+        await self._transactions.close(_closed())
 
     async def __aenter__(self) -> Self:
         return self

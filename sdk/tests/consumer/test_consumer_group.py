@@ -1,12 +1,16 @@
 """Members of a group: rebalances, fencing, and who is told what in which order."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from functools import partial
 
 import pytest
 from consumer_harness import Member, client_of, heartbeats, pass_time, settle
 from fake_cluster import FakeCluster
 
+from aiosemel import Consumer, ConsumerRecord
 from aiosemel.errors import (
+    ClosedError,
     GroupMaxSizeReachedError,
     IllegalStateError,
     InvalidTopicError,
@@ -97,6 +101,29 @@ async def test_closing_does_not_wait_long_for_a_coordinator_that_hangs(fake: Fak
         before = now()
         await member.consumer.close(timeout_ms=2_000)
         assert now() - before <= 2.1
+
+
+async def test_a_close_that_is_cancelled_leaves_the_group_all_the_same(fake: FakeCluster) -> None:
+    async with client_of(fake) as client:
+        member = Member.of(client)
+        await settle(member)
+        member.during_revoke = asyncio.Event().wait  # type: ignore[assignment]  # answers a bool
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(5):
+                await member.consumer.close()
+        assert heartbeats(fake)[-1].member_epoch == -1
+        assert member.consumer.assignment() == frozenset()
+        with pytest.raises(ClosedError):
+            await member.poll()
+
+
+async def test_a_group_is_left_however_long_the_last_callback_takes(fake: FakeCluster) -> None:
+    async with client_of(fake) as client:
+        member = Member.of(client)
+        await settle(member)
+        member.during_revoke = partial(pass_time, 10)
+        await member.consumer.close(timeout_ms=1_000)
+        assert heartbeats(fake)[-1].member_epoch == -1
 
 
 async def test_a_consumer_that_never_polled_leaves_nothing(fake: FakeCluster) -> None:
@@ -240,3 +267,60 @@ async def test_a_callback_may_seek_in_what_it_was_given(fake: FakeCluster) -> No
         while not (polled := await consumer.poll()):
             pass
         assert [record.value for record in polled[P0]] == [b"b"]
+
+
+async def test_partitions_are_told_again_when_the_callback_was_cancelled(
+    fake: FakeCluster,
+) -> None:
+    """Else nothing would be read from where it wanted to seek to."""
+    fake.append("orders", 0, [b"a", b"b"])
+    told: list[Partitions] = []
+    hangs = True
+    async with client_of(fake) as client:
+        consumer = client.consumer("g", auto_offset_reset="earliest")
+
+        async def on_assigned(partitions: Partitions) -> None:
+            told.append(partitions)
+            if hangs:
+                await asyncio.Event().wait()
+            consumer.seek(P0, 1)
+
+        consumer.subscribe(["orders"], on_assigned=on_assigned)
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(5):
+                await consumer.poll(10_000)
+        hangs = False
+        assert [record.value async for record in _first(consumer)] == [b"b"]
+        await pass_time(1)
+        await consumer.poll()
+    assert told == [frozenset({P0, P1, P2, P3})] * 2
+
+
+async def test_a_callback_that_was_cancelled_is_not_told_of_what_went_meanwhile(
+    fake: FakeCluster,
+) -> None:
+    async with client_of(fake) as client:
+        consumer = client.consumer("g")
+        told: list[Partitions] = []
+
+        async def on_assigned(partitions: Partitions) -> None:
+            told.append(partitions)
+            if len(told) == 1:
+                await asyncio.Event().wait()
+
+        consumer.subscribe(["orders"], on_assigned=on_assigned)
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(5):
+                await consumer.poll(10_000)
+        other = Member.of(client)
+        await other.poll()
+        await pass_time(2)
+        await consumer.poll()
+        assert told[1] == consumer.assignment()
+        assert len(told[1]) == 2
+
+
+async def _first(consumer: Consumer) -> AsyncIterator[ConsumerRecord]:
+    async for record in consumer:
+        yield record
+        return

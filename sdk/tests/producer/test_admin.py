@@ -4,7 +4,7 @@ import pytest
 from network_faults import LoseReply, Refuse
 from producer_harness import FakeCluster, open_client
 
-from aiosemel import TopicPartition
+from aiosemel import AbortReason, TopicPartition
 from aiosemel.descriptions import (
     GroupDescription,
     GroupListing,
@@ -382,7 +382,7 @@ async def test_a_transactional_id_is_described_with_names_of_topics(fake: FakeCl
                 group_ids=("g",),
             ),
             missing_markers=Participants(partitions=(), group_ids=()),
-            abort_reason="TIMED_OUT",
+            abort_reason=AbortReason.TIMED_OUT,
             traceparent="00-x",
         ),
     )

@@ -106,6 +106,38 @@ async def test_new_partitions_are_known_when_they_are_created(fake: FakeCluster)
     assert fake.stored("t", 3) == [b"v"]
 
 
+async def test_a_topic_whose_options_changed_is_refreshed_as_before(fake: FakeCluster) -> None:
+    fake.create_topic("t", 2)
+    altered = cluster.AlterConfigsResult(name="t", configs={"retention.ms": "5"})
+    grown = cluster.CreatePartitionsResult(name="t", partitions=4)
+    for host in ("coordinator:1", "coordinator1:1"):
+        fake.canned[host, "IncrementalAlterConfigs"] = cluster.IncrementalAlterConfigsResponse(
+            topics=[altered]
+        )
+        fake.canned[host, "CreatePartitions"] = cluster.CreatePartitionsResponse(topics=[grown])
+    async with open_client(fake) as client, client.producer() as producer:
+        await producer.send_and_wait("t", b"v", partition=1)
+        admin = client.admin()
+        await admin.incremental_alter_configs("t", set_configs={"retention.ms": 5})
+        fake.enlarge_topic("t", 4)
+        assert await admin.create_partitions("t", 4) == 4
+        await producer.send_and_wait("t", b"v", partition=3)
+    assert fake.stored("t", 3) == [b"v"]
+
+
+async def test_a_topic_that_is_made_again_under_its_name_is_another(fake: FakeCluster) -> None:
+    fake.create_topic("t")
+    deleted = cluster.DeleteTopicsResponse(topics=[cluster.DeleteTopicResult(name="t")])
+    for host in ("coordinator:1", "coordinator1:1"):
+        fake.canned[host, "DeleteTopics"] = deleted
+    async with open_client(fake) as client, client.producer() as producer:
+        await producer.send_and_wait("t", b"old")
+        await client.admin().delete_topic("t")
+        fake.create_topic("t")
+        await producer.send_and_wait("t", b"new")
+    assert fake.stored("t") == [b"new"]
+
+
 async def test_records_are_deleted_at_the_leader_of_each_partition(fake: FakeCluster) -> None:
     fake.brokers = 2
     fake.create_topic("t", partitions=2)

@@ -27,13 +27,6 @@ NEVER = asyncio.Event
 ABORT, COMMIT = TRANSACTION_RESULT_ABORT, TRANSACTION_RESULT_COMMIT
 
 
-@pytest.fixture
-def fake() -> FakeCluster:
-    cluster = FakeCluster()
-    cluster.create_topic("t", partitions=4)
-    return cluster
-
-
 async def cancelled(call: Awaitable[object], after: float = 0.1) -> BaseException:
     """Cancel a call while it waits; return what it raised."""
 

@@ -7,12 +7,14 @@ from collections.abc import Iterator
 from typing import get_args, get_type_hints
 
 import pytest
+from network_faults import Hold
 from producer_harness import FakeCluster, elapse, open_client
 
 import aiosemel
 from aiosemel import SemelClient, SystemClock
-from aiosemel.errors import ClosedError, InvalidConfigError
+from aiosemel.errors import ClosedError, IllegalStateError, InvalidConfigError
 from semel.coordinator.v1.cluster_pb2 import MetadataRequest
+from semel_common import ids
 
 
 async def test_a_connector_that_was_given_is_not_closed() -> None:
@@ -43,7 +45,7 @@ async def test_a_client_that_is_not_open_starts_nothing() -> None:
 async def test_a_client_is_opened_once_and_may_be_closed_twice() -> None:
     client = SemelClient("coordinator:1", connector=FakeCluster())
     await client.open()
-    with pytest.raises(ClosedError, match="open already"):
+    with pytest.raises(IllegalStateError, match="open already"):
         await client.open()
     await client.close()
     await client.close()
@@ -100,6 +102,27 @@ async def test_what_fails_to_close_leaves_nothing_else_open() -> None:
     with pytest.raises(ZeroDivisionError):
         await client.close()
     assert delivery.result().offset == 0
+    with pytest.raises(ClosedError):
+        await client.admin().list_topics()
+
+
+async def test_a_close_that_is_cancelled_leaves_nothing_open() -> None:
+    fake = FakeCluster()
+    fake.create_topic("t")
+    fake.then("Produce", Hold(asyncio.Event()))
+    client = SemelClient("coordinator:1", connector=fake)
+    await client.open()
+    stuck = await client.producer().send("t", b"v")
+    transactional = client.transactional_producer("x")
+    await transactional.init_transactions()
+    await transactional.begin_transaction()
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(1):
+            await client.close()
+    with pytest.raises(ClosedError):
+        stuck.result()
+    with pytest.raises(ClosedError):
+        await transactional.commit()
     with pytest.raises(ClosedError):
         await client.admin().list_topics()
 
@@ -185,7 +208,13 @@ def _hints(public: object) -> Iterator[object]:
             yield from get_type_hints(called).values()
 
 
+OURS = ("aiosemel", "semel")
+OPAQUE: tuple[type, ...] = (ids.TopicPartition, ids.GroupId)
+"""What a receipt of a joint transaction names, for its owner to pass on."""
+
+
 def test_whatever_public_signatures_mention_is_exported() -> None:
+    """And no message of the wire is among it."""
     exported = {name: getattr(aiosemel, name) for name in aiosemel.__all__}
     missing = {
         f"{name} mentions {each.__qualname__}"
@@ -193,6 +222,6 @@ def test_whatever_public_signatures_mention_is_exported() -> None:
         if not (isinstance(public, type) and issubclass(public, Exception))
         for hint in _hints(public)
         for each in _mentioned(hint)
-        if each.__module__.startswith("aiosemel") and each not in exported.values()
+        if each.__module__.startswith(OURS) and each not in (*exported.values(), *OPAQUE)
     }
     assert missing == set()

@@ -71,10 +71,13 @@ async def test_keys_headers_and_time_arrive(fake: FakeCluster) -> None:
     assert list(columns.timestamps_ms) == [77, 78]
 
 
-async def test_it_is_in_flight_alone_and_in_its_place(fake: FakeCluster) -> None:
+@pytest.mark.parametrize("batch_size_bytes", [32, 65_536])
+async def test_it_is_in_flight_alone_and_in_its_place(
+    fake: FakeCluster, batch_size_bytes: int
+) -> None:
     released = asyncio.Event()
     fake.then("Produce", Hold(released))
-    options = ProducerOptions(batch_size_bytes=32)
+    options = ProducerOptions(batch_size_bytes=batch_size_bytes)
     async with open_client(fake) as client:
         producer = client.producer(options)
         before = [await producer.send("t", b"a%d" % n, partition=0) for n in range(3)]
@@ -89,6 +92,9 @@ async def test_it_is_in_flight_alone_and_in_its_place(fake: FakeCluster) -> None
         for delivery in (*before, *after):
             await delivery
     assert fake.stored("t", 0) == [b"a0", b"a1", b"a2", b"b", b"c0", b"c1", b"c2"]
+    sent = [part for request in fake.asked(ProduceRequest) for part in request.partitions]
+    (alone,) = [part for part in sent if part.HasField("expected_base_offset")]
+    assert decode_records(alone.batches[0]).values == [b"b"]
 
 
 @pytest.mark.parametrize("fault", [LoseReply(), LoseRequest()])

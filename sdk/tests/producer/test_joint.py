@@ -2,10 +2,11 @@
 
 import asyncio
 import pickle
+from dataclasses import replace
 
 import pytest
-from google.protobuf.message import Message
-from network_faults import Hold, HoldReply, LoseReply, Refuse
+from joint_fakes import HANDLE, NAME, RECEIPT, ends, joint_cluster
+from network_faults import Hold, LoseReply, Refuse
 from producer_harness import GROUP, OFFSETS, QUICK, FakeCluster, elapse, open_client
 
 from aiosemel import (
@@ -34,35 +35,11 @@ from semel_common.ids import GroupId, TopicPartition
 
 COMMIT = participants.TRANSACTION_RESULT_COMMIT
 ABORT = participants.TRANSACTION_RESULT_ABORT
-HANDLE = JointHandle(
-    transactional_id="sink", txn_version=7, owner="query", run="run", transaction_timeout_ms=3_000
-)
-RECEIPT = JointReceipt(
-    handle=HANDLE,
-    producer_id=5,
-    producer_epoch=2,
-    participants=(TopicPartition("id", 0), TopicPartition("id", 3), GroupId("g")),
-)
 
 
 @pytest.fixture
 def fake() -> FakeCluster:
-    cluster = FakeCluster()
-    cluster.create_topic("t", partitions=4)
-    answers: dict[str, Message] = {
-        "JoinTxn": wire.JoinTxnResponse(producer_id=77, producer_epoch=3),
-        "KeepAliveTxn": wire.KeepAliveTxnResponse(),
-        "EndJointTxn": wire.EndJointTxnResponse(result=COMMIT),
-        "AddPartitionsToTxn": wire.AddPartitionsToTxnResponse(),
-        "AddOffsetsToTxn": wire.AddOffsetsToTxnResponse(),
-    }
-    for name, answer in answers.items():
-        cluster.canned["coordinator:1", name] = answer
-    return cluster
-
-
-def ends(fake: FakeCluster) -> list[wire.EndJointTxnRequest]:
-    return fake.asked(wire.EndJointTxnRequest)
+    return joint_cluster()
 
 
 # -- what is passed on --------------------------------------------------------------------------
@@ -95,8 +72,12 @@ def test_other_text_is_refused(text: str | bytes) -> None:
 def test_a_handle_that_cannot_work_is_refused() -> None:
     with pytest.raises(InvalidRequestError, match="run is empty"):
         JointHandle(transactional_id="a", txn_version=0, owner="o", run="")
-    with pytest.raises(InvalidRequestError, match="txn_version is -1, less than 0"):
+    with pytest.raises(InvalidRequestError, match="txn_version is -1, not 0 to"):
         JointHandle(transactional_id="a", txn_version=-1, owner="o", run="r")
+    with pytest.raises(InvalidRequestError, match="txn_version is 9223372036854775808, not"):
+        JointHandle(transactional_id="a", txn_version=1 << 63, owner="o", run="r")
+    with pytest.raises(InvalidRequestError, match="transaction_timeout_ms is 2147483648, not 1 to"):
+        replace(HANDLE, transaction_timeout_ms=1 << 31)
 
 
 # -- writers ------------------------------------------------------------------------------------
@@ -116,7 +97,7 @@ async def test_a_writer_writes_in_its_own_name_and_ends_nothing(fake: FakeCluste
         with pytest.raises(ClosedError):
             await writer.send("t", b"later")
     (join,) = fake.asked(wire.JoinTxnRequest)
-    assert join.transaction == HANDLE.transaction
+    assert join.transaction == NAME
     assert join.writer.startswith("task 1-")
     assert join.transaction_timeout_ms == 3_000
     assert (receipt.producer_id, receipt.producer_epoch) == (77, 3)
@@ -206,7 +187,7 @@ async def test_an_open_writer_keeps_its_transaction_alive(fake: FakeCluster) -> 
             await elapse(3.5)
         asked = fake.asked(wire.KeepAliveTxnRequest)
         assert len(asked) == 4
-        assert asked[0].transaction == HANDLE.transaction
+        assert asked[0].transaction == NAME
         await elapse(10)
         assert len(fake.asked(wire.KeepAliveTxnRequest)) == 4
 
@@ -239,7 +220,7 @@ async def test_an_owner_commits_the_receipts_that_it_names(fake: FakeCluster) ->
         outcome = await joint.commit([RECEIPT, skipped], wait_until_visible=True)
     assert outcome is joint.outcome is JointOutcome.COMMITTED
     (end,) = ends(fake)
-    assert end.transaction == HANDLE.transaction
+    assert end.transaction == NAME
     assert end.result == COMMIT
     assert end.wait == wire.WAIT_FOR_COMPLETE
     (named,) = end.writers
@@ -342,56 +323,6 @@ async def test_a_call_that_is_wrong_is_raised_as_it_is(fake: FakeCluster) -> Non
     async with open_client(fake) as client:
         with pytest.raises(JointOwnerMismatchError):
             await client.joint_transaction_of(HANDLE).commit([])
-
-
-# -- cancellation -------------------------------------------------------------------------------
-
-
-async def test_a_commit_that_is_cancelled_learns_its_outcome(fake: FakeCluster) -> None:
-    never = asyncio.Event()
-    fake.then("EndJointTxn", HoldReply(never))
-    async with open_client(fake) as client:
-        joint = client.joint_transaction_of(HANDLE)
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.1):
-                await joint.commit([RECEIPT])
-        assert joint.outcome is JointOutcome.COMMITTED
-
-
-async def test_a_commit_that_is_cancelled_and_not_answered_is_unknown(fake: FakeCluster) -> None:
-    never = asyncio.Event()
-    fake.then("EndJointTxn", *[HoldReply(never)] * 10)
-    async with open_client(fake) as client:
-        joint = client.joint_transaction_of(HANDLE)
-        with pytest.raises(JointOutcomeUnknownError) as unknown:
-            async with asyncio.timeout(0.1):
-                await joint.commit([RECEIPT])
-        assert isinstance(unknown.value.__cause__, asyncio.CancelledError)
-        assert joint.outcome is None
-
-
-async def test_a_commit_that_is_cancelled_twice_is_unknown(fake: FakeCluster) -> None:
-    never = asyncio.Event()
-    fake.then("EndJointTxn", *[HoldReply(never)] * 10)
-    async with open_client(fake) as client:
-        committing = asyncio.create_task(client.joint_transaction_of(HANDLE).commit([]))
-        for _ in range(2):
-            await elapse(0.1)
-            committing.cancel()
-        with pytest.raises(JointOutcomeUnknownError):
-            await committing
-
-
-async def test_a_commit_that_is_cancelled_may_come_to_nothing(fake: FakeCluster) -> None:
-    never = asyncio.Event()
-    refused = Refuse(TransactionAbortableError("x", outcome="ABORTED"))
-    fake.then("EndJointTxn", HoldReply(never), refused)
-    async with open_client(fake) as client:
-        joint = client.joint_transaction_of(HANDLE)
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.1):
-                await joint.commit([RECEIPT])
-        assert joint.outcome is None
 
 
 # -- blocks -------------------------------------------------------------------------------------

@@ -32,13 +32,6 @@ from semel.coordinator.v1 import transactions_pb2 as transactions
 FIRST = PreparedTransactionId(transactional_id="orders", producer_id=1, producer_epoch=0)
 
 
-@pytest.fixture
-def fake() -> FakeCluster:
-    cluster = FakeCluster()
-    cluster.create_topic("t", partitions=4)
-    return cluster
-
-
 def completions(fake: FakeCluster) -> list[transactions.CompletePreparedTxnRequest]:
     return fake.asked(transactions.CompletePreparedTxnRequest)
 
@@ -192,6 +185,19 @@ async def test_a_prepare_without_answer_may_be_given_up(fake: FakeCluster, sends
         await producer.commit()
     aborted, committed = ends(fake)
     assert (aborted.producer_epoch, committed.producer_epoch) == (0, 1)
+
+
+async def test_what_is_being_prepared_is_not_registered_any_more(fake: FakeCluster) -> None:
+    released = asyncio.Event()
+    fake.then("PrepareTxn", Hold(released))
+    async with open_client(fake) as client:
+        producer = await begun(client)
+        await producer.send_and_wait("t", b"v")
+        preparing = asyncio.create_task(producer.prepare())
+        await elapse(1)
+        released.set()
+        await preparing
+    assert not fake.asked(transactions.AddPartitionsToTxnRequest)
 
 
 async def test_a_prepare_that_is_cancelled_aborts(fake: FakeCluster) -> None:

@@ -22,14 +22,6 @@ from semel.broker.v1.broker_pb2 import ProduceRequest
 from semel_common.batches import decode_records
 from semel_common.partitioner import partition_for_key
 
-
-@pytest.fixture
-def fake() -> FakeCluster:
-    cluster = FakeCluster()
-    cluster.create_topic("t", partitions=4)
-    return cluster
-
-
 # -- where records go ------------------------------------------------------------------------------
 
 

@@ -25,13 +25,6 @@ from semel.coordinator.v1.cluster_pb2 import MetadataRequest
 from semel.coordinator.v1.transactions_pb2 import InitProducerIdRequest
 
 
-@pytest.fixture
-def fake() -> FakeCluster:
-    cluster = FakeCluster()
-    cluster.create_topic("t", partitions=4)
-    return cluster
-
-
 @pytest.mark.parametrize("fault", [LoseReply(), LoseRequest()])
 async def test_a_send_that_is_lost_is_stored_once(
     fake: FakeCluster, fault: LoseReply | LoseRequest

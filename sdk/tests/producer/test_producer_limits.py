@@ -17,14 +17,6 @@ from aiosemel.errors import (
     RequestTimedOutError,
 )
 
-
-@pytest.fixture
-def fake() -> FakeCluster:
-    cluster = FakeCluster()
-    cluster.create_topic("t", partitions=4)
-    return cluster
-
-
 # -- back-pressure ---------------------------------------------------------------------------------
 
 

@@ -21,13 +21,6 @@ from aiosemel.errors import (
 from semel.common.v1.participants_pb2 import TRANSACTION_RESULT_ABORT
 
 
-@pytest.fixture
-def fake() -> FakeCluster:
-    cluster = FakeCluster()
-    cluster.create_topic("t", partitions=4)
-    return cluster
-
-
 async def run(transaction: Transaction, then: Callable[[], object]) -> None:
     """Send something within a transaction, then do something more."""
     async with transaction as txn:

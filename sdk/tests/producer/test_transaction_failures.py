@@ -24,14 +24,6 @@ from aiosemel.errors import (
 )
 from semel.common.v1.participants_pb2 import TRANSACTION_RESULT_ABORT, TRANSACTION_RESULT_COMMIT
 
-
-@pytest.fixture
-def fake() -> FakeCluster:
-    cluster = FakeCluster()
-    cluster.create_topic("t", partitions=4)
-    return cluster
-
-
 # -- failures of sends -----------------------------------------------------------------------------
 
 

@@ -1,6 +1,7 @@
 """What answers, failures and ends make of a transaction."""
 
 import pytest
+from manager_harness import P0, P1, G, manager_in
 
 from aiosemel._producer.transaction_manager import EndTxn, TransactionManager
 from aiosemel._producer.transaction_states import (
@@ -23,38 +24,6 @@ from aiosemel.errors import (
     TransactionOutcomeUnknownError,
 )
 from semel_common.ids import GroupId, TopicPartition
-
-P0, P1, G = TopicPartition("t", 0), TopicPartition("t", 1), GroupId("g")
-
-
-def manager_in(state: State) -> TransactionManager:
-    """Return a manager that has come to a state, in a transaction that has sent something."""
-    manager = TransactionManager("orders")
-    if state is State.UNINITIALIZED:
-        return manager
-    manager.init_transactions()
-    if state is State.INITIALIZING:
-        return manager
-    manager.initialized(7, 3)
-    if state is State.READY:
-        return manager
-    manager.begin_transaction()
-    manager.sent(P0)
-    manager.acknowledged(P0)
-    match state:
-        case State.COMMITTING_TRANSACTION:
-            manager.commit()
-        case State.ABORTING_TRANSACTION:
-            manager.abort()
-        case State.ABORTABLE_ERROR:
-            manager.failed(InvalidProducerEpochError("old"), 3)
-        case State.FATAL_ERROR:
-            manager.failed(ProducerFencedError("fenced"), 3)
-        case _:
-            assert state is State.IN_TRANSACTION
-    assert manager.state is state
-    return manager
-
 
 # -- init ------------------------------------------------------------------------------------------
 

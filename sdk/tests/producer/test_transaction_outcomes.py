@@ -18,13 +18,6 @@ from aiosemel.errors import (
 from semel.common.v1.participants_pb2 import TRANSACTION_RESULT_COMMIT
 
 
-@pytest.fixture
-def fake() -> FakeCluster:
-    cluster = FakeCluster()
-    cluster.create_topic("t", partitions=4)
-    return cluster
-
-
 @pytest.mark.parametrize("fault", [LoseReply(), LoseRequest()])
 async def test_a_lost_commit_is_asked_again(
     fake: FakeCluster, fault: LoseReply | LoseRequest

@@ -41,14 +41,6 @@ from semel.common.v1.participants_pb2 import TRANSACTION_RESULT_ABORT, TRANSACTI
 from semel.coordinator.v1 import transactions_pb2 as transactions
 from semel.group.v1.group_pb2 import TxnOffsetCommitRequest
 
-
-@pytest.fixture
-def fake() -> FakeCluster:
-    cluster = FakeCluster()
-    cluster.create_topic("t", partitions=4)
-    return cluster
-
-
 # -- the ordinary way ------------------------------------------------------------------------------
 
 

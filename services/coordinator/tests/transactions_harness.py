@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 from typing import TypeVar
 
+from semel.coordinator.journal.v1 import transactions_pb2 as journal
 from semel_common.ids import GroupId, Participant, TopicPartition
+from semel_coordinator.transactions import serde
 from semel_coordinator.transactions.machine import (
     InitProducerId,
     Inquiry,
@@ -16,7 +18,6 @@ from semel_coordinator.transactions.machine import (
     TransactionState,
     in_order,
 )
-from semel_coordinator.transactions.serde import TransactionsSerde
 from semel_runtime.cluster.copy import ClusterCopy
 from semel_runtime.cluster.image import (
     ClusterImage,
@@ -90,6 +91,18 @@ def cluster_copy(cluster_image: ClusterImage | None = None) -> ClusterCopy:
     cluster = ClusterCopy()
     cluster.replay(0, cluster_image or image())
     return cluster
+
+
+class TransactionsSerde:
+    """Of a journal that holds nothing else. Implements ``Serde``."""
+
+    def encode(self, record: TransactionsRecord) -> bytes:
+        message = journal.TransactionsRecord()
+        serde.write(record, message)
+        return message.SerializeToString()
+
+    def decode(self, data: bytes) -> TransactionsRecord:
+        return serde.read(journal.TransactionsRecord.FromString(data))
 
 
 class TransactionsHarness:
@@ -285,5 +298,5 @@ def after(key: TransactionKey, epochs: int = 1) -> TransactionKey:
 
 def state_of(machine: TransactionsMachine) -> list[bytes]:
     """All of a machine's state, in its order; as bytes, because sets are equal in any order."""
-    serde = TransactionsSerde()
-    return [serde.encode(record) for _, record in machine.snapshot()]
+    encode = TransactionsSerde().encode
+    return [encode(record) for _, record in machine.snapshot()]

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from random import Random
 
-from transactions_harness import TIMEOUT_MS, cluster_copy, image
+from transactions_harness import TIMEOUT_MS, TransactionsSerde, cluster_copy, image
 
 from semel.common.v1 import participants_pb2
 from semel.coordinator.v1 import cluster_pb2
@@ -22,7 +22,6 @@ from semel_coordinator.transactions.machine import (
     TransactionsRecord,
 )
 from semel_coordinator.transactions.markers import MarkerOptions, MarkerSender
-from semel_coordinator.transactions.serde import TransactionsSerde
 from semel_coordinator.transactions.service import TransactionsService
 from semel_coordinator.transactions.wire import write_participants
 from semel_runtime.cluster.copy import ClusterCopy

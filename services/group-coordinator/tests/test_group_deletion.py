@@ -76,6 +76,14 @@ def test_a_deleted_offset_does_not_come_back_with_an_older_transaction(
     assert (group.committed(0), group.committed(3)) == (-1, 4)
 
 
+def test_an_offset_is_deleted_that_only_a_transaction_holds(group: GroupHarness) -> None:
+    group.txn_commit({2: 9, 3: 4})
+    group.delete_offsets(3)
+    group.marker(COMMIT)
+    assert (group.committed(2), group.committed(3)) == (9, -1)
+    same_after_replay(group)
+
+
 def test_offsets_of_no_group_cannot_be_deleted(group: GroupHarness) -> None:
     with pytest.raises(GroupIdNotFoundError):
         group.delete_offsets(0, group_id="nobody's")

@@ -325,3 +325,12 @@ def test_a_joint_version_is_not_called_committed_before_it_is(cluster: Cluster) 
     good = cluster.finish()
     bad = answer_with(good, JoinTransaction, Joined(writer=None, already_committed=True))
     assert_found(good, bad, Rule.C19)
+
+
+def test_nobody_is_heard_under_the_joint_id_of_another_owner(cluster: Cluster) -> None:
+    cluster.join("x", Joint("load", 1, "one"))
+    cluster.end_joint(Joint("load", 1, "one"), [])
+    cluster.join("y", Joint("load", 2, "two"))
+    good = cluster.finish()
+    bad = edit_operation(good, JoinTransaction, lambda join: replace(join, owner="other"), number=1)
+    assert_found(good, bad, Rule.C17)

@@ -54,11 +54,6 @@ class Orders:
     lines: Sequence[OrderLine]
 
     @cached_property
-    def order_count(self) -> int:
-        """How many orders the lines belong to."""
-        return len({line.id for line in self.lines})
-
-    @cached_property
     def total(self) -> Decimal:
         """The income, summed up straight from the file."""
         return sum((Decimal(line.price) for line in self.lines), Decimal(0))

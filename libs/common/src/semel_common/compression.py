@@ -1,14 +1,22 @@
-"""Codecs of batch payloads. zstd is an extra: the package backports.zstd."""
+"""Codecs of batch payloads.
 
+zstd is in Python from 3.14 on; before, it is the package backports.zstd: brokers have it, for the
+SDK it is an extra.
+"""
+
+import sys
 from types import ModuleType
 
 from semel.common.v1.records_pb2 import Codec
 from semel_common.errors import InvalidConfigError, MessageTooLargeError
 
-try:
-    from backports import zstd
-except ImportError:  # the extra is not installed; whoever needs it is told so
-    zstd = None  # type: ignore[assignment]  # the module is optional
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    try:
+        from backports import zstd
+    except ImportError:  # the extra is not installed; whoever needs it is told so
+        zstd = None  # type: ignore[assignment]  # the module is optional
 
 PAYLOAD_SIZE_MAX_BYTES = 256 << 20
 """A payload that decompresses to more is refused: a small message must not fill the memory."""

@@ -26,9 +26,14 @@ def murmur2(data: bytes) -> int:
     return h ^ (h >> 15)
 
 
+def key_hash(key: bytes) -> int:
+    """Return the hash of a key that is spread over partitions: 31 bits, not negative."""
+    return murmur2(key) & 0x7FFFFFFF
+
+
 def partition_for_key(key: bytes, partition_count: int) -> int:
     """Return the partition of a key, 0 to ``partition_count`` - 1."""
-    return (murmur2(key) & 0x7FFFFFFF) % partition_count
+    return key_hash(key) % partition_count
 
 
 def _words(data: bytes, whole: int) -> list[int]:

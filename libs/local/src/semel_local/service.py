@@ -105,7 +105,9 @@ class LocalService:
         connector = GrpcConnector()
         stack.push_async_callback(connector.close)
         server = GrpcServer(ServerLimits())
+        stack.callback(server.close)
         self.listener = server.bind(self.listener)
+        server.bind_frames(Listener(name=self.listener.name, host=self.listener.host, port=0))
         environment = Environment(
             journal=journal,
             connector=connector,

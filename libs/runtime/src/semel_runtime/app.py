@@ -178,7 +178,10 @@ async def _serve(name: str, settings: S, build: Callable[[S, Environment], App])
             )
             stack.push_async_callback(connector.close)
             server = GrpcServer(settings.server_limits())
+            stack.callback(server.close)
             bound = tuple(server.bind(each) for each in parse_listeners(settings.listeners))
+            for listener, advertised in settings.frame_places():
+                server.bind_frames(listener, advertised)
             environment = Environment(
                 journal=journal,
                 connector=connector,

@@ -14,6 +14,7 @@ from semel_runtime.cluster.link import LinkOptions
 from semel_runtime.server.limits import ServerLimits
 
 _PORT_MAX = 65_535
+_OFF = "off"
 _INT32_MAX = (1 << 31) - 1
 
 Milliseconds = Annotated[int, Field(ge=0)]
@@ -61,6 +62,12 @@ class ServiceSettings(BaseSettings):
     """Addresses to bind, as NAME://HOST:PORT, separated by commas. Port 0: any free port."""
     advertised_listeners: str = ""
     """Addresses that others are told, in the same form; if not named here, the one bound."""
+    frame_listeners: str = ""
+    """Addresses to bind for frames, in the same form; a listener that is not named here has any
+    free port of its host. `off`: frames go over gRPC."""
+    advertised_frame_listeners: str = ""
+    """Addresses to which clients are sent for frames, in the same form; if not named here, the port
+    bound, at the host that the client knows."""
     inter_broker_listener_name: str = "default"
     """Name of the listener through which services reach one another."""
     controller: str = ""
@@ -91,12 +98,14 @@ class ServiceSettings(BaseSettings):
     @model_validator(mode="after")
     def _check_listeners(self) -> Self:
         bound = {listener.name for listener in parse_listeners(self.listeners)}
-        advertised = parse_listeners(self.advertised_listeners) if self.advertised_listeners else ()
-        for listener in advertised:
-            if listener.name not in bound:
-                raise ValueError(
-                    f"advertised_listeners names {listener.name!r}, listeners does not"
-                )
+        for option, text in (
+            ("advertised_listeners", self.advertised_listeners),
+            ("frame_listeners", "" if self.frame_listeners == _OFF else self.frame_listeners),
+            ("advertised_frame_listeners", self.advertised_frame_listeners),
+        ):
+            for name in _by_name(text):
+                if name not in bound:
+                    raise ValueError(f"{option} names {name!r}, listeners does not")
         if self.inter_broker_listener_name not in bound:
             raise ValueError(
                 f"inter_broker_listener_name is {self.inter_broker_listener_name!r},"
@@ -122,6 +131,20 @@ class ServiceSettings(BaseSettings):
 
     def advertised(self, bound: tuple[Listener, ...]) -> tuple[Listener, ...]:
         """Return what to tell others of the listeners that were bound, with their real ports."""
-        told = parse_listeners(self.advertised_listeners) if self.advertised_listeners else ()
-        by_name = {listener.name: listener for listener in told}
-        return tuple(by_name.get(listener.name, listener) for listener in bound)
+        told = _by_name(self.advertised_listeners)
+        return tuple(told.get(listener.name, listener) for listener in bound)
+
+    def frame_places(self) -> list[tuple[Listener, Listener | None]]:
+        """Return what to bind for frames, each with where clients are sent to."""
+        if self.frame_listeners == _OFF:
+            return []
+        named, told = _by_name(self.frame_listeners), _by_name(self.advertised_frame_listeners)
+        free = (
+            Listener(name=each.name, host=each.host, port=0)
+            for each in parse_listeners(self.listeners)
+        )
+        return [(named.get(each.name, each), told.get(each.name)) for each in free]
+
+
+def _by_name(text: str) -> dict[str, Listener]:
+    return {each.name: each for each in parse_listeners(text)} if text else {}

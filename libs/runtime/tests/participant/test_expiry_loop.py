@@ -6,12 +6,11 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 import pytest
+from participant_harness import two_coordinators
 
 from semel.coordinator.v1 import transactions_pb2 as wire
 from semel_common.ids import GroupId, producer_id_of
 from semel_common.wire.methods import INQUIRE_TRANSACTIONS
-from semel_runtime.cluster.copy import ClusterCopy
-from semel_runtime.cluster.image import ClusterImage, Instance, Layout, Listener, ServiceRole
 from semel_runtime.machine import Result
 from semel_runtime.participant.expiry import IdleProducer
 from semel_runtime.participant.expiry_loop import ExpiryOptions, ProducerExpiry
@@ -101,29 +100,6 @@ class Forgetting:
                 for each in request.fences
             ]
         )
-
-
-def two_coordinators() -> ClusterCopy:
-    """Coordinator 1 is registered, and never there."""
-    copy = ClusterCopy()
-    image = ClusterImage(
-        cluster_id="cluster",
-        version=1,
-        layout=Layout(
-            transaction_log_partitions=2, coordinators=2, group_partitions=1, group_coordinators=1
-        ),
-        instances=tuple(
-            Instance(
-                role=ServiceRole.COORDINATOR,
-                instance_id=each,
-                listeners=(Listener(name="default", host=f"coordinator-{each}", port=1),),
-            )
-            for each in range(2)
-        ),
-        topics=(),
-    )
-    copy.replay(1, image)
-    return copy
 
 
 def producer(number: int, coordinator: int = 0) -> int:

@@ -7,14 +7,13 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import TypeAlias
 
+from participant_harness import two_coordinators
 from structlog.testing import capture_logs
 
 from semel.coordinator.v1 import transactions_pb2 as wire
 from semel_common.errors import KafkaStorageError, NotCoordinatorError
 from semel_common.ids import GroupId, producer_id_of
 from semel_common.wire.methods import INQUIRE_TRANSACTIONS
-from semel_runtime.cluster.copy import ClusterCopy
-from semel_runtime.cluster.image import ClusterImage, Instance, Layout, Listener, ServiceRole
 from semel_runtime.participant.inquiry import InquiryAnswer, InquiryOutcome, OpenTransactionAt
 from semel_runtime.participant.inquiry_loop import InquiryLoop, InquiryOptions
 from semel_runtime.server.calls import Call, Handlers
@@ -33,28 +32,6 @@ Response: TypeAlias = wire.InquireTransactionsResponse
 def open_at(coordinator: int, epoch: int = 0) -> At:
     """A transaction of a producer that one of two coordinators is in charge of."""
     return OpenTransactionAt(GROUP, producer_id_of(coordinator, 1), epoch)
-
-
-def two_coordinators() -> ClusterCopy:
-    copy = ClusterCopy()
-    image = ClusterImage(
-        cluster_id="cluster",
-        version=1,
-        layout=Layout(
-            transaction_log_partitions=2, coordinators=2, group_partitions=1, group_coordinators=1
-        ),
-        instances=tuple(
-            Instance(
-                role=ServiceRole.COORDINATOR,
-                instance_id=each,
-                listeners=(Listener(name="default", host=f"coordinator-{each}", port=1),),
-            )
-            for each in range(2)
-        ),
-        topics=(),
-    )
-    copy.replay(1, image)
-    return copy
 
 
 @dataclass(slots=True)

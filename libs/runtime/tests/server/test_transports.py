@@ -1,4 +1,4 @@
-"""Unary calls and frame streams, over real gRPC on loopback."""
+"""Unary calls, and frames over sockets and over gRPC, for real on loopback."""
 
 import asyncio
 
@@ -35,7 +35,12 @@ Response = group.TxnOffsetCommitResponse
 
 UNARY = Method(GROUP, "TxnOffsetCommit", Request, Response)
 """The same RPC, but never in a frame."""
-BOTH = pytest.mark.parametrize("method", [UNARY, TXN_OFFSET_COMMIT], ids=["unary", "frames"])
+TRANSPORTS = pytest.mark.parametrize(
+    ("method", "sockets"),
+    [(UNARY, True), (TXN_OFFSET_COMMIT, True), (TXN_OFFSET_COMMIT, False)],
+    ids=["unary", "sockets", "grpc"],
+)
+FRAMES = pytest.mark.parametrize("sockets", [True, False], ids=["sockets", "grpc"])
 
 
 async def echo(request: Request, _: Call) -> Response:
@@ -43,9 +48,11 @@ async def echo(request: Request, _: Call) -> Response:
     return Response(throttle_time_ms=request.base_sequence)
 
 
-@BOTH
-async def test_a_call_gets_the_answer_of_its_handler(method: Method[Request, Response]) -> None:
-    async with serving(echo) as served:
+@TRANSPORTS
+async def test_a_call_gets_the_answer_of_its_handler(
+    method: Method[Request, Response], sockets: bool
+) -> None:
+    async with serving(echo, sockets=sockets) as served:
         response = await served.connection.call(method, Request(base_sequence=7), timeout_ms=5_000)
         assert response.throttle_time_ms == 7
         assert served.calls[0].listener == "default"
@@ -61,35 +68,38 @@ async def test_a_service_of_another_kind_at_an_address_is_looked_for_elsewhere(
             await served.connection.call(method, method.request(), timeout_ms=5_000)
 
 
-@BOTH
+@TRANSPORTS
 async def test_an_error_arrives_as_its_class_with_message_and_details(
     method: Method[Request, Response],
+    sockets: bool,
 ) -> None:
     async def refuse(_: Request, __: Call) -> Response:
         raise ProducerFencedError("producer epoch 3 is older than 4", outcome="COMMITTED")
 
-    async with serving(refuse) as served:
+    async with serving(refuse, sockets=sockets) as served:
         with pytest.raises(ProducerFencedError, match="epoch 3 is older than 4") as caught:
             await served.connection.call(method, Request(), timeout_ms=5_000)
         assert caught.value.details == {"outcome": "COMMITTED"}
 
 
-@BOTH
+@TRANSPORTS
 async def test_a_handler_that_breaks_answers_an_unknown_server_error(
     method: Method[Request, Response],
+    sockets: bool,
 ) -> None:
     async def broken(_: Request, __: Call) -> Response:
         raise ValueError("a secret of the server's")
 
-    async with serving(broken) as served:
+    async with serving(broken, sockets=sockets) as served:
         with pytest.raises(UnknownServerError, match="ValueError") as caught:
             await served.connection.call(method, Request(), timeout_ms=5_000)
         assert "secret" not in caught.value.message
 
 
-@BOTH
+@TRANSPORTS
 async def test_a_deadline_reaches_the_handler_and_ends_the_wait(
     method: Method[Request, Response],
+    sockets: bool,
 ) -> None:
     cancelled = asyncio.Event()
 
@@ -101,13 +111,14 @@ async def test_a_deadline_reaches_the_handler_and_ends_the_wait(
             cancelled.set()
         raise AssertionError
 
-    async with serving(never) as served:
+    async with serving(never, sockets=sockets) as served:
         with pytest.raises(RequestTimedOutError):
             await served.connection.call(method, Request(), timeout_ms=100)
         await cancelled.wait()
 
 
-async def test_answers_come_in_any_order() -> None:
+@FRAMES
+async def test_answers_come_in_any_order(sockets: bool) -> None:
     release = asyncio.Event()
 
     async def parked_if_first(request: Request, call: Call) -> Response:
@@ -115,7 +126,7 @@ async def test_answers_come_in_any_order() -> None:
             await release.wait()
         return await echo(request, call)
 
-    async with serving(parked_if_first) as served:
+    async with serving(parked_if_first, sockets=sockets) as served:
         call = served.connection.call
         parked = asyncio.create_task(
             call(TXN_OFFSET_COMMIT, Request(base_sequence=1), timeout_ms=5_000)
@@ -127,8 +138,9 @@ async def test_answers_come_in_any_order() -> None:
         assert (await parked).throttle_time_ms == 1
 
 
-async def test_a_thousand_calls_at_once_share_one_stream() -> None:
-    async with serving(echo) as served:
+@FRAMES
+async def test_a_thousand_calls_at_once_share_one_stream(sockets: bool) -> None:
+    async with serving(echo, sockets=sockets) as served:
         answers = await asyncio.gather(
             *(
                 served.connection.call(
@@ -200,8 +212,9 @@ def commit_frame(number: int) -> group.RequestFrame:
     )
 
 
-async def test_one_stream_too_many_is_refused() -> None:
-    async with serving(echo, ServerLimits(streams_max=1)) as served:
+@FRAMES
+async def test_one_stream_too_many_is_refused(sockets: bool) -> None:
+    async with serving(echo, ServerLimits(streams_max=1), sockets=sockets) as served:
         await served.connection.call(TXN_OFFSET_COMMIT, Request(), timeout_ms=5_000)
         other = GrpcConnector()
         with pytest.raises(ThrottlingQuotaExceededError, match="1 frame streams are open"):
@@ -209,7 +222,8 @@ async def test_one_stream_too_many_is_refused() -> None:
         await other.close()
 
 
-async def test_a_stop_answers_what_is_in_flight_and_then_refuses() -> None:
+@FRAMES
+async def test_a_stop_answers_what_is_in_flight_and_then_refuses(sockets: bool) -> None:
     entered, release = asyncio.Event(), asyncio.Event()
 
     async def parked(request: Request, call: Call) -> Response:
@@ -217,7 +231,7 @@ async def test_a_stop_answers_what_is_in_flight_and_then_refuses() -> None:
         await release.wait()
         return await echo(request, call)
 
-    async with serving(parked) as served:
+    async with serving(parked, sockets=sockets) as served:
         call = served.connection.call
         waiting = asyncio.create_task(
             call(TXN_OFFSET_COMMIT, Request(base_sequence=5), timeout_ms=5_000)
@@ -231,7 +245,8 @@ async def test_a_stop_answers_what_is_in_flight_and_then_refuses() -> None:
             await call(TXN_OFFSET_COMMIT, Request(), timeout_ms=5_000)
 
 
-async def test_a_lost_server_fails_calls_in_flight_once() -> None:
+@FRAMES
+async def test_a_lost_server_fails_calls_in_flight_once(sockets: bool) -> None:
     entered = asyncio.Event()
 
     async def parked(_: Request, __: Call) -> Response:
@@ -239,7 +254,7 @@ async def test_a_lost_server_fails_calls_in_flight_once() -> None:
         await asyncio.Event().wait()
         raise AssertionError
 
-    async with serving(parked) as served:
+    async with serving(parked, sockets=sockets) as served:
         waiting = asyncio.create_task(
             served.connection.call(TXN_OFFSET_COMMIT, Request(), timeout_ms=30_000)
         )

@@ -5,16 +5,14 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from aiosemel.errors import UnknownTopicOrPartitionError
+from semel_common import partitioner
 from semel_common.ids import TopicPartition
-from semel_common.partitioner import murmur2
 
 KEYS_CACHED_MAX = 65_536
 
 
-@lru_cache(maxsize=KEYS_CACHED_MAX)
-def key_hash(key: bytes) -> int:
-    """Return Kafka's hash of a key, not negative."""
-    return murmur2(key) & 0x7FFFFFFF
+key_hash = lru_cache(maxsize=KEYS_CACHED_MAX)(partitioner.key_hash)
+"""Of keys that come again and again."""
 
 
 class Columns(NamedTuple):

@@ -239,8 +239,9 @@ class Pipeline:
         Raises RequestTimedOutError. Returns early after ``interrupt``.
         """
         number = self._accumulator.flush()
-        self._sender.wake()
-        await self._flushes.wait(number, deadline)
+        if not self._accumulator.is_flushed(number):
+            self._sender.wake()
+            await self._flushes.wait(number, deadline)
 
     def interrupt(self) -> None:
         """Let nobody wait for a flush any more."""

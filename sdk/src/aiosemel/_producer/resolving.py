@@ -86,7 +86,9 @@ class Resolver:
         try:
             await self._commit()
         except TransactionAbortedError as error:
-            return self._resolution(KnownOutcome.ABORTED, _reason(error))
+            return self._resolution(
+                KnownOutcome.ABORTED, AbortReason.named(error.details.get("reason"))
+            )
         except TransactionOutcomeUnknownError as error:
             if isinstance(error.__cause__, asyncio.CancelledError):
                 raise error.__cause__ from None
@@ -129,8 +131,3 @@ class Resolver:
                 return NextStep.ABORT
             case _:
                 return NextStep.NEW_PRODUCER
-
-
-def _reason(error: TransactionAbortedError) -> AbortReason | None:
-    reason = error.details.get("reason")
-    return AbortReason(reason) if reason in set(AbortReason) else None

@@ -25,6 +25,7 @@ from aiosemel._producer.transaction_states import Call, State
 from aiosemel._retry import Deadline
 from aiosemel._signal import Signal
 from aiosemel.errors import (
+    ClosedError,
     IllegalStateError,
     RequestTimedOutError,
     RetriableError,
@@ -106,7 +107,7 @@ class Transactions:
                 deadline=self._deadline(),
                 request_timeout_ms=self._options.request_timeout_ms,
             )
-        except RetriableError:
+        except (RetriableError, ClosedError):
             raise
         except SemelError as error:
             self.manager.init_failed(error)
@@ -126,14 +127,18 @@ class Transactions:
 
         It is never ended here: ``seal`` says what was written, for whoever ends it.
         """
-        self.manager.init_transactions()
-        response = await self._cluster.call(
-            self._cluster.coordinator_of(self._transactional_id),
-            JOIN_TXN,
-            request,
-            deadline=self._deadline(),
-            request_timeout_ms=self._options.request_timeout_ms,
-        )
+        self._begin_call(Call.INIT_TRANSACTIONS)
+        try:
+            self.manager.init_transactions()
+            response = await self._cluster.call(
+                self._cluster.coordinator_of(self._transactional_id),
+                JOIN_TXN,
+                request,
+                deadline=self._deadline(),
+                request_timeout_ms=self._options.request_timeout_ms,
+            )
+        finally:
+            self._in_progress = None
         if response.already_committed:
             return False
         self._identified(response.producer_id, response.producer_epoch)
@@ -201,9 +206,7 @@ class Transactions:
         if not offsets:
             return
         topics = offset_topics(offsets)
-        transaction = self.manager.begun
-        await self._wait_for_offsets(deadline)
-        self._check_same(transaction, Call.SEND_OFFSETS)
+        await self._wait_for_turn(deadline)
         request = TxnOffsetCommitRequest(
             transactional_id=self._transactional_id,
             producer_id=self.manager.producer_id,
@@ -222,6 +225,17 @@ class Transactions:
         finally:
             self._offsets_in_flight = False
             self._offsets_answered.notify()
+
+    async def _wait_for_turn(self, deadline: Deadline) -> None:
+        """Wait for an earlier send_offsets. Who gives up must not commit without these offsets."""
+        transaction = self.manager.begun
+        try:
+            await self._wait_for_offsets(deadline)
+        except asyncio.CancelledError:
+            if transaction == self.manager.begun:
+                self.fail(TransactionAbortableError("send_offsets was cancelled"))
+            raise
+        self._check_same(transaction, Call.SEND_OFFSETS)
 
     async def _commit_offsets(self, request: TxnOffsetCommitRequest, deadline: Deadline) -> None:
         epoch = request.producer_epoch

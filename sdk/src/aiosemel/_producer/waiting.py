@@ -22,7 +22,7 @@ class Room:
         return not self._waiters and self._accumulator.has_room(size_bytes + self._granted_bytes)
 
     async def wait(self, size_bytes: int, deadline: Deadline) -> None:
-        """Wait for room, and for one's turn; append in the same step, or lose it.
+        """Wait for room, and for one's turn; append in the same step, or leave it to the next.
 
         Raises RequestTimedOutError.
         """
@@ -40,6 +40,8 @@ class Room:
             self._leave(waiter, size_bytes)
             raise
         self._granted_bytes -= size_bytes
+        if self._waiters:  # It may not be used: nobody else would tell the next.
+            asyncio.get_running_loop().call_soon(self.grant)
 
     def grant(self) -> None:
         """Give the room that there is to those who wait."""
@@ -73,8 +75,6 @@ class Flushes:
 
     async def wait(self, number: int, deadline: Deadline | None) -> None:
         """Wait until a flush is done, or ``interrupt``. Raises RequestTimedOutError."""
-        if self._accumulator.is_flushed(number):
-            return
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         entry = (number, waiter)
         self._waiters.append(entry)

@@ -69,6 +69,16 @@ def test_keeping_it_alive_puts_the_timeout_off(harness: JointHarness) -> None:
     assert harness.commit_joint({key: [A0]}) == COMMITTED
 
 
+def test_the_timeout_of_a_version_counts_from_when_it_was_opened(harness: JointHarness) -> None:
+    """However long nobody has kept the one before alive."""
+    harness.commit_joint({harness.join("a"): [A0]})
+    harness.now_ms += 2 * TIMEOUT_MS
+    harness.join("b", name_of(2))
+    assert harness.tick_joint(after_ms=TIMEOUT_MS - 1) == ()
+    (timed_out,) = harness.tick_joint(after_ms=1)
+    assert timed_out.txn_version == 2
+
+
 def test_only_what_is_open_can_be_kept_alive(harness: JointHarness) -> None:
     with pytest.raises(TransactionAbortableError):
         harness.keep_alive()

@@ -1,6 +1,7 @@
 """AbortTransaction and FenceProducer: what operators do, and nothing besides."""
 
 import pytest
+from joint_harness import JointHarness
 from structlog.testing import capture_logs
 from transactions_harness import A0, A1, TransactionsHarness, after
 from transactions_requests import ask
@@ -165,6 +166,80 @@ def test_only_ids_that_are_here_are_fenced() -> None:
     other = TransactionsHarness(instance_id=1 - partition_for_id("app", 10) % 2, coordinators=2)
     with pytest.raises(NotCoordinatorError):
         fence(other)
+
+
+# -- joint transactions
+
+
+@pytest.fixture
+def joint() -> JointHarness:
+    return JointHarness()
+
+
+def abort_writer(
+    joint: JointHarness, key: TransactionKey, *, dry_run: bool = False
+) -> OperatorAbort:
+    upkeep = joint.machine.upkeep
+    return joint.run(upkeep.abort_transaction("joint", key, dry_run=dry_run, now_ms=joint.now_ms))
+
+
+def test_an_operator_who_aborts_one_writer_ends_the_version(joint: JointHarness) -> None:
+    first, second = joint.join("a"), joint.join("b")
+    joint.add_to(first, A0)
+    joint.add_to(second, A1)
+    assert abort_writer(joint, second, dry_run=True) == OperatorAbort(participants=2)
+    assert joint.records == ()
+    assert abort_writer(joint, second) == OperatorAbort(participants=2)
+    assert {key: each.reason for key, each in joint.decided().items()} == dict.fromkeys(
+        (first, second), AbortReason.OPERATOR
+    )
+    with pytest.raises(TransactionAbortableError) as caught:
+        joint.commit_joint({first: [A0]})
+    assert caught.value.details == {"outcome": "ABORTED", "reason": "OPERATOR"}
+
+
+def test_a_repeated_abort_of_a_writer_hits_no_later_version(joint: JointHarness) -> None:
+    key = joint.join("a")
+    abort_writer(joint, key)
+    again = joint.join("a")
+    assert again == after(key)
+    assert abort_writer(joint, key) == OperatorAbort(already_aborted=True)
+    assert joint.described().known.open_version == 1
+
+
+def test_an_epoch_that_no_writer_has_joined_with_is_aborted_alone(joint: JointHarness) -> None:
+    first, second = joint.join("a"), joint.join("b")
+    joint.abort_joint()
+    joint.join("a")
+    assert abort_writer(joint, after(second)) == OperatorAbort()
+    assert joint.described().known.open_version == 1
+    with pytest.raises(InvalidRequestError, match="never given out"):
+        abort_writer(joint, after(first, 2))
+
+
+def test_a_committed_version_is_not_aborted_and_no_other_id_s_writers_are(
+    joint: JointHarness,
+) -> None:
+    key = joint.join("a")
+    joint.commit_joint({key: [A0]})
+    with pytest.raises(InvalidTxnStateError, match="is committed"):
+        abort_writer(joint, key)
+    other = joint.init()
+    with pytest.raises(InvalidProducerIdMappingError, match="no writer"):
+        abort_writer(joint, other)
+
+
+def test_ids_of_joint_transactions_are_fenced_by_runs_and_by_no_operator(
+    joint: JointHarness,
+) -> None:
+    joint.join("a")
+    with pytest.raises(InvalidRequestError, match="a new run fences") as caught:
+        joint.run(
+            joint.machine.upkeep.fence_producer(
+                "joint", "operator", dry_run=False, now_ms=joint.now_ms
+            )
+        )
+    assert caught.value.details["field"] == "transactional_id"
 
 
 # -- the service

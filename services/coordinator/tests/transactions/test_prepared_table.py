@@ -3,124 +3,33 @@
 from collections.abc import Callable
 
 import pytest
-from transactions_harness import A0, A1, TIMEOUT_MS, TransactionsHarness, after
+from transactions_harness import A0, A1, TransactionsHarness
+from transactions_situations import (
+    Situation,
+    aborted_by_a_successor,
+    aborted_by_an_operator,
+    answer_of,
+    completed_with_abort,
+    completed_with_commit,
+    empty,
+    fenced,
+    kept_by_a_successor,
+    never_given,
+    ongoing,
+    prepare_commit,
+    prepared,
+    prepared_and_gone_on,
+    prepared_while_empty,
+    timed_out,
+    too_old_to_know,
+    unknown_id,
+)
 
-from semel_common.errors import (
-    SemelError,
-)
-from semel_coordinator.transactions.machine import (
-    TransactionKey,
-)
+from semel_coordinator.transactions.machine import TransactionKey
 from semel_coordinator.transactions.machine.end_txn import EpochRow
 from semel_coordinator.transactions.machine.prepared import PREPARE_TABLE
 
-HOUR_MS = 3_600_000
-
-# -- situations: each returns the key that requests are made for --------------------------------
-
-
-def empty(harness: TransactionsHarness) -> TransactionKey:
-    return harness.init()
-
-
-def ongoing(harness: TransactionsHarness) -> TransactionKey:
-    key = harness.init()
-    harness.add(key, A0)
-    return key
-
-
-def prepared(harness: TransactionsHarness) -> TransactionKey:
-    key = ongoing(harness)
-    harness.prepare(key)
-    return key
-
-
-def prepared_while_empty(harness: TransactionsHarness) -> TransactionKey:
-    key = harness.init()
-    harness.prepare(key)
-    return key
-
-
-def prepared_and_gone_on(harness: TransactionsHarness) -> TransactionKey:
-    key = prepared(harness)
-    harness.add(after(key), A0)
-    harness.commit(after(key))
-    return key
-
-
-def kept_by_a_successor(harness: TransactionsHarness) -> TransactionKey:
-    key = prepared(harness)
-    harness.init(instance="two", keep_prepared=True)
-    return key
-
-
-def aborted_by_a_successor(harness: TransactionsHarness) -> TransactionKey:
-    key = prepared(harness)
-    harness.init(instance="two")
-    return key
-
-
-def completed_with_commit(harness: TransactionsHarness) -> TransactionKey:
-    key = prepared(harness)
-    harness.complete_prepared(key, after(key).producer_epoch)
-    return key
-
-
-def completed_with_abort(harness: TransactionsHarness) -> TransactionKey:
-    key = prepared(harness)
-    harness.complete_prepared(key, after(key).producer_epoch, commit=False)
-    return key
-
-
-def aborted_by_an_operator(harness: TransactionsHarness) -> TransactionKey:
-    key = prepared(harness)
-    harness.complete_prepared(key, commit=False)
-    return key
-
-
-def committed(harness: TransactionsHarness) -> TransactionKey:
-    key = ongoing(harness)
-    harness.commit(key)
-    return key
-
-
-def timed_out(harness: TransactionsHarness) -> TransactionKey:
-    key = ongoing(harness)
-    harness.tick(after_ms=TIMEOUT_MS)
-    return key
-
-
-def fenced(harness: TransactionsHarness) -> TransactionKey:
-    key = ongoing(harness)
-    harness.init(instance="two")
-    return key
-
-
-def too_old_to_know(harness: TransactionsHarness) -> TransactionKey:
-    key = current = harness.init()
-    for _ in range(258):
-        current = harness.commit(current)
-    return key
-
-
-def never_given(harness: TransactionsHarness) -> TransactionKey:
-    return after(harness.init())
-
-
-def unknown_id(harness: TransactionsHarness) -> TransactionKey:
-    del harness
-    return TransactionKey(1, 0)
-
-
 # -- requests: each returns its answer in a few words -------------------------------------------
-
-
-def answer_of(request: Callable[[], str]) -> str:
-    try:
-        return request()
-    except SemelError as error:
-        facts = (error.details.get(name) for name in ("outcome", "reason", "next_epoch"))
-        return " ".join((error.code.name, *(fact for fact in facts if fact is not None)))
 
 
 def prepare(harness: TransactionsHarness, key: TransactionKey) -> str:
@@ -186,7 +95,7 @@ TIMED_OUT = "TRANSACTION_ABORTABLE ABORTED TIMED_OUT 1"
 BY_OPERATOR = "TRANSACTION_ABORTABLE ABORTED OPERATOR 1"
 BY_CLIENT = f"{ABORTED} CLIENT"
 
-TABLE: dict[Callable[[TransactionsHarness], TransactionKey], tuple[str, ...]] = {
+TABLE: dict[Situation, tuple[str, ...]] = {
     # prepare, add, EndTxn twice, then completion: commit, abort, by an operator, by the old epoch
     empty: (
         *("1, 2 records", "1 records", "1, 1 records", "1, 1 records"),
@@ -228,7 +137,7 @@ TABLE: dict[Callable[[TransactionsHarness], TransactionKey], tuple[str, ...]] = 
         *(BY_OPERATOR, BY_OPERATOR, BY_OPERATOR, "1, 0 records"),
         *(ABORTED, SAME, ABORTED, ABORTED, "ABORTED"),
     ),
-    committed: (
+    prepare_commit: (
         *(COMMITTED, COMMITTED, "1, 0 records", COMMITTED),
         *(SAME, COMMITTED, SAME, SAME, "COMMITTED"),
     ),
@@ -256,7 +165,7 @@ TABLE: dict[Callable[[TransactionsHarness], TransactionKey], tuple[str, ...]] = 
     ],
 )
 def test_every_request_is_answered_as_the_table_says(
-    situation: Callable[[TransactionsHarness], TransactionKey],
+    situation: Situation,
     request_: Callable[[TransactionsHarness, TransactionKey], str],
     expected: str,
     restart: bool,

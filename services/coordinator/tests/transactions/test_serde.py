@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from transactions_harness import A0, A1, B0, GROUP
+from transactions_harness import A0, A1, B0, GROUP, TransactionsSerde
 
 from semel.coordinator.journal.v1 import transactions_pb2 as journal
 from semel_common.ids import GroupId, TopicPartition
@@ -31,7 +31,6 @@ from semel_coordinator.transactions.machine import (
     in_order,
 )
 from semel_coordinator.transactions.machine.states import REASON_NUMBERS
-from semel_coordinator.transactions.serde import TransactionsSerde
 
 int64 = st.integers(0, (1 << 63) - 1)
 int32 = st.integers(0, (1 << 31) - 1)

@@ -3,7 +3,33 @@
 from collections.abc import Callable
 
 import pytest
-from transactions_harness import A0, A1, TIMEOUT_MS, TransactionsHarness, after
+from transactions_harness import A0, A1, TransactionsHarness
+from transactions_situations import (
+    Situation,
+    answer_of,
+    complete_abort,
+    complete_commit,
+    empty,
+    empty_abort,
+    empty_commit,
+    fenced,
+    fenced_and_complete,
+    fenced_while_empty,
+    initialised_again,
+    never_given,
+    older_aborted,
+    older_and_preparing,
+    older_committed,
+    ongoing,
+    ongoing_and_late,
+    other_producer_id,
+    prepare_abort,
+    prepare_commit,
+    timed_out,
+    timed_out_and_complete,
+    too_old_to_know,
+    unknown_id,
+)
 
 from semel_common.errors import SemelError
 from semel_coordinator.transactions.machine import TransactionKey, TransactionState
@@ -16,145 +42,7 @@ from semel_coordinator.transactions.machine.end_txn import (
 from semel_coordinator.transactions.machine.registration import REGISTRATION_TABLE
 from semel_coordinator.transactions.machine.states import COMPLETED, LEGAL_PREDECESSORS
 
-# -- situations: each returns the key that requests are made for --------------------------------
-
-
-def empty(harness: TransactionsHarness) -> TransactionKey:
-    return harness.init()
-
-
-def ongoing(harness: TransactionsHarness) -> TransactionKey:
-    key = harness.init()
-    harness.add(key, A0)
-    return key
-
-
-def ongoing_and_late(harness: TransactionsHarness) -> TransactionKey:
-    key = ongoing(harness)
-    harness.now_ms += TIMEOUT_MS
-    return key
-
-
-def prepare_commit(harness: TransactionsHarness) -> TransactionKey:
-    key = ongoing(harness)
-    harness.commit(key)
-    return key
-
-
-def complete_commit(harness: TransactionsHarness) -> TransactionKey:
-    key = prepare_commit(harness)
-    harness.complete(key)
-    return key
-
-
-def empty_commit(harness: TransactionsHarness) -> TransactionKey:
-    key = harness.init()
-    harness.commit(key)
-    return key
-
-
-def prepare_abort(harness: TransactionsHarness) -> TransactionKey:
-    key = ongoing(harness)
-    harness.abort(key)
-    return key
-
-
-def complete_abort(harness: TransactionsHarness) -> TransactionKey:
-    key = prepare_abort(harness)
-    harness.complete(key)
-    return key
-
-
-def empty_abort(harness: TransactionsHarness) -> TransactionKey:
-    key = harness.init()
-    harness.abort(key)
-    return key
-
-
-def timed_out(harness: TransactionsHarness) -> TransactionKey:
-    key = ongoing(harness)
-    harness.tick(after_ms=TIMEOUT_MS)
-    return key
-
-
-def timed_out_and_complete(harness: TransactionsHarness) -> TransactionKey:
-    key = timed_out(harness)
-    harness.complete(key)
-    return key
-
-
-def fenced(harness: TransactionsHarness) -> TransactionKey:
-    key = ongoing(harness)
-    harness.init(instance="two")
-    return key
-
-
-def fenced_and_complete(harness: TransactionsHarness) -> TransactionKey:
-    key = fenced(harness)
-    harness.complete(key)
-    return key
-
-
-def fenced_while_empty(harness: TransactionsHarness) -> TransactionKey:
-    key = harness.init()
-    harness.init(instance="two")
-    return key
-
-
-def initialised_again(harness: TransactionsHarness) -> TransactionKey:
-    key = ongoing(harness)
-    harness.init(number=2)
-    return key
-
-
-def older_committed(harness: TransactionsHarness) -> TransactionKey:
-    key = complete_commit(harness)
-    harness.init(instance="two")
-    return key
-
-
-def older_aborted(harness: TransactionsHarness) -> TransactionKey:
-    key = complete_abort(harness)
-    harness.init(instance="two")
-    return key
-
-
-def older_and_preparing(harness: TransactionsHarness) -> TransactionKey:
-    key = prepare_commit(harness)
-    harness.init(instance="two")
-    return key
-
-
-def too_old_to_know(harness: TransactionsHarness) -> TransactionKey:
-    key = current = harness.init()
-    for _ in range(257):
-        current = harness.commit(current)
-    return key
-
-
-def never_given(harness: TransactionsHarness) -> TransactionKey:
-    return after(harness.init())
-
-
-def other_producer_id(harness: TransactionsHarness) -> TransactionKey:
-    harness.init()
-    return TransactionKey(harness.init("other").producer_id, 0)
-
-
-def unknown_id(harness: TransactionsHarness) -> TransactionKey:
-    del harness
-    return TransactionKey(1, 0)
-
-
 # -- requests: each returns its answer in a few words -------------------------------------------
-
-
-def answer_of(request: Callable[[], str]) -> str:
-    try:
-        return request()
-    except SemelError as error:
-        facts = (error.details.get(name) for name in ("outcome", "reason", "next_epoch"))
-        return " ".join((error.code.name, *(fact for fact in facts if fact is not None)))
 
 
 def init_again(harness: TransactionsHarness, _: TransactionKey) -> str:
@@ -212,7 +100,7 @@ FENCED = "PRODUCER_FENCED"
 NOTHING_KNOWN = "ABORTED, 0 records verified"
 NEVER_GIVEN = "NEVER_GIVEN, 0 records verified"
 
-TABLE: dict[Callable[[TransactionsHarness], TransactionKey], tuple[str, ...]] = {
+TABLE: dict[Situation, tuple[str, ...]] = {
     # init again, init of successor, add known, add new, commit, abort, inquire twice
     empty: (
         *("0", "1", "1 records", "1 records", "1, 1 records", "1, 1 records"),
@@ -313,7 +201,7 @@ TABLE: dict[Callable[[TransactionsHarness], TransactionKey], tuple[str, ...]] = 
     ],
 )
 def test_every_request_is_answered_as_the_tables_say(
-    situation: Callable[[TransactionsHarness], TransactionKey],
+    situation: Situation,
     request_: Callable[[TransactionsHarness, TransactionKey], str],
     expected: str,
 ) -> None:
@@ -325,7 +213,7 @@ def test_every_request_is_answered_as_the_tables_say(
 
 @pytest.mark.parametrize("situation", TABLE, ids=lambda situation: situation.__name__)
 def test_a_restart_changes_no_answer(
-    situation: Callable[[TransactionsHarness], TransactionKey],
+    situation: Situation,
 ) -> None:
     for request, expected in zip(REQUESTS, TABLE[situation], strict=True):
         harness = TransactionsHarness()
@@ -366,9 +254,7 @@ def test_a_success_is_never_made_an_error(answer: EndTxnAnswer) -> None:
         (prepare_abort, "from CompleteAbort to PrepareAbort"),
     ],
 )
-def test_replay_asserts_the_table_of_states(
-    situation: Callable[[TransactionsHarness], TransactionKey], message: str
-) -> None:
+def test_replay_asserts_the_table_of_states(situation: Situation, message: str) -> None:
     """C-085, C-106: a transition that is not legal is never written over what is there."""
     harness = TransactionsHarness()
     key = situation(harness)

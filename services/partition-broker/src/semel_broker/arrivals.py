@@ -9,6 +9,7 @@ from msgspec import Struct
 from semel.broker.v1.broker_pb2 import PlainRecords
 from semel.broker.v1.broker_pb2 import ProducePartition as WirePartition
 from semel.common.v1.records_pb2 import Codec, Record, RecordBatch
+from semel_broker.machine.produce import check_size
 from semel_broker.machine.values import ProducePartition
 from semel_broker.names import partition_name
 from semel_broker.stored import OPENED_MAX_BYTES, SealedBatch, seal_batch
@@ -56,13 +57,15 @@ def receive(partition: WirePartition, *, now_ms: int, limits: ProduceLimits) -> 
     return Arrival(request, batches)
 
 
-def check_keys(arrival: Arrival) -> None:
+def check_keys(arrival: Arrival, *, batch_max_bytes: int) -> None:
     """Refuse what compaction could not keep apart: a batch that has a record without a key.
 
-    That is the one check which opens payloads, for compacted topics only. Raises
-    InvalidRecordError, CorruptMessageError or MessageTooLargeError.
+    That is the one check which opens payloads, for compacted topics only; not those that are too
+    large anyway. It is done here and now, not in a thread: what was sent later would overtake what
+    is opened. Raises InvalidRecordError, CorruptMessageError or MessageTooLargeError.
     """
     for each in arrival.batches:
+        check_size(each.header, batch_max_bytes)
         position = position_without_key(each.batch(), payload_max_bytes=OPENED_MAX_BYTES)
         if position is not None:
             raise InvalidRecordError(

@@ -9,6 +9,7 @@ bounded number of them, and answers where to go on.
 
 from bisect import bisect_left
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 
 from semel.broker.v1.broker_pb2 import (
@@ -112,9 +113,13 @@ def _is_seen(stored: StoredBatch, plan: ReadPlan, isolation: IsolationLevel) -> 
 
 
 def _records_from(stored: StoredBatch, offset: int) -> int:
-    """Return how many records a batch has from an offset on."""
-    if not stored.payload:
-        return stored.base_offset + stored.record_count - max(stored.base_offset, offset)
-    columns = decode_records(read_batch(stored), payload_max_bytes=OPENED_MAX_BYTES)
-    offsets = columns.offsets(stored.base_offset)
+    """Return how many records a batch has from an offset on.
+
+    Of a batch that cannot be opened, compaction has taken none.
+    """
+    offsets: Sequence[int] = range(stored.base_offset, stored.base_offset + stored.record_count)
+    if stored.payload:
+        with suppress(SemelError):
+            columns = decode_records(read_batch(stored), payload_max_bytes=OPENED_MAX_BYTES)
+            offsets = columns.offsets(stored.base_offset)
     return len(offsets) - bisect_left(offsets, offset)

@@ -120,8 +120,9 @@ class BrokerWriter:
     def _receive(self, partition: wire.ProducePartition, now_ms: int) -> Arrival | SemelError:
         try:
             arrival = receive(partition, now_ms=now_ms, limits=self._limits)
-            if self._machine.needs_keys(arrival.request.name):
-                check_keys(arrival)
+            maximum = self._machine.keyed_batch_max_bytes(arrival.request.name)
+            if maximum is not None:
+                check_keys(arrival, batch_max_bytes=maximum)
             return arrival
         except SemelError as error:
             return error

@@ -95,6 +95,9 @@ async def test_a_record_that_has_waited_too_long_makes_a_log_due(volume: MemoryV
         await broker.compact()
         assert await left(broker) == [b"2"]
         await broker.compact()  # Nothing is new.
+        await broker.produce(keyed((b"a", b"3"), timestamp_ms=clock.now_ms()))
+        await broker.compact()
+        assert await left(broker) == [b"2", b"3"], "what waits counts, not what is compacted"
 
 
 async def test_memory_for_few_keys_takes_more_passes(volume: MemoryVolume) -> None:
@@ -203,11 +206,11 @@ async def test_a_pass_over_a_deleted_topic_leaves_nothing_behind(
         await broker.produce(keyed((b"a", value)))
     (plan,) = broker.app._machine.logs_to_compact().response
     broker.coordinators.controller.publish(image(2))
-    await turns(50)
 
     await broker.compactor._pass(plan, plan.last_stable_offset)
 
-    assert volume.content.batches[plan.log_id] == []
+    while volume.content.batches[plan.log_id]:  # The purger comes by in its own time.
+        await turns()
 
 
 async def test_a_log_that_cannot_be_read_does_not_keep_others_from_being_compacted(

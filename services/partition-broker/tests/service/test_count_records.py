@@ -12,12 +12,14 @@ from broker_service import (
     code,
     plain,
     serving,
+    turns,
 )
-from compacted_topic import coordinators, records_of, write_some
+from compacted_topic import coordinators, keyed, records_of, table, write_some
 
 from semel.broker.v1 import broker_pb2 as wire
 from semel.common.v1.records_pb2 import RecordBatch, Records
 from semel_broker import counting
+from semel_common.batches import checksum
 from semel_common.errors import ErrorCode, InvalidRequestError
 from semel_common.wire.methods import COUNT_RECORDS
 from semel_runtime.journal.base import StoredBatch
@@ -116,6 +118,32 @@ def test_what_compaction_has_left_of_a_batch_is_counted_by_its_payload(
         payload=records.SerializeToString(),
     )
     assert counting._records_from(stored, offset) == count
+
+
+async def test_a_batch_that_cannot_be_opened_counts_as_a_whole(volume: MemoryVolume) -> None:
+    """From before its topic was compacted. Else it would hide the lag of all who read there."""
+    broken = keyed((b"k", b"1"), (b"k", b"2"))
+    broken.payload = b"\xff"
+    broken.crc32c = checksum(broken, broken.payload)
+    cluster = coordinators(cleanup_policy="delete")
+    async with serving(volume, coordinators=cluster) as broker:
+        await broker.produce(broken)
+        cluster.controller.publish(table({}, version=2))
+        await turns()
+        await broker.produce(keyed((b"k", b"3")))
+        assert [await count(broker, at) for at in range(4)] == [3, 2, 1, 0]
+
+
+async def test_a_call_opens_few_payloads(
+    volume: MemoryVolume, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(counting, "_BATCHES_PER_CALL", 2 * counting._OPENED_COST)
+    monkeypatch.setattr(counting, "_OPENED_BYTES_PER_STEP", 1)
+    async with serving(volume, coordinators=coordinators()) as broker:
+        for _ in range(5):
+            await broker.produce(keyed((b"k", b"v")))
+        result = await broker.count_records()
+    assert (result.record_count, result.next_offset, result.end_offset) == (2, 2, 5)
 
 
 @pytest.mark.parametrize("isolation", [READ_COMMITTED, READ_UNCOMMITTED])

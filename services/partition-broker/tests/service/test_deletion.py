@@ -20,6 +20,7 @@ from broker_service import (
 from semel.broker.v1 import broker_pb2 as wire
 from semel_broker.machine.records import LogStartMoved
 from semel_broker.purge import Purger
+from semel_common.batches import checksum
 from semel_common.errors import ErrorCode, InvalidRequestError, ThrottlingQuotaExceededError
 from semel_common.wire.methods import DELETE_RECORDS
 from semel_runtime.journal.base import StoredBatch
@@ -257,6 +258,28 @@ async def test_a_fetch_under_way_shows_nothing_aborted_and_skips_nothing_when_th
         assert code(await broker.fetch(0)) == ErrorCode.OFFSET_OUT_OF_RANGE
         read = await broker.fetch(2, isolation=READ_UNCOMMITTED)
         assert len(read.batches) == 1
+
+
+@in_virtual_time
+async def test_a_search_under_way_does_not_answer_a_broken_batch_that_is_cut_off(
+    volume: MemoryVolume,
+) -> None:
+    """Of one that cannot be opened the start is answered, where the log now begins."""
+    broken = plain(b"a", b"b", timestamps_ms=[10, 20])
+    broken.record_count = 3
+    broken.crc32c = checksum(broken, broken.payload)
+    journal = HeldJournal(volume)
+    async with serving(journal) as broker:
+        await broker.produce(broken)
+        await broker.produce(plain(b"too early", timestamps_ms=[5]))
+        journal.held.reading.clear()
+        journal.held.go.clear()
+        async with asyncio.TaskGroup() as group:
+            search = group.create_task(broker.list_offset(timestamp_ms=15))
+            await journal.held.reading.wait()
+            await delete(broker, 3)
+            journal.held.go.set()
+        assert search.result().offset == -1
 
 
 @in_virtual_time

@@ -75,6 +75,15 @@ async def test_what_cannot_be_opened_is_refused_too(broker: Broker) -> None:
     assert code(await broker.produce(large)) == ErrorCode.MESSAGE_TOO_LARGE
 
 
+async def test_what_is_too_large_is_not_even_opened(volume: MemoryVolume) -> None:
+    options = coordinators(max_message_bytes="1024")
+    async with serving(volume, coordinators=options) as broker:
+        large = keyed((b"a", b"1"))
+        large.payload = b"\xff" * 1_025
+        large.crc32c = checksum(large, large.payload)
+        assert code(await broker.produce(large)) == ErrorCode.MESSAGE_TOO_LARGE
+
+
 async def test_an_empty_key_and_a_plain_record_with_a_key_are_taken(broker: Broker) -> None:
     request = wire.ProducePartition(topic="orders", partition=0)
     request.records.records.add(key=b"a", value=b"1")

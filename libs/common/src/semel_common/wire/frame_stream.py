@@ -1,37 +1,40 @@
 """One frame stream as its client sees it: many calls in flight, answers in any order.
 
-What has queued while the last message was written is the next message: batching without a timer.
 A stream that breaks fails every call on it, once; whoever owns it opens another.
 """
 
 import asyncio
-from typing import TypeAlias
+from collections import deque
+from collections.abc import Awaitable, Callable
 
-import grpc
+from google.protobuf.message import DecodeError
 
 from semel.common.v1.frames_pb2 import Cancel
 from semel_common.errors import NetworkExceptionError, RequestTimedOutError, SemelError
 from semel_common.wire import status
 from semel_common.wire.methods import Method, Req, Res
 from semel_common.wire.outbox import FRAMES_PER_SLICE, Outbox
-from semel_common.wire.streams import ResponseFrame, StreamResponse, StreamTypes, join
+from semel_common.wire.pipe import Pipe, PipeUser
+from semel_common.wire.streams import ResponseFrame, StreamTypes
 
-StreamCall: TypeAlias = "grpc.aio.StreamStreamCall[bytes, StreamResponse]"
+OpenPipe = Callable[[PipeUser], Awaitable[Pipe]]
+"""Connects; raises SemelError."""
 
 
 class FrameStream:
     """A stream to one service at one address. Made inside a running event loop."""
 
-    def __init__(self, call: StreamCall, types: StreamTypes, address: str) -> None:
-        """Take over an opened call."""
-        self._call = call
+    def __init__(self, open_pipe: OpenPipe, types: StreamTypes, address: str) -> None:
+        """Begin to connect; calls wait until that is done."""
         self._types = types
         self._address = address
         self._last_correlation_id = 0
         self._outbox = Outbox()
         self._pending: dict[int, asyncio.Future[ResponseFrame]] = {}
+        self._arrived: deque[ResponseFrame] = deque()
         self._broken: SemelError | None = None
-        self._task = asyncio.create_task(self._run(), name=f"frame stream {address}")
+        self._pipe: Pipe | None = None
+        self._opening = asyncio.create_task(self._open(open_pipe), name=f"connect {address}")
 
     @property
     def broken(self) -> bool:
@@ -69,50 +72,65 @@ class FrameStream:
 
     async def close(self) -> None:
         """End the stream; calls in flight fail with NetworkExceptionError."""
-        self._task.cancel()
-        await asyncio.wait((self._task,))
+        self._opening.cancel()
+        await asyncio.wait((self._opening,))
+        if self._pipe is not None:
+            self._pipe.close()
+        self.lost(NetworkExceptionError(f"connection to {self._address} was closed"))
 
-    async def _run(self) -> None:
-        writer = asyncio.create_task(self._write(), name=f"frame writer {self._address}")
+    # -- PipeUser ----------------------------------------------------------------------------------
+
+    def received(self, message: bytes) -> None:
+        """Hand answers to their callers."""
         try:
-            await self._read()
-            self._break(NetworkExceptionError(f"{self._address} ended the stream"))
-        except grpc.aio.AioRpcError as error:
-            self._break(status.from_rpc_error(error, self._address))
-        except asyncio.CancelledError:
-            # Either ours, by close, or grpc's, which raises it from a call that was cancelled.
-            self._break(NetworkExceptionError(f"connection to {self._address} was closed"))
-            raise
-        finally:
-            self._call.cancel()
-            writer.cancel()
+            frames = self._types.parse_response(message).frames
+        except DecodeError:
+            self.lost(NetworkExceptionError(f"{self._address} sends what is no answer"))
+            if self._pipe is not None:
+                self._pipe.abort()
+            return
+        taking_up = bool(self._arrived)
+        self._arrived.extend(frames)
+        if not taking_up:
+            self._take_up()
 
-    async def _write(self) -> None:
-        while True:
-            frames = await self._outbox.take()
-            try:
-                await self._call.write(join(frames))
-            except (grpc.aio.AioRpcError, asyncio.InvalidStateError):
-                return  # The call is over; the reader learns why.
+    def written(self) -> None:
+        """Write on."""
+        self._outbox.written()
 
-    async def _read(self) -> None:
-        async for message in self._call:
-            frames = message.frames
-            for start in range(0, len(frames), FRAMES_PER_SLICE):
-                if start:
-                    await asyncio.sleep(0)
-                for frame in frames[start : start + FRAMES_PER_SLICE]:
-                    answer = self._pending.pop(frame.correlation_id, None)
-                    if answer is not None and not answer.done():
-                        answer.set_result(frame)
-
-    def _break(self, error: SemelError) -> None:
+    def lost(self, error: SemelError) -> None:
+        """Fail what is in flight; the first reason counts."""
+        if self._broken is not None:
+            return
+        while self._arrived:
+            self._take_up()
         self._broken = error
         pending, self._pending = self._pending, {}
-        self._outbox.clear()
+        self._outbox.close()
         for answer in pending.values():
             if not answer.done():
                 answer.set_exception(error)
+
+    # -- inside ------------------------------------------------------------------------------------
+
+    async def _open(self, open_pipe: OpenPipe) -> None:
+        try:
+            self._pipe = await open_pipe(self)
+        except SemelError as error:
+            self.lost(error)
+            return
+        self._outbox.open(self._pipe)
+
+    def _take_up(self) -> None:
+        if self._broken:
+            return
+        for _ in range(min(FRAMES_PER_SLICE, len(self._arrived))):
+            frame = self._arrived.popleft()
+            answer = self._pending.pop(frame.correlation_id, None)
+            if answer is not None and not answer.done():
+                answer.set_result(frame)
+        if self._arrived:
+            asyncio.get_running_loop().call_soon(self._take_up)
 
 
 def _time_out(answer: "asyncio.Future[ResponseFrame]") -> None:

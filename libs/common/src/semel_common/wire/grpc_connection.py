@@ -1,15 +1,25 @@
-"""Connections over gRPC: frames for the calls of the hot path, unary calls for the rest."""
+"""Connections to services: gRPC for every call, and frames for those of the hot path.
+
+Where to take its frames, a service says by gRPC: at a port of their own, or on a Stream RPC.
+"""
 
 import asyncio
-from collections.abc import Sequence
+import logging
 from dataclasses import dataclass
+from functools import partial
 
 import grpc
 
+from semel.common.v1.frames_pb2 import FramesPreface, OpenFramesRequest, OpenFramesResponse
 from semel_common.wire import status
-from semel_common.wire.frame_stream import FrameStream, StreamCall
-from semel_common.wire.methods import Method, Req, Res
+from semel_common.wire.frame_stream import FrameStream
+from semel_common.wire.grpc_pipe import GrpcPipe, StreamCall
+from semel_common.wire.methods import OPEN_FRAMES, Method, Req, Res
+from semel_common.wire.pipe import Pipe, PipeUser
+from semel_common.wire.socket_pipe import SocketOptions, connect
 from semel_common.wire.streams import STREAMS
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +34,16 @@ class ChannelOptions:
     """How long a connection is silent before it is probed."""
     keepalive_timeout_ms: int = 10_000
     """How long the answer to a probe may take before the connection counts as lost."""
+    connect_timeout_ms: int = 10_000
+    """How long the connection for frames may take to be made."""
+
+    def as_socket_options(self) -> SocketOptions:
+        """Return the same for the connection that carries frames."""
+        return SocketOptions(
+            message_size_max_bytes=self.message_size_max_bytes,
+            silence_max_s=self.keepalive_time_ms / 1000,
+            answer_max_s=self.keepalive_timeout_ms / 1000,
+        )
 
     def as_channel_arguments(self) -> list[tuple[str, int]]:
         """Return gRPC's own names and values."""
@@ -45,10 +65,11 @@ class ChannelOptions:
 class GrpcConnection:
     """A channel to one address with the frame streams on it. Implements ``Connection``."""
 
-    def __init__(self, address: str, arguments: Sequence[tuple[str, int]]) -> None:
+    def __init__(self, address: str, options: ChannelOptions) -> None:
         """Make the channel; it connects when first used."""
         self._address = address
-        self._channel = grpc.aio.insecure_channel(address, options=arguments)
+        self._options = options
+        self._channel = grpc.aio.insecure_channel(address, options=options.as_channel_arguments())
         self._streams: dict[str, FrameStream] = {}
 
     async def call(self, method: Method[Req, Res], request: Req, *, timeout_ms: int) -> Res:
@@ -71,12 +92,37 @@ class GrpcConnection:
     def _stream(self, service: str) -> FrameStream:
         stream = self._streams.get(service)
         if stream is None or stream.broken:
-            types = STREAMS[service]
-            call: StreamCall = self._channel.stream_stream(
-                types.path, response_deserializer=types.parse_response
-            )()
-            stream = self._streams[service] = FrameStream(call, types, self._address)
+            open_pipe = partial(self._open_pipe, service)
+            stream = self._streams[service] = FrameStream(
+                open_pipe, STREAMS[service], self._address
+            )
         return stream
+
+    async def _open_pipe(self, service: str, user: PipeUser) -> Pipe:
+        offer = await self.call(
+            OPEN_FRAMES,
+            OpenFramesRequest(service=service),
+            timeout_ms=self._options.connect_timeout_ms,
+        )
+        if offer.port:
+            try:
+                return await self._connect(offer, user)
+            except OSError as error:
+                _log.warning(
+                    "frames of %s go over gRPC: port %d cannot be reached (%s)",
+                    self._address,
+                    offer.port,
+                    error,
+                )
+        call: StreamCall = self._channel.stream_stream(STREAMS[service].path)()
+        return GrpcPipe(call, user, self._address)
+
+    async def _connect(self, offer: OpenFramesResponse, user: PipeUser) -> Pipe:
+        """Connect to the port. Raises OSError, of which TimeoutError is one."""
+        host = offer.host or self._address.rpartition(":")[0].strip("[]")
+        preface = FramesPreface(ticket=offer.ticket).SerializeToString()
+        async with asyncio.timeout(self._options.connect_timeout_ms / 1000):
+            return await connect(host, offer.port, preface, user, self._options.as_socket_options())
 
 
 class GrpcConnector:
@@ -84,14 +130,14 @@ class GrpcConnector:
 
     def __init__(self, options: ChannelOptions | None = None) -> None:
         """Do no I/O yet."""
-        self._arguments = (options or ChannelOptions()).as_channel_arguments()
+        self._options = options or ChannelOptions()
         self._connections: dict[str, GrpcConnection] = {}
 
     def connect(self, address: str) -> GrpcConnection:
         """Return the connection to an address; see ``Connector.connect``."""
         connection = self._connections.get(address)
         if connection is None:
-            connection = self._connections[address] = GrpcConnection(address, self._arguments)
+            connection = self._connections[address] = GrpcConnection(address, self._options)
         return connection
 
     async def close(self) -> None:

@@ -8,6 +8,7 @@ from google.protobuf.message import Message
 
 from semel.broker.v1 import broker_pb2 as broker
 from semel.broker.v1 import producers_pb2 as producers
+from semel.common.v1 import frames_pb2 as frames
 from semel.common.v1 import participants_pb2 as participants
 from semel.coordinator.v1 import cluster_pb2 as cluster
 from semel.coordinator.v1 import outcomes_pb2 as outcomes
@@ -46,6 +47,7 @@ CLUSTER = "semel.coordinator.v1.ClusterService"
 BROKER = "semel.broker.v1.BrokerService"
 GROUP = "semel.group.v1.GroupService"
 PARTICIPANT = "semel.common.v1.TxnParticipantService"
+FRAMES = "semel.common.v1.FramesService"
 
 INIT_PRODUCER_ID = Method(
     TRANSACTIONS,
@@ -218,3 +220,6 @@ LIST_OPEN_TRANSACTIONS = Method(
     participants.ListOpenTransactionsRequest,
     participants.ListOpenTransactionsResponse,
 )
+
+# Of the transport, not of a service: answered by every server itself.
+OPEN_FRAMES = Method(FRAMES, "OpenFrames", frames.OpenFramesRequest, frames.OpenFramesResponse)

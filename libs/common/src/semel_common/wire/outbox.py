@@ -2,6 +2,9 @@
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
+
+from semel_common.wire.pipe import Pipe
 
 MESSAGE_SIZE_SOFT_MAX_BYTES = 1 << 20
 """A message takes no further frame once it is this large."""
@@ -14,28 +17,63 @@ without slices, client, service and disk would come to work by turns instead of 
 class Outbox:
     """Frames in the order in which they are to be written. Both ends of a stream have one."""
 
-    def __init__(self) -> None:
-        """Start empty."""
+    def __init__(
+        self,
+        sent: Callable[[int], None] = lambda count: None,  # noqa: ARG005 - whoever wants to know
+        blocked: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Start empty, without a pipe.
+
+        ``sent`` is told how many frames have been written, ``blocked`` that the last ones have not
+        been yet.
+        """
+        self._sent = sent
+        self._blocked = blocked
         self._frames: deque[bytes] = deque()
-        self._filled = asyncio.Event()
+        self._pipe: Pipe | None = None
+        self._flushing = False
+        self._unwritten = 0
+
+    def open(self, pipe: Pipe) -> None:
+        """Write what has queued, and what will."""
+        self._pipe = pipe
+        self._flush_soon()
 
     def put(self, frame: bytes) -> None:
         """Queue a frame."""
         self._frames.append(frame)
-        self._filled.set()
+        self._flush_soon()
 
-    async def take(self) -> list[bytes]:
-        """Wait until there is something, and return what fits into one message."""
-        await self._filled.wait()
+    def written(self) -> None:
+        """Go on: the last message has been written."""
+        count, self._unwritten = self._unwritten, 0
+        if self._pipe is not None:
+            self._sent(count)
+            self._flush_soon()
+
+    def close(self) -> None:
+        """Drop everything, and write no more."""
+        self._pipe = None
+        self._frames.clear()
+
+    def _flush_soon(self) -> None:
+        """Write in this turn of the loop, with all that is put meanwhile."""
+        if not self._flushing and self._frames and self._pipe and not self._unwritten:
+            self._flushing = True
+            asyncio.get_running_loop().call_soon(self._flush)
+
+    def _flush(self) -> None:
+        self._flushing = False
+        if self._pipe is None or self._unwritten:
+            return
         taken, size = [], 0
         while self._frames and size < MESSAGE_SIZE_SOFT_MAX_BYTES:
             frame = self._frames.popleft()
             taken.append(frame)
             size += len(frame)
-        if not self._frames:
-            self._filled.clear()
-        return taken
-
-    def clear(self) -> None:
-        """Drop everything."""
-        self._frames.clear()
+        if self._pipe.write(taken):
+            self._sent(len(taken))
+        else:
+            self._unwritten = len(taken)
+            self._blocked()
+        self._flush_soon()

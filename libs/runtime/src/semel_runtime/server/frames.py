@@ -1,4 +1,4 @@
-"""Frame streams: many requests of the hot path over one call, over the same handlers.
+"""Frame streams: many requests of the hot path over one pipe, over the same handlers.
 
 Each request runs in a task of its own, so a parked Fetch delays nobody. Of a message with many
 requests a slice is taken up at a time, so that the first are on their way to the disk, and back,
@@ -11,30 +11,29 @@ after a while the stream is ended: what it holds of the service is needed by oth
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
-from typing import NamedTuple, TypeAlias
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
-import grpc
 import structlog
-from google.protobuf.message import Message
+from google.protobuf.message import DecodeError, Message
 
-from semel_common.errors import InvalidRequestError, SemelError
+from semel_common.errors import InvalidRequestError, NetworkExceptionError, SemelError
 from semel_common.wire import status
 from semel_common.wire.outbox import FRAMES_PER_SLICE, Outbox
-from semel_common.wire.streams import RequestFrame, StreamRequest, StreamTypes, join
+from semel_common.wire.pipe import Pipe
+from semel_common.wire.streams import RequestFrame, StreamTypes
 from semel_runtime.server.answer import answer
 from semel_runtime.server.calls import Call, Endpoint, Written
 from semel_runtime.server.limits import ServerLimits
 
 log = structlog.get_logger(__name__)
 
-StreamContext: TypeAlias = "grpc.aio.ServicerContext[Arrived, bytes]"
 
+class _Arrived(NamedTuple):
+    """A frame that waits to be taken up, with its share of the message's bytes."""
 
-class Arrived(NamedTuple):
-    """A message with its size."""
-
-    message: StreamRequest
+    frame: RequestFrame
     size_bytes: int
 
 
@@ -46,78 +45,107 @@ class _Answer(NamedTuple):
 
 
 class FrameSession:
-    """One open stream."""
+    """One open stream. Uses a pipe: see ``PipeUser``."""
 
     def __init__(
         self,
         types: StreamTypes,
         endpoints: Mapping[str, Endpoint[Message, Message]],
+        pipe: Pipe,
         *,
         listener: str,
         limits: ServerLimits,
+        ended: "Callable[[FrameSession], None]",
     ) -> None:
-        """Take endpoints by the name of their field in the frames."""
+        """Take endpoints by the name of their field in the frames. ``ended`` is told the end."""
         self._types = types
         self._endpoints = endpoints
+        self._pipe = pipe
         self._listener = listener
         self._limits = limits
         self._tasks: dict[int, asyncio.Task[None]] = {}
+        self._arrived: deque[_Arrived] = deque()
         self._in_flight_requests = 0
         self._in_flight_bytes = 0
-        self._room = asyncio.Event()
-        self._outbox = Outbox()
-        self._answered: list[_Answer] = []
-        self._draining = asyncio.Event()
+        self._reading = True
+        self._ending = False
+        self._outbox = Outbox(self._sent, self._blocked)
+        self._answered: deque[_Answer] = deque()
+        self._impatience: asyncio.TimerHandle | None = None
+        self._ended = ended
+        self._lost = False
+        self._outbox.open(pipe)
 
-    async def serve(self, requests: AsyncIterator[Arrived], context: StreamContext) -> None:
-        """Serve until the client closes the stream or ``drain`` was called and all is answered.
+    # -- PipeUser ------------------------------------------------------------------------------
 
-        A client that vanishes takes the waiting for its answers with it.
-        """
+    def received(self, message: bytes) -> None:
+        """Take up the requests of a message."""
+        if self._ending:
+            return
         try:
-            await self._serve(requests, context)
-        except* grpc.aio.InternalError as errors:
-            log.debug("client vanished", error=str(errors.exceptions[0]))
-        except* TimeoutError:
-            log.warning("client does not read its answers", bytes=self._in_flight_bytes)
-        finally:
-            for each in self._answered:
-                each.written.settle()
+            frames = self._types.parse_request(message).frames
+        except DecodeError:
+            log.warning("client sends what is no request")
+            self._pipe.abort()
+            return
+        taking_up = bool(self._arrived)
+        share = len(message) // len(frames) if frames else 0
+        self._arrived.extend(_Arrived(frame, share) for frame in frames)
+        self._in_flight_requests += len(frames)
+        self._in_flight_bytes += share * len(frames)
+        self._pause_if_full()
+        if not taking_up:
+            self._take_up()
 
-    async def _serve(self, requests: AsyncIterator[Arrived], context: StreamContext) -> None:
-        async with asyncio.TaskGroup() as group:
-            writer = group.create_task(self._write(context), name="frame writer")
-            reader = group.create_task(self._read(requests, group), name="frame reader")
-            drained = group.create_task(self._draining.wait(), name="frame drain")
-            await asyncio.wait((reader, drained), return_when=asyncio.FIRST_COMPLETED)
-            if reader.done() and not self._draining.is_set():
-                # The client has closed its side; half-closed or gone, it gets what is on the way.
-                drained.cancel()
-            reader.cancel()
-            await self._all_answered()
-            writer.cancel()
+    def written(self) -> None:
+        """Go on: the client reads."""
+        self._calm()
+        self._outbox.written()
+
+    def finished(self) -> None:
+        """Take no further request, answer those that have arrived, then end the stream."""
+        self._ending = True
+        self._end_if_answered()
 
     def drain(self) -> None:
-        """Take no further request, answer those in flight, then end the stream."""
-        self._draining.set()
+        """Take up no further request, answer those in flight, then end the stream."""
+        self._release(len(self._arrived), sum(each.size_bytes for each in self._arrived))
+        self._arrived.clear()
+        self.finished()
+
+    def lost(self, error: SemelError) -> None:
+        """End: a client that has vanished takes the waiting for its answers with it."""
+        if self._lost:
+            return
+        log.debug("frame stream ended", reason=str(error))
+        self._lost = self._ending = True
+        self._arrived.clear()
+        self._outbox.close()
+        self._calm()
+        for task in self._tasks.values():
+            task.cancel()
+        for each in self._answered:
+            each.written.settle()
+        self._answered.clear()
+        self._ended(self)
+
+    def abort(self) -> None:
+        """End at once: nothing is answered any more."""
+        self.lost(NetworkExceptionError("the service ends"))
+        self._pipe.abort()
 
     # -- requests ------------------------------------------------------------------------------
 
-    async def _read(self, requests: AsyncIterator[Arrived], group: asyncio.TaskGroup) -> None:
-        async for message, size_bytes in requests:
-            await self._until_room()  # Answers may have been made while this one came.
-            frames = message.frames
-            for start in range(0, len(frames), FRAMES_PER_SLICE):
-                if start:
-                    await asyncio.sleep(0)
-                for frame in frames[start : start + FRAMES_PER_SLICE]:
-                    self._accept(frame, size_bytes // len(frames), group)
-            await self._until_room()
+    def _take_up(self) -> None:
+        for _ in range(min(FRAMES_PER_SLICE, len(self._arrived))):
+            self._accept(*self._arrived.popleft())
+        if self._arrived:
+            asyncio.get_running_loop().call_soon(self._take_up)
 
-    async def _until_room(self) -> None:
-        while self._full():
-            self._room.clear()
-            await self._room.wait()
+    def _pause_if_full(self) -> None:
+        if self._reading and self._full():
+            self._reading = False
+            self._pipe.pause_reading()
 
     def _full(self) -> bool:
         return (
@@ -125,21 +153,20 @@ class FrameSession:
             or self._in_flight_requests >= self._limits.stream_in_flight_requests_max
         )
 
-    def _accept(self, frame: RequestFrame, size: int, group: asyncio.TaskGroup) -> None:
+    def _accept(self, frame: RequestFrame, size: int) -> None:
         name = frame.WhichOneof("request")
         if name == "cancel":
             task = self._tasks.get(frame.correlation_id)
             if task is not None:
                 task.cancel()
+            self._release(1, size)
             return
-        self._in_flight_requests += 1
-        self._in_flight_bytes += size
         endpoint = self._endpoints.get(name or "")
         if endpoint is None or frame.correlation_id in self._tasks:
             self._refuse(frame, size)
             return
-        task = group.create_task(self._run(endpoint, frame, getattr(frame, name or ""), size))
-        self._tasks[frame.correlation_id] = task
+        run = self._run(endpoint, frame, getattr(frame, name or ""), size)
+        self._tasks[frame.correlation_id] = asyncio.create_task(run)
 
     def _refuse(self, frame: RequestFrame, size: int) -> None:
         reason = (
@@ -166,7 +193,7 @@ class FrameSession:
             response = await answer(endpoint, request, call)
         except asyncio.CancelledError:
             written.settle()
-            self._release(size)
+            self._release(1, size)
             raise
         except SemelError as error:
             self._send(correlation_id, "error", status.to_value(error), size, written)
@@ -180,27 +207,45 @@ class FrameSession:
     def _send(
         self, correlation_id: int, field: str, answer: Message, request_size: int, written: Written
     ) -> None:
+        if self._lost:
+            written.settle()
+            return
         frame = self._types.write_response(correlation_id, field, answer)
         self._in_flight_bytes += len(frame)
-        self._outbox.put(frame)
         self._answered.append(_Answer(request_size + len(frame), written))
+        self._outbox.put(frame)
+        self._pause_if_full()
 
-    def _release(self, size_bytes: int) -> None:
-        self._in_flight_requests -= 1
+    def _sent(self, count: int) -> None:
+        size_bytes = 0
+        for _ in range(count):
+            each = self._answered.popleft()
+            each.written.settle()
+            size_bytes += each.size_bytes
+        self._release(count, size_bytes)
+
+    def _release(self, count: int, size_bytes: int) -> None:
+        self._in_flight_requests -= count
         self._in_flight_bytes -= size_bytes
-        self._room.set()
+        if not self._reading and not self._full() and not self._ending:
+            self._reading = True
+            self._pipe.resume_reading()
+        self._end_if_answered()
 
-    async def _write(self, context: StreamContext) -> None:
-        while True:
-            frames = await self._outbox.take()
-            async with asyncio.timeout(self._limits.write_timeout_ms / 1000):
-                await context.write(join(frames))
-            for each in self._answered[: len(frames)]:
-                each.written.settle()
-                self._release(each.size_bytes)
-            del self._answered[: len(frames)]
+    def _end_if_answered(self) -> None:
+        if self._ending and not self._in_flight_requests:
+            self._pipe.close()
 
-    async def _all_answered(self) -> None:
-        while self._in_flight_requests:
-            self._room.clear()
-            await self._room.wait()
+    def _blocked(self) -> None:
+        self._impatience = asyncio.get_running_loop().call_later(
+            self._limits.write_timeout_ms / 1000, self._give_up
+        )
+
+    def _calm(self) -> None:
+        if self._impatience is not None:
+            self._impatience.cancel()
+            self._impatience = None
+
+    def _give_up(self) -> None:
+        log.warning("client does not read its answers", bytes=self._in_flight_bytes)
+        self._pipe.abort()

@@ -1,8 +1,10 @@
-"""The gRPC server of a process: listeners, both transports, health, reflection, and the end."""
+"""The server of a process: listeners, gRPC and frames, health, reflection, and the end."""
 
 import asyncio
 from collections import defaultdict
 from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
 
 import grpc
 import structlog
@@ -11,11 +13,18 @@ from google.protobuf.message import Message
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection, reflection_pb2
 
+from semel.common.v1.frames_pb2 import OpenFramesRequest, OpenFramesResponse
+from semel_common.errors import NetworkExceptionError, ThrottlingQuotaExceededError
+from semel_common.wire import status
+from semel_common.wire.methods import OPEN_FRAMES
+from semel_common.wire.pipe import Pipe
 from semel_common.wire.streams import STREAMS
 from semel_runtime.cluster.image import Listener
-from semel_runtime.server.calls import Endpoint, Handlers
-from semel_runtime.server.frames import Arrived, FrameSession, StreamContext
+from semel_runtime.server.calls import Call, Endpoint, Handlers
+from semel_runtime.server.frames import FrameSession
+from semel_runtime.server.grpc_frames import GrpcServerPipe, StreamContext
 from semel_runtime.server.limits import ServerLimits
+from semel_runtime.server.socket_frames import FrameSockets
 from semel_runtime.server.unary import unary_handlers
 
 log = structlog.get_logger(__name__)
@@ -33,7 +42,10 @@ class GrpcServer:
         self._health = health.aio.HealthServicer()
         self._service_names: list[str] = []
         self._servers: dict[str, grpc.aio.Server] = {}
+        self._endpoints: dict[str, dict[str, Endpoint[Message, Message]]] = {}
+        self._sockets = FrameSockets(limits.message_size_max_bytes)
         self._sessions: set[FrameSession] = set()
+        self._all_ended = asyncio.Event()
 
     def bind(self, listener: Listener) -> Listener:
         """Bind a listener; returns it with its real port. Raises OSError when that fails."""
@@ -48,12 +60,26 @@ class GrpcServer:
         self._servers[listener.name] = server
         return Listener(name=listener.name, host=listener.host, port=port)
 
+    def bind_frames(self, listener: Listener, advertised: Listener | None = None) -> None:
+        """Bind a port for the frames of a listener. Raises OSError.
+
+        Clients are sent to ``advertised``; without, to this port at the host that they know.
+        """
+        self._sockets.bind(listener, advertised)
+
+    def close(self) -> None:
+        """Let go of the ports for frames, also those of a server that was never started."""
+        self._sockets.close()
+
     async def start(self, handlers: Handlers) -> None:
         """Serve the handlers; health answers NOT_SERVING until ``set_serving``."""
+        self._endpoints = _endpoints_by_stream(handlers)
+        handlers.add(OPEN_FRAMES, self._open_frames)
         for name, server in self._servers.items():
             self._register(server, handlers, name)
         await self._set_health(NOT_SERVING)
         await asyncio.gather(*(server.start() for server in self._servers.values()))
+        await self._sockets.start()
 
     async def set_serving(self) -> None:
         """Let health answer SERVING."""
@@ -66,13 +92,65 @@ class GrpcServer:
         """
         await self._set_health(NOT_SERVING)
         await asyncio.sleep(drain_ms / 1000)
-        for session in self._sessions:
+        self._sockets.close()
+        for session in tuple(self._sessions):
             session.drain()
-        await asyncio.gather(*(server.stop(grace_ms / 1000) for server in self._servers.values()))
+        await asyncio.gather(
+            self._until_all_ended(grace_ms / 1000),
+            *(server.stop(grace_ms / 1000) for server in self._servers.values()),
+        )
 
     async def abort(self) -> None:
         """Close at once: what is in flight is cancelled, and nothing is answered any more."""
+        self._sockets.close()
+        for session in tuple(self._sessions):
+            session.abort()
         await asyncio.gather(*(server.stop(None) for server in self._servers.values()))
+
+    # -- frames --------------------------------------------------------------------------------
+
+    async def _open_frames(self, request: OpenFramesRequest, call: Call) -> OpenFramesResponse:
+        if request.service not in self._endpoints:
+            raise NetworkExceptionError(f"{request.service!r} is not here: this is another service")
+        self._check_room()
+        return self._sockets.offer(
+            call.listener, partial(self._session, request.service, call.listener)
+        )
+
+    def _check_room(self) -> None:
+        if len(self._sessions) >= self._limits.streams_max:
+            raise ThrottlingQuotaExceededError(
+                f"{len(self._sessions)} frame streams are open: no more are taken"
+            )
+
+    def _session(self, service: str, listener: str, pipe: Pipe) -> FrameSession:
+        """Open a session on a pipe. Raises ThrottlingQuotaExceededError."""
+        self._check_room()
+        session = FrameSession(
+            STREAMS[service],
+            self._endpoints[service],
+            pipe,
+            listener=listener,
+            limits=self._limits,
+            ended=self._ended,
+        )
+        self._sessions.add(session)
+        self._all_ended.clear()
+        return session
+
+    def _ended(self, session: FrameSession) -> None:
+        self._sessions.discard(session)
+        if not self._sessions:
+            self._all_ended.set()
+
+    async def _until_all_ended(self, timeout_s: float) -> None:
+        """Wait for sessions that are answered; end those that take longer."""
+        if self._sessions:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(timeout_s):
+                    await self._all_ended.wait()
+        for session in tuple(self._sessions):
+            session.abort()
 
     # -- registration --------------------------------------------------------------------------
 
@@ -80,8 +158,8 @@ class GrpcServer:
         services: dict[str, dict[str, grpc.RpcMethodHandler[Message, Message]]] = defaultdict(dict)
         for name, methods in unary_handlers(handlers, listener).items():
             services[name].update(methods)
-        for name, endpoints in _endpoints_by_stream(handlers).items():
-            services[name]["Stream"] = self._stream_handler(name, endpoints, listener)
+        for name in self._endpoints:
+            services[name]["Stream"] = self._stream_handler(name, listener)
         _check_complete(services)
         self._service_names = sorted(services)
         server.add_generic_rpc_handlers(
@@ -94,28 +172,18 @@ class GrpcServer:
         _add_reflection(server, self._service_names)
 
     def _stream_handler(
-        self, service: str, endpoints: Mapping[str, Endpoint[Message, Message]], listener: str
+        self, service: str, listener: str
     ) -> "grpc.RpcMethodHandler[Message, Message]":
-        types = STREAMS[service]
-
-        async def stream(requests: AsyncIterator[Arrived], context: StreamContext) -> None:
-            if len(self._sessions) >= self._limits.streams_max:
-                await context.abort(
-                    grpc.StatusCode.RESOURCE_EXHAUSTED,
-                    f"{len(self._sessions)} frame streams are open: no more are taken",
-                )
-            session = FrameSession(types, endpoints, listener=listener, limits=self._limits)
-            self._sessions.add(session)
+        async def stream(requests: AsyncIterator[bytes], context: StreamContext) -> None:
             try:
-                await session.serve(requests, context)
-            finally:
-                self._sessions.discard(session)
+                self._check_room()
+            except ThrottlingQuotaExceededError as error:
+                await context.abort(status.status_code_of(error), error.message)
+            await GrpcServerPipe().serve(
+                requests, context, partial(self._session, service, listener)
+            )
 
-        def parse(data: bytes) -> Arrived:
-            return Arrived(types.parse_request(data), len(data))
-
-        # grpc's types only know of messages; its code takes what parse returns, and sends bytes.
-        return grpc.stream_stream_rpc_method_handler(stream, request_deserializer=parse)  # type: ignore[arg-type]  # see above
+        return grpc.stream_stream_rpc_method_handler(stream)
 
     async def _set_health(self, value: int) -> None:
         for name in ("", *self._service_names):

@@ -187,7 +187,8 @@ Global___Operator: _TypeAlias = Operator  # noqa: Y015
 @_typing.final
 class AbortTransactionRequest(_message.Message):
     """AbortTransactionRequest ends the current transaction of a transactional id, in its producer's
-    place. The producer is told so, and goes on with its next transaction.
+    place. The producer is told so, and goes on with its next transaction. That of a writer of a joint
+    transaction ends with its version: all its writers' transactions are aborted.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -254,7 +255,8 @@ Global___AbortTransactionResponse: _TypeAlias = AbortTransactionResponse  # noqa
 @_typing.final
 class FenceProducerRequest(_message.Message):
     """FenceProducerRequest takes a transactional id from its producer: what is open is aborted, and the
-    producer can only be closed. The next InitProducerId has the id.
+    producer can only be closed. The next InitProducerId has the id. Not for ids of joint transactions,
+    where a new run fences those before it.
     """
 
     DESCRIPTOR: _descriptor.Descriptor

@@ -55,20 +55,6 @@ _COMPLETE_STATE = {
 }
 
 
-class TransactionsSerde:
-    """Maps records to bytes and back; for a journal that holds nothing else."""
-
-    def encode(self, record: TransactionsRecord) -> bytes:
-        """Serialize one record."""
-        message = journal.TransactionsRecord()
-        write(record, message)
-        return message.SerializeToString()
-
-    def decode(self, data: bytes) -> TransactionsRecord:
-        """Read what `encode` wrote."""
-        return read(journal.TransactionsRecord.FromString(data))
-
-
 def write(record: TransactionsRecord, out: journal.TransactionsRecord) -> None:  # noqa: C901 - a case for each kind
     """Fill an empty message with a record."""
     match record:

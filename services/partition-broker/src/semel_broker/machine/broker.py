@@ -17,7 +17,7 @@ from semel_broker.machine.expiry import forgotten, idle_producers
 from semel_broker.machine.limits import LogLimits
 from semel_broker.machine.log import PartitionLog
 from semel_broker.machine.markers import OutcomeDecisions
-from semel_broker.machine.produce import decide_append
+from semel_broker.machine.produce import batch_max_bytes, decide_append
 from semel_broker.machine.records import (
     AbortedTransaction,
     BatchAppended,
@@ -270,10 +270,15 @@ class BrokerMachine:
         log = self._logs.get(log_id)
         return log is not None and log.config.cleanup_policy.compacts
 
-    def needs_keys(self, name: PartitionName) -> bool:
-        """Whether records without a key are refused; False if nothing is known of the partition."""
+    def keyed_batch_max_bytes(self, name: PartitionName) -> int | None:
+        """Return how large a batch may be where records without a key are refused.
+
+        None: they are taken, or nothing is known of the partition.
+        """
         log = self._logs.look_up(name)
-        return log is not None and log.config.cleanup_policy.compacts
+        if log is None or not log.config.cleanup_policy.compacts:
+            return None
+        return batch_max_bytes(log, self._limits)
 
     def compacted(self, end: LogCompacted) -> Result[None, Record]:
         """Note the end of a pass; of a log that is gone, it is of no interest."""

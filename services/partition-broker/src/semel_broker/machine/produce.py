@@ -45,9 +45,9 @@ def decide_append(
     candidate = _Candidate(log, expected_base_offset)
     base_offsets: list[int | None] = []
     first_offset: int | None = None
-    maximum = log.config.max_message_bytes or limits.message_max_bytes
+    maximum = batch_max_bytes(log, limits)
     for batch in batches:
-        _check_size(batch, maximum)
+        check_size(batch, maximum)
         known = candidate.repeated(batch)
         if first_offset is None:
             first_offset = candidate.end_offset if known is None else known.base_offset
@@ -145,7 +145,13 @@ class _Candidate:
             )
 
 
-def _check_size(batch: BatchHeader, maximum: int) -> None:
+def batch_max_bytes(log: PartitionLog, limits: LogLimits) -> int:
+    """Return how large the payload of a batch may be in a log."""
+    return log.config.max_message_bytes or limits.message_max_bytes
+
+
+def check_size(batch: BatchHeader, maximum: int) -> None:
+    """Refuse a payload that is larger; raises MessageTooLargeError."""
     if batch.size_bytes > maximum:
         raise MessageTooLargeError(
             f"payload of {batch.size_bytes} bytes is over {maximum}", message_max_bytes=maximum

@@ -1,6 +1,7 @@
 """Record batches in SQLite: read by range, found by time, rewritten or deleted in bounded steps."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from sqlite3 import Row
 
 from semel_runtime.journal.base import (
     REWRITTEN_MAX,
@@ -46,7 +47,7 @@ ORDER BY number
 
 # The payload, which comes last in a row, is not read.
 _READ_HEADERS = """
-SELECT base_offset, record_count, max_timestamp_ms, header FROM batches
+SELECT base_offset, record_count, max_timestamp_ms, header, x'' FROM batches
 WHERE partition = ?1 AND base_offset < ?3 AND base_offset >= coalesce((
     SELECT base_offset FROM (
         SELECT base_offset, record_count FROM batches
@@ -113,34 +114,14 @@ class SqliteBatchStore:
     ) -> Sequence[StoredBatch]:
         """See `BatchStore.read`."""
         rows = await self._readers.fetch(_READ, (partition, offset, upto, max_bytes))
-        return [
-            StoredBatch(
-                partition=partition,
-                base_offset=base_offset,
-                record_count=record_count,
-                max_timestamp_ms=max_timestamp_ms,
-                header=header,
-                payload=payload,
-            )
-            for base_offset, record_count, max_timestamp_ms, header, payload in rows
-        ]
+        return _stored(partition, rows)
 
     async def read_headers(
         self, partition: int, offset: int, *, rows_max: int, upto: int
     ) -> Sequence[StoredBatch]:
         """See `BatchStore.read_headers`."""
         rows = await self._readers.fetch(_READ_HEADERS, (partition, offset, upto, rows_max))
-        return [
-            StoredBatch(
-                partition=partition,
-                base_offset=base_offset,
-                record_count=record_count,
-                max_timestamp_ms=max_timestamp_ms,
-                header=header,
-                payload=b"",
-            )
-            for base_offset, record_count, max_timestamp_ms, header in rows
-        ]
+        return _stored(partition, rows)
 
     async def first_at(
         self, partition: int, timestamp_ms: int, *, upto: int, start: int = 0
@@ -190,3 +171,17 @@ class SqliteBatchStore:
         """See `BatchStore.give_back`."""
         await self._writer.check_epoch()
         return await give_back(self._writer)
+
+
+def _stored(partition: int, rows: Iterable[Row]) -> list[StoredBatch]:
+    return [
+        StoredBatch(
+            partition=partition,
+            base_offset=base_offset,
+            record_count=record_count,
+            max_timestamp_ms=max_timestamp_ms,
+            header=header,
+            payload=payload,
+        )
+        for base_offset, record_count, max_timestamp_ms, header, payload in rows
+    ]

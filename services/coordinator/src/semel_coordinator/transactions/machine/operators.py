@@ -2,14 +2,27 @@
 
 Each names what is meant so exactly that a repeat, or a request that comes late, hits nothing else:
 an abort names the epoch, a fence has an instance id of its own, as any producer that takes over.
+
+A joint transaction ends as a whole: who aborts that of one writer aborts its version. Its id is not
+fenced by operators, because runs fence one another, and no operator knows which is the next one.
 """
 
 from msgspec import Struct
 
-from semel_common.errors import InvalidRequestError, InvalidTxnStateError
+from semel_common.errors import (
+    InvalidProducerIdMappingError,
+    InvalidRequestError,
+    InvalidTxnStateError,
+)
 from semel_coordinator.transactions.machine.decisions import aborted
-from semel_coordinator.transactions.machine.entities import Producer, TransactionalId
+from semel_coordinator.transactions.machine.entities import (
+    Producer,
+    TransactionalId,
+    TransactionKey,
+)
 from semel_coordinator.transactions.machine.init_producer_id import InitProducerId, next_init
+from semel_coordinator.transactions.machine.joint.decisions import is_live, writers_aborted
+from semel_coordinator.transactions.machine.joint.state import Joint
 from semel_coordinator.transactions.machine.records import TransactionsRecord
 from semel_coordinator.transactions.machine.state import TransactionsState
 from semel_coordinator.transactions.machine.states import AbortReason, Outcome
@@ -66,6 +79,28 @@ def abort_transaction(
         current_epoch=producer.producer_epoch,
         **({} if outcome is None else {"outcome": outcome.value}),
     )
+
+
+def abort_version(
+    state: TransactionsState, joint: Joint, key: TransactionKey, *, now_ms: int
+) -> Result[OperatorAbort, TransactionsRecord]:
+    """Abort the open version of which this is a writer's transaction.
+
+    Of a transaction that is no live writer's, do as `abort_transaction`. Also raises
+    InvalidProducerIdMappingError.
+    """
+    if key.producer_id not in joint.pool:
+        raise InvalidProducerIdMappingError(
+            f"{joint.known.transactional_id!r} has no writer with the producer id {key.producer_id}"
+        )
+    if not is_live(state, joint, key):
+        producer = state.producers[key.producer_id]
+        return abort_transaction(state, producer, key.producer_epoch, now_ms=now_ms)
+    ongoing = (state.ongoing.get(producer_id) for producer_id in joint.live)
+    count = sum(len(each.participants) for each in ongoing if each is not None)
+    records = writers_aborted(state, joint, reason=AbortReason.OPERATOR, now_ms=now_ms)
+    ended = joint.known.ended(None, now_ms=now_ms)
+    return Result(OperatorAbort(participants=count), (*records, ended))
 
 
 def fence_producer(

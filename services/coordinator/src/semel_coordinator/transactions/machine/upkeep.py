@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 
-from semel_common.errors import TransactionalIdNotFoundError
+from semel_common.errors import InvalidRequestError, TransactionalIdNotFoundError
 from semel_coordinator.transactions.machine.entities import Producer, TransactionKey
 from semel_coordinator.transactions.machine.expiry import (
     FenceAnswer,
@@ -15,6 +15,7 @@ from semel_coordinator.transactions.machine.operators import (
     OperatorAbort,
     OperatorFence,
     abort_transaction,
+    abort_version,
     fence_producer,
 )
 from semel_coordinator.transactions.machine.ownership import Ownership
@@ -67,14 +68,24 @@ class Upkeep:
         self, transactional_id: str, key: TransactionKey, *, dry_run: bool, now_ms: int
     ) -> Result[OperatorAbort, TransactionsRecord]:
         """Abort a transaction in its producer's place; see operators.py. Idempotent."""
-        producer = self._find_producer(transactional_id, key.producer_id)
-        decided = abort_transaction(self._state, producer, key.producer_epoch, now_ms=now_ms)
+        joint = self._state.joints.by_id.get(transactional_id)
+        if joint is not None:
+            decided = abort_version(self._state, joint, key, now_ms=now_ms)
+        else:
+            producer = self._find_producer(transactional_id, key.producer_id)
+            decided = abort_transaction(self._state, producer, key.producer_epoch, now_ms=now_ms)
         return Result(decided.response) if dry_run else decided
 
     def fence_producer(
         self, transactional_id: str, instance_id: str, *, dry_run: bool, now_ms: int
     ) -> Result[OperatorFence, TransactionsRecord]:
         """Take a transactional id from its producer; see operators.py. Idempotent."""
+        if transactional_id in self._state.joints.by_id:
+            raise InvalidRequestError(
+                f"{transactional_id!r} is an id of joint transactions: a new run fences those"
+                " before it; abort the transaction of any writer to end the open version",
+                field="transactional_id",
+            )
         known = self._state.transactional_ids.get(transactional_id)
         if known is None:
             self._ownership.partition_for(transactional_id)

@@ -1,0 +1,134 @@
+"""Frames over connections of their own: who asked by gRPC is let in, once, with a ticket."""
+
+import asyncio
+import secrets
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import structlog
+from google.protobuf.message import DecodeError
+
+from semel.common.v1.frames_pb2 import FramesPreface, OpenFramesResponse
+from semel_common.errors import SemelError, ThrottlingQuotaExceededError
+from semel_common.wire.pipe import Pipe
+from semel_common.wire.socket_pipe import SocketOptions, SocketPipe
+from semel_runtime.cluster.image import Listener
+from semel_runtime.server.frames import FrameSession
+
+log = structlog.get_logger(__name__)
+
+TICKET_BYTES = 16
+TICKET_LIFE_S = 10.0
+"""How long a ticket is good for, and how long a connection may take to show one."""
+
+SessionOn = Callable[[Pipe], FrameSession]
+"""Opens the session that a ticket is for. Raises ThrottlingQuotaExceededError."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Place:
+    """Where a listener takes frames."""
+
+    bound: socket.socket
+    advertised: Listener
+
+
+class FrameSockets:
+    """The ports at which a server takes frames, one for each listener."""
+
+    def __init__(self, message_size_max_bytes: int) -> None:
+        """Do no I/O yet."""
+        self._options = SocketOptions(message_size_max_bytes=message_size_max_bytes)
+        self._places: dict[str, _Place] = {}
+        self._servers: list[asyncio.Server] = []
+        self._tickets: dict[bytes, SessionOn] = {}
+
+    def bind(self, listener: Listener, advertised: Listener | None = None) -> None:
+        """Bind the port of a listener. Raises OSError.
+
+        Clients are sent to ``advertised``; without, to this port at the host that they know.
+        """
+        family = socket.AF_INET6 if ":" in listener.host else socket.AF_INET
+        bound = socket.create_server((listener.host, listener.port), family=family)
+        port: int = bound.getsockname()[1]
+        self._places[listener.name] = _Place(
+            bound=bound, advertised=advertised or Listener(name=listener.name, host="", port=port)
+        )
+
+    async def start(self) -> None:
+        """Let clients in."""
+        loop = asyncio.get_running_loop()
+        for place in self._places.values():
+            self._servers.append(await loop.create_server(self._visitor, sock=place.bound))
+
+    def offer(self, listener: str, session_on: SessionOn) -> OpenFramesResponse:
+        """Return where to connect to, with a ticket for this session; no port if there is none."""
+        place = self._places.get(listener)
+        if place is None:
+            return OpenFramesResponse()
+        ticket = secrets.token_bytes(TICKET_BYTES)
+        self._tickets[ticket] = session_on
+        asyncio.get_running_loop().call_later(TICKET_LIFE_S, self._tickets.pop, ticket, None)
+        return OpenFramesResponse(
+            host=place.advertised.host, port=place.advertised.port, ticket=ticket
+        )
+
+    def close(self) -> None:
+        """Let nobody in any more."""
+        for server in self._servers:
+            server.close()
+        for place in self._places.values():
+            place.bound.close()
+
+    def _visitor(self) -> SocketPipe:
+        visitor = _Visitor(self._tickets)
+        visitor.pipe = SocketPipe(visitor, "a client", self._options)
+        visitor.wait()
+        return visitor.pipe
+
+
+class _Visitor:
+    """A connection that has not shown its ticket yet. Uses a pipe: see ``PipeUser``."""
+
+    def __init__(self, tickets: dict[bytes, SessionOn]) -> None:
+        self._tickets = tickets
+        self._impatience: asyncio.TimerHandle | None = None
+        self.pipe: SocketPipe
+
+    def wait(self) -> None:
+        """Send it away if it shows nothing."""
+        loop = asyncio.get_running_loop()
+        self._impatience = loop.call_later(TICKET_LIFE_S, self._refuse, "shows no ticket")
+
+    def received(self, message: bytes) -> None:
+        """Let it in: from here on, the pipe is its session's."""
+        self._calm()
+        try:
+            ticket = FramesPreface.FromString(message).ticket
+        except DecodeError:
+            self._refuse("is no client of ours")
+            return
+        session_on = self._tickets.pop(ticket, None)
+        if session_on is None:
+            self._refuse("shows a ticket that is not good, or not any more")
+            return
+        try:
+            self.pipe.user = session_on(self.pipe)
+        except ThrottlingQuotaExceededError:
+            self._refuse("is one too many")
+
+    def written(self) -> None:
+        """Nothing was written."""
+
+    def lost(self, error: SemelError) -> None:  # noqa: ARG002 - a pipe tells why
+        """Wait no longer."""
+        self._calm()
+
+    def _calm(self) -> None:
+        if self._impatience is not None:
+            self._impatience.cancel()
+
+    def _refuse(self, what: str) -> None:
+        log.warning("a connection for frames is refused", client=what)
+        self.pipe.abort()

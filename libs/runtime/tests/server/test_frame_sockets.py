@@ -1,0 +1,189 @@
+"""Who may send frames over a connection of their own, and what happens to all others."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing
+
+import grpc
+import pytest
+from server_harness import Served, serving
+
+from semel.common.v1.frames_pb2 import FramesPreface, OpenFramesRequest, OpenFramesResponse
+from semel.group.v1 import group_pb2 as group
+from semel_common.errors import NetworkExceptionError
+from semel_common.wire.methods import GROUP, OPEN_FRAMES, TXN_OFFSET_COMMIT
+from semel_runtime.server import socket_frames
+from semel_runtime.server.calls import Call
+from semel_runtime.server.limits import ServerLimits
+
+Request = group.TxnOffsetCommitRequest
+Response = group.TxnOffsetCommitResponse
+
+
+async def echo(request: Request, _: Call) -> Response:
+    return Response(throttle_time_ms=request.base_sequence)
+
+
+async def offer_of(served: Served) -> OpenFramesResponse:
+    return await served.connection.call(
+        OPEN_FRAMES, OpenFramesRequest(service=GROUP), timeout_ms=5_000
+    )
+
+
+class Visitor:
+    """A connection that is written by hand."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+
+    def send(self, message: bytes) -> None:
+        self._writer.write(len(message).to_bytes(4) + message)
+
+    def show(self, ticket: bytes) -> None:
+        self.send(FramesPreface(ticket=ticket).SerializeToString())
+
+    def ask(self, number: int) -> None:
+        frame = group.RequestFrame(
+            correlation_id=number, txn_offset_commit=Request(base_sequence=number)
+        )
+        self.send(group.StreamRequest(frames=[frame]).SerializeToString())
+
+    async def answer(self) -> int:
+        size = int.from_bytes(await self._reader.readexactly(4))
+        message = group.StreamResponse.FromString(await self._reader.readexactly(size))
+        return message.frames[0].txn_offset_commit.throttle_time_ms
+
+    async def is_sent_away(self) -> bool:
+        try:
+            return await self._reader.read() == b""
+        except ConnectionError:
+            return True
+
+
+@asynccontextmanager
+async def visiting(port: int) -> AsyncIterator[Visitor]:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    with closing(writer):
+        yield Visitor(reader, writer)
+
+
+async def test_a_ticket_lets_its_owner_in() -> None:
+    async with serving(echo) as served:
+        offer = await offer_of(served)
+        async with visiting(offer.port) as visitor:
+            visitor.show(offer.ticket)
+            visitor.ask(3)
+            assert await visitor.answer() == 3
+            assert served.calls[0].listener == "default"
+
+
+async def test_a_ticket_is_good_once() -> None:
+    async with serving(echo) as served:
+        offer = await offer_of(served)
+        async with visiting(offer.port) as first, visiting(offer.port) as second:
+            first.show(offer.ticket)
+            first.ask(1)
+            assert await first.answer() == 1
+            second.show(offer.ticket)
+            assert await second.is_sent_away()
+
+
+@pytest.mark.parametrize(
+    "preface",
+    [b"GET / HTTP/1.1", FramesPreface(ticket=bytes(16)).SerializeToString()],
+    ids=["somebody else", "an invented ticket"],
+)
+async def test_who_has_no_ticket_is_sent_away(preface: bytes) -> None:
+    async with serving(echo) as served:
+        async with visiting((await offer_of(served)).port) as visitor:
+            visitor.send(preface)
+            visitor.ask(1)
+            assert await visitor.is_sent_away()
+        assert served.calls == []
+
+
+async def test_who_shows_nothing_is_sent_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(socket_frames, "TICKET_LIFE_S", 0.01)
+    async with serving(echo) as served, visiting((await offer_of(served)).port) as visitor:
+        assert await visitor.is_sent_away()
+
+
+async def test_a_ticket_does_not_live_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(socket_frames, "TICKET_LIFE_S", 0.0)
+    async with serving(echo) as served:
+        offer = await offer_of(served)
+        monkeypatch.undo()
+        async with visiting(offer.port) as visitor:
+            visitor.show(offer.ticket)
+            assert await visitor.is_sent_away()
+
+
+async def test_tickets_do_not_make_more_room() -> None:
+    async with serving(echo, ServerLimits(streams_max=1)) as served:
+        offers = [await offer_of(served) for _ in range(2)]
+        async with visiting(offers[0].port) as first, visiting(offers[1].port) as second:
+            first.show(offers[0].ticket)
+            first.ask(1)
+            assert await first.answer() == 1
+            second.show(offers[1].ticket)
+            assert await second.is_sent_away()
+
+
+async def test_what_is_no_request_ends_the_connection() -> None:
+    async with serving(echo) as served:
+        offer = await offer_of(served)
+        async with visiting(offer.port) as visitor:
+            visitor.show(offer.ticket)
+            visitor.send(b"\xff")
+            assert await visitor.is_sent_away()
+
+
+async def test_a_service_that_has_no_such_frames_says_so() -> None:
+    async with serving(echo) as served:
+        with pytest.raises(NetworkExceptionError, match="another service"):
+            await served.connection.call(
+                OPEN_FRAMES, OpenFramesRequest(service="semel.nobody"), timeout_ms=5_000
+            )
+
+
+async def test_a_port_that_cannot_be_reached_leaves_grpc(caplog: pytest.LogCaptureFixture) -> None:
+    async with serving(echo) as served:
+        served.server.close()
+        answer = await served.connection.call(
+            TXN_OFFSET_COMMIT, Request(base_sequence=4), timeout_ms=5_000
+        )
+        assert answer.throttle_time_ms == 4
+    assert "go over gRPC" in caplog.text
+
+
+async def test_a_client_that_goes_away_takes_its_waiting_with_it() -> None:
+    entered, cancelled = asyncio.Event(), asyncio.Event()
+
+    async def parked(_: Request, __: Call) -> Response:
+        entered.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            cancelled.set()
+        raise AssertionError
+
+    async with serving(parked) as served:
+        offer = await offer_of(served)
+        async with visiting(offer.port) as visitor:
+            visitor.show(offer.ticket)
+            visitor.ask(1)
+            await entered.wait()
+        await cancelled.wait()
+
+
+async def test_every_client_may_open_frames_over_grpc_alone() -> None:
+    async with serving(echo, sockets=False) as served:
+        assert await offer_of(served) == OpenFramesResponse()
+        async with grpc.aio.insecure_channel(served.address) as channel:
+            call = channel.unary_unary(
+                OPEN_FRAMES.path,
+                OpenFramesRequest.SerializeToString,
+                OpenFramesResponse.FromString,
+            )
+            assert await call(OpenFramesRequest(service=GROUP)) == OpenFramesResponse()

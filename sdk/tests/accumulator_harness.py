@@ -1,0 +1,53 @@
+"""Accumulators to put records into, and a broker of all partitions."""
+
+from aiosemel._producer.accumulator import Accumulator, Limits
+from aiosemel._producer.batch import Batch
+from aiosemel.errors import MessageTooLargeError
+from semel_common.ids import TopicPartition
+
+P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
+LIMITS = Limits(
+    batch_size_bytes=30,
+    request_size_max_bytes=60,
+    memory_bytes=1_000,
+    in_flight_max=5,
+    delivery_timeout_ms=100,
+)
+REFUSED = MessageTooLargeError("refused")
+
+
+def everywhere(_: TopicPartition) -> str:
+    return "broker"
+
+
+def made(*, transactional: bool = False, limits: Limits = LIMITS) -> Accumulator:
+    accumulator = Accumulator(limits, transactional=transactional)
+    accumulator.start_epoch(7, 3)
+    return accumulator
+
+
+def append(
+    accumulator: Accumulator,
+    partition: TopicPartition = P0,
+    size: int = 10,
+    value: bytes = b"v",
+    now_ms: float = 0,
+) -> Batch:
+    return accumulator.append(
+        partition,
+        value=value,
+        key=None,
+        timestamp_ms=1,
+        headers=(),
+        size_bytes=size,
+        now_ms=now_ms,
+    )
+
+
+def fill(accumulator: Accumulator, batches: int, partition: TopicPartition = P0) -> list[Batch]:
+    """Append full batches."""
+    return [append(accumulator, partition, size=30) for _ in range(batches)]
+
+
+def drained(accumulator: Accumulator) -> list[Batch]:
+    return [batch for request in accumulator.drain(everywhere) for batch in request.batches]

@@ -1,0 +1,113 @@
+"""Defects of what is forgotten: by compaction, and by the expiry of ids and producers."""
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from defects.defect import collector
+from semel_broker.compaction.content import BatchContent
+from semel_broker.compaction.keys import KeyMap
+from semel_broker.compaction.rules import Cleaning, Fate, Kept, Removed, Rewritten
+from semel_broker.machine import compaction, expiry
+from semel_broker.machine.compaction import CompactionPlan
+from semel_broker.machine.log import PartitionLog
+from semel_broker.machine.records import ProducerState
+from semel_common.ids import producer_id_of
+from semel_coordinator.transactions.machine import TransactionKey
+from semel_coordinator.transactions.machine import machine as machine_module
+from semel_coordinator.transactions.machine.init_producer_id import first_init
+from semel_coordinator.transactions.machine.records import ProducerIdsGiven, TransactionsRecord
+from semel_coordinator.transactions.machine.state import TransactionsState
+from semel_runtime.machine import Result
+from semel_runtime.participant import expiry_loop
+from semel_runtime.participant.expiry import IdleProducer
+from semel_runtime.steady import SteadyTicks
+
+DEFECTS, defect = collector()
+
+_HASTE_MS = 50
+
+
+# -- compaction ----------------------------------------------------------------------------------
+
+
+@defect("marker-dropped-early", "a marker goes as soon as no record of its transaction is left")
+def _marker(patch: pytest.MonkeyPatch) -> None:
+    decide = Cleaning._decide_marker
+
+    def hasty(self: Cleaning, batch: BatchContent) -> Fate:
+        fate = decide(self, batch)
+        return Removed() if isinstance(fate, Rewritten) else fate
+
+    patch.setattr(Cleaning, "_decide_marker", hasty)
+
+
+@defect("tombstone-dropped-early", "tombstones and markers go without waiting for a horizon")
+def _tombstone(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Cleaning, "_is_past", lambda *_: True)
+
+
+@defect("newest-value-lost", "compaction takes the newest record of a key for one with a newer one")
+def _newest(patch: pytest.MonkeyPatch) -> None:
+    has_newer = KeyMap.has_newer
+    patch.setattr(KeyMap, "has_newer", lambda self, key, offset: has_newer(self, key, offset - 1))
+
+
+@defect("aborted-kept", "compaction keeps what was aborted, and the aborted index forgets it")
+def _aborted(patch: pytest.MonkeyPatch) -> None:
+    decide = Cleaning.decide
+
+    def sparing(self: Cleaning, batch: BatchContent, *, now_ms: int) -> Fate:
+        return Kept() if batch.aborted else decide(self, batch, now_ms=now_ms)
+
+    patch.setattr(Cleaning, "decide", sparing)
+
+
+@defect("compacts-what-is-open", "compaction goes past the last stable offset")
+def _open(patch: pytest.MonkeyPatch) -> None:
+    plan = compaction._plan
+
+    def reckless(log: PartitionLog) -> CompactionPlan:
+        return replace(plan(log), last_stable_offset=log.log_end_offset)
+
+    patch.setattr(compaction, "_plan", reckless)
+
+
+# -- expiry --------------------------------------------------------------------------------------
+
+
+@defect("expired-id-reused", "a producer id that has expired is given out again, from epoch 0")
+def _reused(patch: pytest.MonkeyPatch) -> None:
+    def reused(
+        state: TransactionsState, *args: Any, partition: int, now_ms: int
+    ) -> Result[TransactionKey, TransactionsRecord]:
+        result = first_init(state, *args, partition=partition, now_ms=now_ms)
+        given = state.producer_ids_given.get(partition, 0)
+        ids = (producer_id_of(partition, number) for number in range(1, given + 1))
+        free = next((each for each in ids if each not in state.producers), None)
+        if free is None:
+            return result
+        records: list[Any] = [r for r in result.records if not isinstance(r, ProducerIdsGiven)]
+        return Result(
+            TransactionKey(free, 0), tuple(replace(each, producer_id=free) for each in records)
+        )
+
+    patch.setattr(machine_module, "first_init", reused)
+
+
+@defect("fence-forgotten-early", "a broker forgets fences soon, and asks no coordinator before")
+def _fence(patch: pytest.MonkeyPatch) -> None:
+    def is_idle(state: ProducerState, now_ms: int, _limits: object) -> bool:
+        return not state.open_epochs and now_ms - state.last_timestamp_ms >= _HASTE_MS
+
+    patch.setattr(expiry, "_is_idle", is_idle)
+    patch.setattr(IdleProducer, "had_transactions", property(lambda _: False))
+
+
+@defect("forgets-after-a-jump", "a clock that has jumped ahead makes producers idle at once")
+def _jump(patch: pytest.MonkeyPatch) -> None:
+    def hasty(interval_ms: int, *, settling_ms: int) -> SteadyTicks:
+        return SteadyTicks(interval_ms, settling_ms=min(interval_ms, settling_ms))
+
+    patch.setattr(expiry_loop, "SteadyTicks", hasty)
