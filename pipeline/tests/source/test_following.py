@@ -2,11 +2,22 @@
 
 import pytest
 from cluster import Cluster
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows, ReadMinRows
+from pyspark.sql.types import LongType, StructField, StructType
 from source_harness import moved, run
 
 from aiosemel import IsolationLevel, TopicPartition
-from pyspark_semel.errors import CheckpointError, DataLossError, OptionError, UnknownTopicError
+from pyspark_semel.errors import (
+    CheckpointError,
+    DataLossError,
+    OptionError,
+    SchemaError,
+    UnknownTopicError,
+    UnreachableError,
+)
+from pyspark_semel.source.columns import COLUMNS
 from pyspark_semel.source.offsets import StreamOffsets
+from pyspark_semel.source.stream import StreamReader
 
 
 def test_a_query_begins_at_the_end_and_reads_what_comes(semel: Cluster) -> None:
@@ -235,7 +246,7 @@ def test_a_log_that_is_shorter_than_what_was_read_is_a_loss(semel: Cluster) -> N
     partition = TopicPartition(topic, 0)
     with run(semel, subscribe=topic) as query:
         ahead = moved(query.latest(query.initial()), {partition: 9})
-        with pytest.raises(DataLossError, match=r"ends at offset 5, and .* read up to 9"):
+        with pytest.raises(DataLossError, match=r"ends at offset 5, and .* to go on at 9"):
             query.latest(ahead)
     with run(semel, subscribe=topic, failOnDataLoss=False) as query:
         assert query.latest(ahead).positions == {partition: 5}
@@ -255,6 +266,41 @@ def test_a_checkpoint_of_another_cluster_is_refused(semel: Cluster) -> None:
     with run(semel, subscribe=topic, failOnDataLoss=False) as query:
         assert query.ranges(theirs, theirs) == []
         assert query.offsets(theirs, query.latest(theirs)) == {f"{topic}-0": (0, 5)}
+
+
+@pytest.mark.parametrize("stored", [{"t": {"0": 1}}, {}])
+def test_a_checkpoint_of_kafkas_source_is_refused(stored: dict[str, dict[str, object]]) -> None:
+    reader = StreamReader({"bootstrap.servers": "127.0.0.1:1", "subscribe": "t"}, COLUMNS)
+    with pytest.raises(
+        CheckpointError, match=r"source of Semel has not written .* startingOffsets"
+    ):
+        reader.latestOffset(stored, ReadAllAvailable())
+
+
+def test_a_cluster_that_nobody_reaches_is_said_so_in_time() -> None:
+    address = {"bootstrap.servers": "127.0.0.1:1", "default.api.timeout.ms": "300"}
+    reader = StreamReader({**address, "subscribe": "t"}, COLUMNS)
+    with pytest.raises(UnreachableError, match=r"answers at 127\.0\.0\.1:1 within 300 ms .* see"):
+        reader.initialOffset()
+
+
+def test_a_reader_says_what_is_wrong_only_when_it_is_used() -> None:
+    """What it raises when it is made, Spark does not show."""
+    reader = StreamReader({"subscribe": "t", "endingOffsets": "latest"}, COLUMNS)
+    with pytest.raises(OptionError, match="endingOffsets is given"):
+        reader.getDefaultReadLimit()
+    reader = StreamReader({"subscribe": "t"}, StructType([StructField("price", LongType())]))
+    with pytest.raises(SchemaError, match="no column 'price'"):
+        reader.getDefaultReadLimit()
+
+
+def test_limits_are_told_to_spark() -> None:
+    given = {"bootstrap.servers": "127.0.0.1:1", "subscribe": "t"}
+    assert StreamReader(given, COLUMNS).getDefaultReadLimit() == ReadAllAvailable()
+    given["minOffsetsPerTrigger"] = "3"
+    assert StreamReader(given, COLUMNS).getDefaultReadLimit() == ReadMinRows(3)
+    given["maxOffsetsPerTrigger"] = "5"
+    assert StreamReader(given, COLUMNS).getDefaultReadLimit() == ReadMaxRows(5)
 
 
 def test_a_waiting_run_is_woken_by_what_comes(semel: Cluster) -> None:

@@ -130,6 +130,15 @@ class Cluster:
                 await self._pause(pauses, deadline, error or _unknown_topic(name))
         return topic
 
+    def is_ahead_of(self, response: cluster.MetadataResponse) -> bool:
+        """Whether more is known of this cluster than an answer says."""
+        known = self._metadata
+        return (
+            known is not None
+            and known.cluster_id == response.cluster_id
+            and known.version > response.version
+        )
+
     def learn(self, response: cluster.MetadataResponse) -> None:
         """Take what was answered to a question for topics; ask for those there are from now on."""
         self._metadata = merge(self._metadata, response)

@@ -4,6 +4,7 @@ Every call takes ``default_api_timeout_ms`` of the client at most, with all its 
 RequestTimedOutError is raised. What it asks for may have happened then, and when it was cancelled.
 """
 
+import asyncio
 from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
@@ -170,9 +171,16 @@ class Admin:
         return TopicsDescription(cluster_id=response.cluster_id, topics=topics)
 
     async def _metadata(self, request: cluster.MetadataRequest) -> cluster.MetadataResponse:
-        return await self._cluster.call(
-            self._cluster.any_coordinator(), methods.METADATA, request, deadline=self._deadline()
-        )
+        """Ask until an instance answers that does not lag behind what this client has seen."""
+        deadline = self._deadline()
+        pauses = self._cluster.backoff()
+        while True:
+            response = await self._cluster.call(
+                self._cluster.any_coordinator(), methods.METADATA, request, deadline=deadline
+            )
+            if not self._cluster.is_ahead_of(response):
+                return response
+            await asyncio.sleep(min(next(pauses), deadline.remaining_ms()) / 1000)
 
     async def list_offsets(
         self,

@@ -14,6 +14,7 @@ from aiosemel import (
     LogRangeReader,
     SemelClient,
     TopicPartition,
+    TopicsDescription,
 )
 from aiosemel.errors import (
     InvalidRequestError,
@@ -150,6 +151,15 @@ async def test_a_topic_that_was_made_anew_is_not_read(fake: FakeCluster) -> None
             await reader.read()
 
 
+async def test_a_client_that_knows_the_old_topic_only_reads_the_new_one(fake: FakeCluster) -> None:
+    async with client_of(fake) as client:
+        await client.admin().describe_topics(["orders"])
+        fake.delete_topic("orders")
+        fake.create_topic("orders")
+        fake.append("orders", 0, [b"new"])
+        assert await read(client.read_range(range_of(fake, 0, 1))) == [b"new"]
+
+
 async def test_a_topic_that_is_gone_is_not_waited_for_for_ever(fake: FakeCluster) -> None:
     reader_range = range_of(fake, 0, 1)
     fake.delete_topic("orders")
@@ -181,6 +191,28 @@ async def test_described_topics_are_those_that_are_there_now(fake: FakeCluster) 
         await admin.wait_for_records({("orders", 2): 0}, max_wait_ms=10)
     (asked,) = {each.topic_id for each in _fetched(fake)}
     assert asked == fake.topics["orders"], "the client knows it from then on"
+
+
+async def test_an_answer_that_lags_behind_what_is_known_is_not_taken(fake: FakeCluster) -> None:
+    """Coordinators follow the cluster's metadata: one of them may not have heard yet."""
+    loop = asyncio.get_running_loop()
+    async with client_of(fake) as client:
+        admin = client.admin()
+        newest = await admin.describe_topics(["orders"])
+        fake.version -= 1
+        old = fake.topics.pop("orders")
+
+        def catch_up() -> None:
+            fake.version += 1
+            fake.topics["orders"] = old
+
+        for ask in (admin.describe_topics(["orders"]), admin.list_topics()):
+            loop.call_later(0.3, catch_up)
+            answer = await ask
+            found = answer.topics.values() if isinstance(answer, TopicsDescription) else answer
+            assert list(found) == list(newest.topics.values())
+            fake.version -= 1
+            fake.topics.pop("orders")
 
 
 @pytest.mark.parametrize("partition", [0, 1])

@@ -4,9 +4,11 @@ Nothing here happens for each record in Python, but for headers, which are a lis
 """
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from itertools import chain
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import (
     ArrayType,
@@ -102,7 +104,36 @@ def _partitions(batches: Batches) -> pa.Array:
 
 
 def _offsets(batches: Batches) -> pa.Array:
-    return pa.array(list(chain.from_iterable(batch.offsets for batch in batches)), pa.int64())
+    return pa.concat_arrays(
+        [
+            pc.add(_numbers(len(run)), run.start)
+            if isinstance(run, range)
+            else pa.array(run, pa.int64())
+            for run in _runs(batches)
+        ]
+    )
+
+
+def _runs(batches: Batches) -> list[Sequence[int]]:
+    """Return the offsets, with those of batches that follow one another in one range."""
+    runs: list[Sequence[int]] = []
+    for batch in batches:
+        run, last = batch.offsets, runs[-1] if runs else None
+        if isinstance(run, range) and isinstance(last, range) and last.stop == run.start:
+            runs[-1] = range(last.start, run.stop)
+        else:
+            runs.append(run)
+    return runs
+
+
+def _numbers(count: int) -> pa.Array:
+    """Return 0, 1, 2 and so on."""
+    return _many_numbers(1 << count.bit_length()).slice(0, count)
+
+
+@cache
+def _many_numbers(count: int) -> pa.Array:
+    return pa.array(range(count), pa.int64())
 
 
 def _timestamps(batches: Batches) -> pa.Array:

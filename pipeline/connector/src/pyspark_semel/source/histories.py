@@ -121,6 +121,6 @@ class Histories:
         cut_off = {each: end for each, end in ends.items() if end < going_on[each]}
         for each, end in cut_off.items():
             self._losses.report(
-                f"{each} ends at offset {end}, and the query has read up to {going_on[each]}"
+                f"{each} ends at offset {end}, and the query is to go on at {going_on[each]}"
             )
         return cut_off
