@@ -89,6 +89,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="crashes.job", description=__doc__)
     for name in ("source", "rows", "topic", "bootstrap", "checkpoint", "plan"):
         parser.add_argument(f"--{name}", required=True)
+    parser.add_argument("--timeout-ms", type=int, default=TIMEOUT_MS)
     parser.add_argument("--master", default="local[2,4]")
     parser.add_argument("--conf", action="append", default=[])
     parser.add_argument("--for-each-batch", action="store_true")
@@ -106,6 +107,7 @@ def main() -> int:
             checkpoint=given.checkpoint,
             plan=Plan.from_json(given.plan),
             for_each_batch=given.for_each_batch,
+            timeout_ms=given.timeout_ms,
         ),
     )
     if given.stop_after is not None:

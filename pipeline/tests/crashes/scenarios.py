@@ -196,6 +196,14 @@ def abandoned(stage: Stage, topic: str) -> None:
     stage.until_done(topic, plan)
 
 
+def long_batches(stage: Stage, topic: str) -> None:
+    """Nothing crashes, and a task takes longer than the time-out when it has written all."""
+    plan = stage.plan(straggle=100, straggle_s=12.0)
+    stage.until_done(topic, plan, "--timeout-ms", "5000")
+    if len(stage.runs) > 1:
+        stage.semel.send(topic, [b"a transaction that was worked on has timed out"])
+
+
 def _is_settled(semel: Cluster, topic: str) -> bool:
     """Whether no transaction holds back the readers of a topic."""
     admin = semel.client.admin()
@@ -247,6 +255,7 @@ SCENARIOS: dict[str, Play] = {
     "extkill": kills_from_outside,
     "zombie": zombie,
     "abandoned": abandoned,
+    "long": long_batches,
     "foreachbatch": for_each_batch,
     "cluster": cluster_with_stragglers,
     "clusterkill": cluster_with_killed_executors,
