@@ -26,6 +26,9 @@ from source_tree import (
     text_files,
 )
 
+# Whichever comes first reads and parses the whole tree.
+pytestmark = pytest.mark.timeout(300)
+
 LINES_MAX = 450
 FUNCTION_LINES_MAX = 60
 
