@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pyspark.sql import SparkSession
 
 from semel_pipelines.java import java_home
+from semel_pipelines.spark_home import spark_home
 
 _LOOPBACK = ("local", "spark://127.", "spark://localhost")
 """Masters of this machine: any other needs a driver with an address that its executors reach."""
@@ -18,6 +19,8 @@ def process_environment(master: str) -> Mapping[str, str]:
     Without, workers may run another Python than this one.
     """
     wanted = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
+    if not os.environ.get("PYSPARK_PYTHON"):  # Another Python may have no PySpark.
+        wanted["SPARK_HOME"] = spark_home()
     if master.startswith(_LOOPBACK):
         wanted["SPARK_LOCAL_IP"] = "127.0.0.1"
     home = java_home(dict(os.environ))

@@ -11,11 +11,11 @@ from types import TracebackType
 from typing import Self
 
 import psutil
-from pyspark.find_spark_home import _find_spark_home
 
 from semel_local.ports import free_port, port_range
 from semel_local.process import ManagedProcess, tail
 from semel_pipelines.settings import process_environment
+from semel_pipelines.spark_home import spark_home
 
 HOST = "127.0.0.1"
 _START_TIMEOUT_S = 90.0
@@ -85,7 +85,7 @@ class SparkCluster:
         return self._process(f"worker-{number}", f"{_DEPLOY}.worker.Worker", arguments)
 
     def _process(self, name: str, kind: str, arguments: Sequence[str]) -> ManagedProcess:
-        home = Path(_find_spark_home())
+        home = Path(spark_home())
         environment = {
             **process_environment(self.url),
             "SPARK_HOME": os.fspath(home),
