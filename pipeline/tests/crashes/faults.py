@@ -26,7 +26,8 @@ from pyspark_semel.sink.stream import StreamWriter
 from pyspark_semel.sink.write import Written, receipts_of, task_name, task_property, write
 
 PLAN = "plan"
-STALL_S = 120.0
+STALL_S = 900.0
+"""How long a driver sleeps at the most; another one starts and finishes meanwhile."""
 
 
 class PlannedError(Exception):
