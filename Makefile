@@ -5,13 +5,14 @@ PYTHON      ?= python3
 UV_VERSION  := 0.13.8
 BIN         := .venv/bin
 MEMBERS     := $(wildcard protos/pyproject.toml libs/*/pyproject.toml services/*/pyproject.toml \
-                 sdk/pyproject.toml cli/pyproject.toml)
-TESTS       := $(wildcard tests libs/*/tests services/*/tests sdk/tests cli/tests)
-SOURCES     := protos/src $(wildcard libs/*/src services/*/src) sdk/src cli/src
+                 sdk/pyproject.toml cli/pyproject.toml pipeline/*/pyproject.toml)
+TESTS       := $(wildcard tests libs/*/tests services/*/tests sdk/tests cli/tests pipeline/tests)
+SOURCES     := protos/src $(wildcard libs/*/src services/*/src) sdk/src cli/src $(wildcard pipeline/*/src)
 DESCRIPTORS := protos/src/semel/descriptors.binpb
 RELEASED    := protos/released.binpb
 JOURNALS    := $(patsubst protos/%,--path %,$(wildcard protos/semel/*/journal))
 SYNCED      := .venv/.synced
+SPARK       := .venv/.synced-with-spark
 
 # uv must take the .venv that is here, whatever environment the caller has active, and bring no Python.
 export UV_PROJECT_ENVIRONMENT := $(CURDIR)/.venv
@@ -19,8 +20,8 @@ export UV_PYTHON_DOWNLOADS := never
 unexport VIRTUAL_ENV
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test simulate defects explore fuzz chaos coverage check format protos docs \
-        release-protos bench dist clean
+.PHONY: help demo test simulate defects explore fuzz chaos pipeline pipeline-chaos coverage check format \
+        protos docs release-protos bench bench-spark dist clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | \
@@ -29,7 +30,10 @@ help: ## this list
 demo: $(SYNCED) ## all set-up, then the main job: 49,574 real order lines, processes killed, income exact
 	$(BIN)/semel demo pizza
 
-test: $(SYNCED) ## all set-up, then all tests
+pipeline: $(SPARK) ## both pipelines on a cluster of Spark, processes killed, income exact: SEED=n
+	$(BIN)/python -m semel_pipelines.proof $(if $(SEED),--seed $(SEED))
+
+test: $(SPARK) ## all set-up, then all tests
 	$(BIN)/pytest
 
 simulate: $(SYNCED) ## the whole cluster under faults: SEEDS=n FROM=k, or one: SEED=x VERBOSE=1
@@ -49,11 +53,15 @@ chaos: $(SYNCED) ## real processes under real faults, and a checked history: SEC
 	GRPC_ENABLE_FORK_SUPPORT=0 PYTHONPATH=tests $(BIN)/python -m chaos --seconds $(or $(SECONDS),60) \
 		--seed $(or $(SEED),0)
 
-coverage: $(SYNCED) ## all tests with branch coverage: pure modules must reach 100 %
+pipeline-chaos: $(SPARK) ## jobs of Spark that are killed, and exact topics: SCENARIOS="k1 k2" SEED=k
+	GRPC_ENABLE_FORK_SUPPORT=0 PYTHONPATH=pipeline/tests $(BIN)/python -m crashes --seed $(or $(SEED),0) \
+		$(SCENARIOS)
+
+coverage: $(SPARK) ## all tests with branch coverage: pure modules must reach 100 %
 	$(BIN)/pytest --cov --cov-report=
 	$(BIN)/coverage report --include=$$(PYTHONPATH=tests $(BIN)/python -m pure_modules) --fail-under=100
 
-check: $(SYNCED) ## format, lint, types, dependency contracts, protos (lint, compatibility, fresh)
+check: $(SPARK) ## format, lint, types, dependency contracts, protos (lint, compatibility, fresh)
 	$(BIN)/uv lock --quiet --check --offline
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
@@ -84,6 +92,9 @@ release-protos: protos ## with a release: what is declared now becomes what late
 bench: $(SYNCED) ## measure speed and memory; prints medians, and the machine they were taken on
 	$(BIN)/python -m bench
 
+bench-spark: $(SPARK) ## Spark's pipelines on Semel and on Apache Kafka, taking turns; needs Java and Maven
+	$(BIN)/python -m bench.spark
+
 dist: $(SYNCED) ## build the wheels of all members into dist/
 	rm -rf dist
 	$(BIN)/uv build --quiet --all-packages --wheel --out-dir dist
@@ -94,14 +105,26 @@ clean: ## remove the environment and everything that was built or cached
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # pip brings uv at its pinned version, uv brings the rest as locked. (uv sync leaves itself and pip alone in
-# an environment that uv did not make.)
+# an environment that uv did not make.) PySpark and what it needs are 1 GB: they come with the targets that
+# want them. The smaller set-up takes nothing away (--inexact), so neither undoes the other.
 $(SYNCED): uv.lock pyproject.toml $(MEMBERS)
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
-		{ echo "Semel needs Python 3.11 or newer as $(PYTHON); set PYTHON=/path/to/one"; exit 1; }
-	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@$(BIN)/uv --version 2>/dev/null | grep -qF 'uv $(UV_VERSION) ' || \
-		$(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
-	@# Compiled here, once: every process that is started imports in half the time.
-	$(BIN)/uv sync --quiet --frozen --all-packages --all-extras --compile-bytecode
+	$(set-up)
+	$(BIN)/uv sync --quiet --frozen --inexact --all-extras --no-group spark --compile-bytecode \
+		--package semel-workspace --package semel-cli
 	$(BIN)/python -m compileall -q $(SOURCES)
 	@touch $@
+
+$(SPARK): uv.lock pyproject.toml $(MEMBERS)
+	$(set-up)
+	$(BIN)/uv sync --quiet --frozen --all-packages --all-extras --compile-bytecode
+	$(BIN)/python -m compileall -q $(SOURCES)
+	@touch $(SYNCED) $@
+
+# Bytecode is made once, here: every process that is started imports in half the time.
+define set-up
+@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	{ echo "Semel needs Python 3.11 or newer as $(PYTHON); set PYTHON=/path/to/one"; exit 1; }
+@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+@$(BIN)/uv --version 2>/dev/null | grep -qF 'uv $(UV_VERSION) ' || \
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
+endef

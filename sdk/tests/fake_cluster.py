@@ -219,7 +219,7 @@ class FakeCluster:
         addresses += [(cluster.SERVICE_ROLE_BROKER, i, f"broker{i}") for i in range(self.brokers)]
         for role, instance_id, host in addresses:
             response.instances.add(role=role, instance_id=instance_id, host=host, port=1)
-        for name in request.topics:
+        for name in sorted(self.topics) if request.all_topics else request.topics:
             topic = response.topics.add(name=name)
             if name in self.illegal:
                 topic.error.CopyFrom(status.to_value(InvalidTopicError(f"no name: {name}")))

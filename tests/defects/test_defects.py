@@ -24,6 +24,7 @@ SEEDS = 5
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", QUICK)
 def test_a_planted_defect_is_found_at_once(name: str) -> None:
     report = hunt(name, SEEDS)

@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 BIN = Path(sys.executable).parent
 ADDRESS = "127.0.0.1:9092"
-_TOUR = README[README.index("## Five minutes") : README.index("## Where to read on")]
+_TOUR = README[README.index("## Five minutes") : README.index("## On Spark")]
 _STEPS = re.compile(r"```(console|python)\n(.*?)```|`(\.venv/bin/[^`]*)`", re.DOTALL)
 
 

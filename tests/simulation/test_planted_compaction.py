@@ -7,7 +7,7 @@ from simulation.compaction import CompactionWatch
 
 SEEDS = 5
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,7 @@ from aiosemel.descriptions import (
     PendingOffsets,
     ServiceRole,
     TopicDescription,
+    TopicsDescription,
     TransactionalIdDescription,
     TransactionDescription,
     TransactionListing,
@@ -62,6 +63,7 @@ from aiosemel.group_admin import GroupAdmin
 from aiosemel.joint_handle import JointHandle, JointReceipt
 from aiosemel.joint_transaction import JointOutcome, JointTransaction
 from aiosemel.joint_writer import JointWriter
+from aiosemel.log_ranges import LogRange, LogRangeReader
 from aiosemel.offset_resets import OffsetChange, ResetTo, ShiftBy, ToOffset, ToTimestamp
 from aiosemel.offsets import (
     ConsumerGroupMetadata,
@@ -156,6 +158,8 @@ __all__ = [
     "JointWriter",
     "JointWriterDescription",
     "KnownOutcome",
+    "LogRange",
+    "LogRangeReader",
     "MemberDescription",
     "NextStep",
     "NoOffsetForPartitionError",
@@ -197,6 +201,7 @@ __all__ = [
     "ToTimestamp",
     "TopicDescription",
     "TopicPartition",
+    "TopicsDescription",
     "Transaction",
     "TransactionAborted",
     "TransactionAbortedError",

@@ -130,6 +130,24 @@ class Cluster:
                 await self._pause(pauses, deadline, error or _unknown_topic(name))
         return topic
 
+    def is_ahead_of(self, response: cluster.MetadataResponse) -> bool:
+        """Whether more is known of this cluster than an answer says."""
+        known = self._metadata
+        return (
+            known is not None
+            and known.cluster_id == response.cluster_id
+            and known.version > response.version
+        )
+
+    def learn(self, response: cluster.MetadataResponse) -> None:
+        """Take what was answered to a question for topics; ask for those there are from now on."""
+        self._metadata = merge(self._metadata, response)
+        for topic in response.topics:
+            if topic.HasField("error"):
+                self.forget_topic(topic.name)
+            else:
+                self._topics_wanted[topic.name] = None
+
     def forget_topic(self, name: str) -> None:
         """Know nothing of a topic, and leave it out of later refreshes."""
         self._topics_wanted.pop(name, None)

@@ -32,7 +32,7 @@ class KeepAlive:
     def start(self) -> None:
         """Begin; the first request goes after a third of the timeout."""
         assert self._task is None, "started twice"
-        self._task = self._context.spawn(self._run(), name="keep alive")
+        self._task = self._context.spawn(self.run(), name="keep alive")
 
     async def close(self) -> None:
         """Stop. May be called twice, and before ``start``."""
@@ -41,7 +41,8 @@ class KeepAlive:
             task.cancel()
             await asyncio.wait([task])
 
-    async def _run(self) -> None:
+    async def run(self) -> None:
+        """Ask until ``ended`` says that it is enough."""
         pause_s = self._handle.transaction_timeout_ms / 1000 / _TIMES
         while True:
             await asyncio.sleep(pause_s)

@@ -4,6 +4,7 @@ Every call takes ``default_api_timeout_ms`` of the client at most, with all its 
 RequestTimedOutError is raised. What it asks for may have happened then, and when it was cancelled.
 """
 
+import asyncio
 from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
@@ -17,6 +18,7 @@ from aiosemel._producer.preparing import complete_prepared
 from aiosemel._record_counts import RecordCounts
 from aiosemel._retry import Deadline
 from aiosemel._transactions import describe_transactions, get_outcome, list_transactions
+from aiosemel._waiting import Waiting
 from aiosemel.descriptions import (
     ClusterDescription,
     ConfigDescription,
@@ -24,6 +26,7 @@ from aiosemel.descriptions import (
     GroupListing,
     GroupState,
     TopicDescription,
+    TopicsDescription,
     TransactionalIdDescription,
     TransactionListing,
     TransactionState,
@@ -160,10 +163,24 @@ class Admin:
                 raise status.from_value(topic.error)
         return _describe.topic(topics_in(response)[0])
 
+    async def describe_topics(self, names: Iterable[str]) -> TopicsDescription:
+        """Return those of some topics that are there, as this client knows them from now on."""
+        response = await self._metadata(cluster.MetadataRequest(topics=list(names)))
+        self._cluster.learn(response)
+        topics = {topic.name: _describe.topic(topic) for topic in topics_in(response)}
+        return TopicsDescription(cluster_id=response.cluster_id, topics=topics)
+
     async def _metadata(self, request: cluster.MetadataRequest) -> cluster.MetadataResponse:
-        return await self._cluster.call(
-            self._cluster.any_coordinator(), methods.METADATA, request, deadline=self._deadline()
-        )
+        """Ask until an instance answers that does not lag behind what this client has seen."""
+        deadline = self._deadline()
+        pauses = self._cluster.backoff()
+        while True:
+            response = await self._cluster.call(
+                self._cluster.any_coordinator(), methods.METADATA, request, deadline=deadline
+            )
+            if not self._cluster.is_ahead_of(response):
+                return response
+            await asyncio.sleep(min(next(pauses), deadline.remaining_ms()) / 1000)
 
     async def list_offsets(
         self,
@@ -185,6 +202,21 @@ class Admin:
         offsets = LogOffsets(self._cluster, isolation_level)
         found = await offsets.find(wanted, self._deadline())
         return {each: None if at.offset == NO_OFFSET else at for each, at in found.items()}
+
+    async def wait_for_records(
+        self,
+        ends: Mapping[PartitionKey, int],
+        *,
+        max_wait_ms: int,
+        isolation_level: IsolationLevel = IsolationLevel.READ_COMMITTED,
+    ) -> None:
+        """Return as soon as a reader at one of these offsets may find a record, or after a while.
+
+        It may also return sooner, because something has failed: list the offsets to see.
+        """
+        wanted = {TopicPartition.named(each): offset for each, offset in ends.items()}
+        waiting = Waiting(self._cluster, isolation_level)
+        await waiting.wait(wanted, max_wait_ms)
 
     async def count_records(
         self,

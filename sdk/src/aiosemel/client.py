@@ -22,6 +22,7 @@ from aiosemel.errors import ClosedError, IllegalStateError
 from aiosemel.joint_handle import JointHandle
 from aiosemel.joint_transaction import JointTransaction
 from aiosemel.joint_writer import JointWriter
+from aiosemel.log_ranges import LogRange, LogRangeReader
 from aiosemel.options import ClientOptions, ProducerOptions
 from aiosemel.producer import Producer
 from aiosemel.transactional_producer import TransactionalProducer
@@ -208,6 +209,12 @@ class SemelClient:
         consumer = Consumer(self._context, group_id, options)
         self._adopt(consumer)
         return consumer
+
+    def read_range(
+        self, log_range: LogRange, options: ConsumerOptions | None = None
+    ) -> LogRangeReader:
+        """Return what reads a part of one log. Of the options, those for groups have no meaning."""
+        return LogRangeReader(self._cluster, log_range, options or ConsumerOptions())
 
     def transform(  # noqa: PLR0913 - all are named
         self,

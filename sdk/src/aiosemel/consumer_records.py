@@ -1,5 +1,6 @@
 """What a consumer hands out: records one by one, or batches of columns."""
 
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import repeat
@@ -53,6 +54,11 @@ class ColumnBatch:
             timestamps_ms=self.timestamps_ms[start:stop],
             headers={at - start: pairs for at, pairs in self.headers.items() if start <= at < stop},
         )
+
+    def between(self, start_offset: int, end_offset: int) -> "ColumnBatch":
+        """Return the records from ``start_offset`` on, up to before ``end_offset``."""
+        start = bisect_left(self.offsets, start_offset)
+        return self.slice(start, bisect_left(self.offsets, end_offset, start))
 
     def record(self, position: int) -> ConsumerRecord:
         """Make a ConsumerRecord of the record at a position."""

@@ -30,6 +30,15 @@ class TopicDescription:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TopicsDescription:
+    """Some topics, and the cluster that they are in."""
+
+    cluster_id: str
+    topics: Mapping[str, TopicDescription]
+    """Those that are there, by name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigDescription:
     """One option of a topic."""
 

@@ -124,6 +124,15 @@ class JointTransaction:
         """
         return await self._abort(receipts, self._options.max_block_ms)
 
+    async def keep_alive(self) -> None:
+        """Keep it alive until it is over, committed or not; for who does not end it.
+
+        Between the end of one writer and the start of the next, or the commit, nobody else may do
+        it. Cancel it to stop. Waits a third of the timeout before it first asks.
+        """
+        self._check_open()
+        await KeepAlive(self._context, self._handle, lambda _: True).run()
+
     async def close(self) -> None:
         """Keep it alive no longer. Ends nothing. May be called twice."""
         if not self._closed:

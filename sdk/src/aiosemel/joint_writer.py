@@ -6,6 +6,7 @@ from typing import Self
 
 from aiosemel._context import Context
 from aiosemel._keep_alive import KeepAlive
+from aiosemel._producer.columns import RowColumns
 from aiosemel._producer.deliveries import ColumnsDelivery, Delivery, RecordMetadata
 from aiosemel._producer.sizes import Headers
 from aiosemel._producer.transactions import Transactions
@@ -116,11 +117,20 @@ class JointWriter:
         *,
         keys: Sequence[bytes | None] | None = None,
         partition: int | None = None,
+        headers: Sequence[Headers] | None = None,
         timestamp_ms: int | None = None,
+        timestamps_ms: Sequence[int] | None = None,
     ) -> ColumnsDelivery:
         """Take many records at once; as ``Producer.send_columns``."""
         self._check_writing()
-        return await self._transactions.send_columns(topic, values, keys, partition, timestamp_ms)
+        columns = RowColumns.checked(
+            values,
+            keys=keys,
+            headers=headers,
+            timestamp_ms=timestamp_ms,
+            timestamps_ms=timestamps_ms,
+        )
+        return await self._transactions.send_columns(topic, columns, partition)
 
     async def send_offsets(
         self,

@@ -5,6 +5,7 @@ from types import TracebackType
 from typing import Self
 
 from aiosemel._context import Context
+from aiosemel._producer.columns import RowColumns
 from aiosemel._producer.conditional import ConditionalAppend
 from aiosemel._producer.deliveries import ColumnsDelivery, ColumnsMetadata, Delivery, RecordMetadata
 from aiosemel._producer.idempotence import Idempotence
@@ -88,18 +89,26 @@ class Producer:
         *,
         keys: Sequence[bytes | None] | None = None,
         partition: int | None = None,
+        headers: Sequence[Headers] | None = None,
         timestamp_ms: int | None = None,
+        timestamps_ms: Sequence[int] | None = None,
     ) -> ColumnsDelivery:
         """Take many records at once: much cheaper for each than ``send``, with the same meaning.
 
-        ``keys``, if given, has one for each value. Raises as ``send``, and InvalidRequestError for
-        keys of another number. Records before the one at fault may be on their way then, and those
-        that found room before the call was cancelled.
+        ``keys``, ``headers`` and ``timestamps_ms``, if given, have one for each value; a
+        ``timestamp_ms`` is that of all. Raises as ``send``, and InvalidRequestError for columns of
+        another length. Records before the one at fault may be on their way then, and those that
+        found room before the call was cancelled.
         """
         self._check()
-        return await self._pipeline.send_columns(
-            topic, values, keys, partition, timestamp_ms, self._check
+        columns = RowColumns.checked(
+            values,
+            keys=keys,
+            headers=headers,
+            timestamp_ms=timestamp_ms,
+            timestamps_ms=timestamps_ms,
         )
+        return await self._pipeline.send_columns(topic, columns, partition, self._check)
 
     async def append(
         self,

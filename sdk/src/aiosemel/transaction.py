@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Self
 
+from aiosemel._producer.columns import RowColumns
 from aiosemel._producer.conditional import ConditionalAppend
 from aiosemel._producer.deliveries import ColumnsDelivery, ColumnsMetadata, Delivery, RecordMetadata
 from aiosemel._producer.sizes import Headers
@@ -79,11 +80,20 @@ class Transaction:
         *,
         keys: Sequence[bytes | None] | None = None,
         partition: int | None = None,
+        headers: Sequence[Headers] | None = None,
         timestamp_ms: int | None = None,
+        timestamps_ms: Sequence[int] | None = None,
     ) -> ColumnsDelivery:
         """As ``TransactionalProducer.send_columns``, and never outside of this transaction."""
         self._check()
-        return await self._transactions.send_columns(topic, values, keys, partition, timestamp_ms)
+        columns = RowColumns.checked(
+            values,
+            keys=keys,
+            headers=headers,
+            timestamp_ms=timestamp_ms,
+            timestamps_ms=timestamps_ms,
+        )
+        return await self._transactions.send_columns(topic, columns, partition)
 
     async def append(
         self,

@@ -34,6 +34,14 @@ def test_all_records_are_the_same_as_each_by_itself() -> None:
         assert whole.records() == [whole.record(i) for i in range(len(whole))]
 
 
+def test_the_records_between_two_offsets_are_those_from_the_first_to_before_the_second() -> None:
+    whole = batch(keys=None)
+    assert list(whole.between(11, 13).offsets) == [11, 12]
+    assert whole.between(0, 99) is whole
+    assert not whole.between(14, 99)
+    assert not whole.between(12, 11)
+
+
 def test_a_slice_keeps_rows_together_with_their_headers() -> None:
     for keys in (None, [None, b"k", b"", b"l"]):
         whole = batch(keys=keys)

@@ -1,12 +1,13 @@
 """The accumulator by example: batches, sequences, answers, memory, time."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 from accumulator_harness import LIMITS, P0, P1, REFUSED, append, drained, everywhere, fill, made
 
 from aiosemel._producer.accumulator import IDLE_EPOCH_MS, Accumulator
 from aiosemel._producer.batch import Request
+from aiosemel._producer.columns import RowColumns
 from aiosemel.errors import (
     MessageTooLargeError,
     NetworkExceptionError,
@@ -15,6 +16,15 @@ from aiosemel.errors import (
     SemelError,
 )
 from semel_common.ids import TopicPartition
+
+
+def columns(
+    values: Sequence[bytes | None], keys: Sequence[bytes | None] | None = None
+) -> RowColumns:
+    return RowColumns.checked(
+        values, keys=keys, headers=None, timestamp_ms=None, timestamps_ms=None
+    )
+
 
 # -- appending -------------------------------------------------------------------------------------
 
@@ -48,7 +58,7 @@ def test_columns_go_into_one_batch(keys: list[bytes | None] | None) -> None:
     accumulator = made()
     small = append(accumulator)
     batch = accumulator.append_columns(
-        P0, values=[b"1", b"2"], keys=keys, timestamp_ms=5, size_bytes=50, now_ms=0
+        P0, rows=columns([b"1", b"2"], keys), timestamp_ms=5, size_bytes=50, now_ms=0
     )
     assert batch is not small
     assert (batch.values, batch.keys) == ([b"1", b"2"], keys or [None, None])

@@ -58,6 +58,19 @@ def can(fake: FakeCluster, name: str, **answers: object) -> None:
 # -- topics ---------------------------------------------------------------------------------------
 
 
+async def test_a_topic_that_was_made_anew_by_the_same_client_is_the_new_one(
+    fake: FakeCluster,
+) -> None:
+    gone = cluster.DeleteTopicsResponse(topics=[cluster.DeleteTopicResult(name="t")])
+    can(fake, "DeleteTopics", coordinator=gone, coordinator1=gone)
+    async with open_client(fake) as client:
+        old = await client.admin().create_topic("t")
+        await client.admin().delete_topic("t")
+        fake.create_topic("t")
+        new = await client.admin().create_topic("t", exist_ok=True)
+    assert new.topic_id == fake.topics["t"] != old.topic_id
+
+
 async def test_a_topic_that_was_created_can_be_used(fake: FakeCluster) -> None:
     async with open_client(fake) as client:
         topic = await client.admin().create_topic("t", partitions=2)

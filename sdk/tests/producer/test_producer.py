@@ -276,6 +276,60 @@ async def test_columns_may_hold_absent_values(fake: FakeCluster) -> None:
     assert fake.stored("t", 0) == [b"a", None]
 
 
+async def test_columns_have_headers_and_times_where_they_are_given(fake: FakeCluster) -> None:
+    async with open_client(fake) as client:
+        producer = client.producer(ProducerOptions(max_request_size_bytes=80, batch_size_bytes=80))
+        for partition in (partition_for_key(b"k", 4), None):
+            pieces = await (
+                await producer.send_columns(
+                    "t",
+                    [b"0", b"1", b"2", b"3"],
+                    keys=[b"k"] * 4,
+                    partition=partition,
+                    headers=[(), [("h", b"x")], (), [("h", None), ("h", b"")]],
+                    timestamps_ms=[7, 6, 5, 8],
+                )
+            )
+            assert [piece.record_count for piece in pieces] == [3, 1]
+    stored = [decode_records(each) for each in fake.log("t", partition_for_key(b"k", 4)).batches]
+    for first, second in (stored[:2], stored[2:]):
+        assert first.values == [b"0", b"1", b"2"]
+        assert [*first.timestamps_ms, *second.timestamps_ms] == [7, 6, 5, 8]
+        assert first.headers == {1: (("h", b"x"),)}
+        assert second.headers == {0: (("h", None), ("h", b""))}
+
+
+async def test_headers_of_columns_follow_those_of_the_batch_that_they_join(
+    fake: FakeCluster,
+) -> None:
+    async with open_client(fake) as client:
+        producer = client.producer()
+        await producer.send_columns("t", [b"0", b"1"], partition=0)
+        await producer.send_columns("t", [b"2"], partition=0, headers=[[("h", b"x")]])
+        await producer.flush()
+    (batch,) = fake.log("t", 0).batches
+    assert decode_records(batch).headers == {2: (("h", b"x"),)}
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"headers": [()]}, "2 values have 1 headers"),
+        ({"timestamps_ms": [1]}, "2 values have 1 timestamps_ms"),
+        ({"timestamps_ms": [1, -1]}, "timestamp_ms is -1"),
+        ({"timestamps_ms": [1, 1], "timestamp_ms": 1}, "both timestamp_ms and timestamps_ms"),
+    ],
+    ids=["headers", "times", "time", "both"],
+)
+async def test_columns_that_do_not_fit_one_another_are_refused(
+    fake: FakeCluster, columns: dict[str, list[int]], message: str
+) -> None:
+    async with open_client(fake) as client:
+        with pytest.raises(InvalidRequestError, match=message):
+            await client.producer().send_columns("t", [b"a", b"b"], **columns)  # type: ignore[arg-type]  # as the names say
+    assert not fake.asked(ProduceRequest)
+
+
 @pytest.mark.parametrize(
     ("columns", "keys", "error", "message"),
     [

@@ -23,10 +23,11 @@ Memory is bounded: ``has_room`` says whether a record may be appended; what is a
 its batch is done.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from aiosemel._producer.batch import Batch, PartitionBatches, Request
+from aiosemel._producer.columns import RowColumns
 from aiosemel._producer.conditional import ConditionalAppend
 from aiosemel.errors import (
     OutOfOrderSequenceNumberError,
@@ -123,19 +124,25 @@ class Accumulator:
         self,
         topic_partition: TopicPartition,
         *,
-        values: Sequence[bytes | None],
-        keys: Sequence[bytes | None] | None,
+        rows: RowColumns,
         timestamp_ms: int,
         size_bytes: int,
         now_ms: float,
     ) -> Batch:
-        """Append many records; they are the last of the batch that is returned."""
+        """Append many records; they are the last of the batch that is returned.
+
+        ``timestamp_ms`` is for rows without timestamps.
+        """
         batch = self._open_batch(topic_partition, size_bytes, now_ms)
-        batch.values.extend(values)
-        batch.keys.extend([None] * len(values) if keys is None else keys)
-        batch.timestamps_ms.extend([timestamp_ms] * len(values))
-        if keys is not None:
+        start, count = len(batch.values), len(rows.values)
+        batch.values.extend(rows.values)
+        batch.keys.extend([None] * count if rows.keys is None else rows.keys)
+        batch.timestamps_ms.extend(rows.timestamps_ms or [timestamp_ms] * count)
+        if rows.keys is not None:
             batch.has_keys = True
+        for position, pairs in enumerate(rows.headers or (), start):
+            if pairs:
+                batch.headers[position] = pairs
         batch.size_bytes += size_bytes
         self.used_bytes += size_bytes
         return batch

@@ -1,9 +1,11 @@
 """Which partition of a topic a record goes to: by its key, else where others just went."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
+from aiosemel._producer.columns import RowColumns
 from aiosemel.errors import UnknownTopicOrPartitionError
 from semel_common import partitioner
 from semel_common.ids import TopicPartition
@@ -15,13 +17,11 @@ key_hash = lru_cache(maxsize=KEYS_CACHED_MAX)(partitioner.key_hash)
 """Of keys that come again and again."""
 
 
-class Columns(NamedTuple):
-    """Rows for one partition; None: for any. ``sizes`` are in bytes."""
+class Part(NamedTuple):
+    """Rows for one partition; None: for any."""
 
     topic_partition: TopicPartition | None
-    values: Sequence[bytes | None]
-    keys: Sequence[bytes | None] | None
-    sizes: Sequence[int]
+    rows: RowColumns
 
 
 class TopicPartitions:
@@ -62,22 +62,16 @@ class TopicPartitions:
         self._sticky = (self._sticky + 1) % self.count
         return self.partitions[self._sticky]
 
-    def spread(
-        self,
-        values: Sequence[bytes | None],
-        keys: Sequence[bytes | None],
-        sizes: Sequence[int],
-    ) -> Iterator[Columns]:
+    def spread(self, columns: RowColumns) -> Iterator[Part]:
         """Part rows by their keys; those of each partition keep their order."""
         rows: dict[int, list[int]] = {}
         count = self.count
-        for row, key in enumerate(keys):
+        for row, key in enumerate(columns.keys or ()):
             number = -1 if key is None else key_hash(key) % count
             rows.setdefault(number, []).append(row)
         for number, chosen in rows.items():
-            yield Columns(
-                None if number < 0 else self.partitions[number],
-                [values[row] for row in chosen],
-                None if number < 0 else [keys[row] for row in chosen],
-                [sizes[row] for row in chosen],
-            )
+            part = columns.at(chosen)
+            if number < 0:
+                yield Part(None, replace(part, keys=None))
+            else:
+                yield Part(self.partitions[number], part)

@@ -11,6 +11,7 @@ from aiosemel._context import Context
 from aiosemel._metadata import ClusterMetadata
 from aiosemel._producer.accumulator import Accumulator, Limits
 from aiosemel._producer.batch import Batch
+from aiosemel._producer.columns import RowColumns
 from aiosemel._producer.conditional import ConditionalAppend
 from aiosemel._producer.deliveries import (
     ColumnsDelivery,
@@ -20,9 +21,9 @@ from aiosemel._producer.deliveries import (
     Piece,
 )
 from aiosemel._producer.encode import check_codec
-from aiosemel._producer.partitioning import Columns, TopicPartitions
+from aiosemel._producer.partitioning import Part, TopicPartitions
 from aiosemel._producer.sender import Owner, Sender
-from aiosemel._producer.sizes import check_size, check_timestamp, record_size, row_sizes, slices
+from aiosemel._producer.sizes import check_size, check_timestamp, record_size, slices
 from aiosemel._producer.waiting import Flushes, Room
 from aiosemel._retry import Deadline
 from aiosemel.errors import SemelError
@@ -114,30 +115,24 @@ class Pipeline:
     async def send_columns(
         self,
         topic: str,
-        values: Sequence[bytes | None],
-        keys: Sequence[bytes | None] | None,
+        columns: RowColumns,
         partition: int | None,
-        timestamp_ms: int | None,
         check: Check,
     ) -> ColumnsDelivery:
         """Append many records; errors as ``send``. Those before an error are on their way."""
-        if timestamp_ms is not None:
-            check_timestamp(timestamp_ms)
         deadline = Deadline.after_ms(self._options.max_block_ms)
         partitions = await self._partitions_of(topic, partition, deadline)
-        timestamp = self._clock.now_ms() if timestamp_ms is None else timestamp_ms
+        given_ms = columns.timestamp_ms
+        timestamp_ms = self._clock.now_ms() if given_ms is None else given_ms
         pieces: list[Piece] = []
-        for columns in _parted(partitions, values, keys, partition):
-            for start, stop, size_bytes in slices(
-                columns.sizes, self._options.max_request_size_bytes
-            ):
+        for topic_partition, rows in _parted(partitions, columns, partition):
+            for start, stop, size_bytes in slices(rows.sizes, self._options.max_request_size_bytes):
                 await self._wait_for_room(size_bytes, deadline)
                 check()
                 batch = self._accumulator.append_columns(
-                    columns.topic_partition or partitions.move_on(),
-                    values=columns.values[start:stop],
-                    keys=None if columns.keys is None else columns.keys[start:stop],
-                    timestamp_ms=timestamp,
+                    topic_partition or partitions.move_on(),
+                    rows=rows.cut(start, stop),
+                    timestamp_ms=timestamp_ms,
                     size_bytes=size_bytes,
                     now_ms=_loop_ms(),
                 )
@@ -280,18 +275,14 @@ class Pipeline:
 
 
 def _parted(
-    partitions: TopicPartitions,
-    values: Sequence[bytes | None],
-    keys: Sequence[bytes | None] | None,
-    partition: int | None,
-) -> Iterator[Columns]:
-    sizes = row_sizes(values, keys)
+    partitions: TopicPartitions, columns: RowColumns, partition: int | None
+) -> Iterator[Part]:
     if partition is not None:
-        yield Columns(partitions.numbered(partition), values, keys, sizes)
-    elif keys is None:
-        yield Columns(None, values, None, sizes)
+        yield Part(partitions.numbered(partition), columns)
+    elif columns.keys is None:
+        yield Part(None, columns)
     else:
-        yield from partitions.spread(values, keys, sizes)
+        yield from partitions.spread(columns)
 
 
 def _loop_ms() -> float:

@@ -36,7 +36,17 @@ def record_size(value: object, key: object, headers: HeaderPairs) -> int:
         size += len(value) if isinstance(value, bytes) else _refuse("value", value)
     if key is not None:
         size += len(key) if isinstance(key, bytes) else _refuse("key", key)
-    return size + _headers_size(headers) if headers else size
+    return size + headers_size(headers) if headers else size
+
+
+def headers_size(headers: HeaderPairs) -> int:
+    """Return what the headers of a record take; raises TypeError for what are none."""
+    size = 0
+    for pair in headers:
+        _check_pair(pair)
+        key, value = pair
+        size += HEADER_OVERHEAD_BYTES + _key_size(key) + _size("header value", value)
+    return size
 
 
 def row_sizes(values: Sequence[bytes | None], keys: Sequence[bytes | None] | None) -> list[int]:
@@ -88,15 +98,6 @@ def _column_sizes(name: str, column: Sequence[bytes | None]) -> list[int]:
     if kinds != {bytes}:
         return [_size(name, item) for item in column]
     return [*map(len, column)]  # type: ignore[arg-type]  # all are bytes
-
-
-def _headers_size(headers: HeaderPairs) -> int:
-    size = 0
-    for pair in headers:
-        _check_pair(pair)
-        key, value = pair
-        size += HEADER_OVERHEAD_BYTES + _key_size(key) + _size("header value", value)
-    return size
 
 
 def _check_pair(pair: object) -> None:

@@ -6,11 +6,12 @@ producer is: it says what may be sent, and hears what became of it.
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 
 from aiosemel._context import Context
 from aiosemel._producer.batch import Batch, Request
+from aiosemel._producer.columns import RowColumns
 from aiosemel._producer.conditional import ConditionalAppend
 from aiosemel._producer.deliveries import ColumnsDelivery, ColumnsMetadata, Delivery
 from aiosemel._producer.encode import offset_topics, wait_for
@@ -179,15 +180,13 @@ class Transactions:
     async def send_columns(
         self,
         topic: str,
-        values: Sequence[bytes | None],
-        keys: Sequence[bytes | None] | None,
+        columns: RowColumns,
         partition: int | None,
-        timestamp_ms: int | None,
     ) -> ColumnsDelivery:
         """Take many records of the transaction that is open."""
         self.manager.check(Call.SEND)
         check = partial(self._check_same, self.manager.begun, Call.SEND)
-        return await self.pipeline.send_columns(topic, values, keys, partition, timestamp_ms, check)
+        return await self.pipeline.send_columns(topic, columns, partition, check)
 
     async def append(self, topic: str, append: ConditionalAppend) -> ColumnsMetadata:
         """Append records of the transaction that is open, at one offset."""

@@ -1,0 +1,1 @@
+"""Spark's pipelines on Semel, beside the same pipelines on Apache Kafka."""

@@ -1,0 +1,169 @@
+"""`python -m bench.spark`: pipelines of Spark on Semel and on Apache Kafka, side by side.
+
+Both systems run at the same time, and wait while the other works. Each has a driver, which stays;
+they take turns with every workload, so that whatever else the machine does hits both.
+"""
+
+import argparse
+import asyncio
+import json
+import platform
+import sys
+import tempfile
+from collections import defaultdict
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Self
+
+from rich.console import Console
+from rich.table import Table
+
+from aiosemel import SemelClient
+from bench.spark.figures import PARTITIONS, SIZES, Line, Row, System, Workload, rows
+from bench.spark.kafka.server import KafkaError, jars, missing, server
+from semel_local import ProcessCluster
+
+_JARS = Path("build/kafka")
+
+
+class Driver:
+    """A driver process of one system."""
+
+    def __init__(self, system: System, bootstrap: str, connector: Sequence[Path]) -> None:
+        self._command = (
+            *(sys.executable, "-m", "bench.spark.driver", system, bootstrap),
+            ",".join(str(jar.absolute()) for jar in connector),
+        )
+        self._process: asyncio.subprocess.Process | None = None
+
+    async def __aenter__(self) -> Self:
+        self._process = await asyncio.create_subprocess_exec(
+            *self._command, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
+        )
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._process is not None and self._process.stdin is not None:
+            self._process.stdin.close()
+            await self._process.wait()
+
+    async def run(self, row: Row, topic: str) -> float:
+        """Do one workload; returns its number."""
+        assert self._process is not None
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        told = {
+            "workload": row.workload,
+            "topic": topic,
+            "size": row.size_bytes,
+            "records": row.records,
+        }
+        self._process.stdin.write(f"{json.dumps(told)}\n".encode())
+        answer = await self._process.stdout.readline()
+        if not answer:
+            raise SystemExit(f"the driver failed at {row.name}: see above")
+        value: float = json.loads(answer)
+        return value
+
+
+async def measure(chosen: Sequence[Row], repetitions: int, folder: Path) -> Sequence[Line]:
+    """Run everything; the systems take turns."""
+    broker, connector = jars("broker", _JARS), jars("connector", _JARS)
+    async with AsyncExitStack() as stack:
+        semel = await stack.enter_async_context(ProcessCluster(folder / "semel", brokers=1))
+        kafka = await stack.enter_async_context(server(folder / "kafka", broker))
+        client = await stack.enter_async_context(SemelClient(semel.bootstrap))
+        drivers = {
+            System.SEMEL: Driver(System.SEMEL, semel.bootstrap, ()),
+            System.KAFKA: Driver(System.KAFKA, kafka, connector),
+        }
+        for driver in drivers.values():
+            await stack.enter_async_context(driver)
+        values: dict[Row, dict[System, list[float]]] = defaultdict(lambda: defaultdict(list))
+        for repetition in range(repetitions + 1):  # The first warms up.
+            for row in chosen:
+                topic = f"bench-{row.size_bytes}-{repetition}"
+                if row.workload is Workload.SMALL_BATCH:
+                    topic = f"small-{repetition}"
+                await _create(client, row, topic)
+                for system in _turns(repetition):
+                    value = await drivers[system].run(row, topic)
+                    if repetition:
+                        values[row][system].append(value)
+                    _say(row, system, repetition, value)
+        return [Line(row=row, values=values[row]) for row in chosen]
+
+
+async def _create(client: SemelClient, row: Row, topic: str) -> None:
+    """Create what a workload writes to; Kafka creates its topics when they are first used."""
+    if row.workload in {Workload.WRITE, Workload.SMALL_BATCH}:
+        for name in (topic, f"{topic}-copy"):
+            await client.admin().create_topic(name, partitions=PARTITIONS)
+
+
+def _turns(repetition: int) -> Sequence[System]:
+    return tuple(System) if repetition % 2 else tuple(reversed(System))
+
+
+def _say(row: Row, system: System, repetition: int, value: float) -> None:
+    run = f"run {repetition}" if repetition else "warm-up"
+    print(f"{run}: {row.name}, {system}: {value:,.0f}", file=sys.stderr, flush=True)
+
+
+def _show(lines: Sequence[Line]) -> None:
+    table = Table(box=None)
+    for heading in ("", "Semel", "Kafka", "unit", "times better", "lowest", "highest", "goal"):
+        table.add_column(heading, justify="left" if heading in ("", "unit", "goal") else "right")
+    for line in lines:
+        table.add_row(
+            line.row.name,
+            _number(line.median(System.SEMEL)),
+            _number(line.median(System.KAFKA)),
+            line.unit,
+            _times(line.ratio),
+            *_spread(line),
+            line.row.goal,
+        )
+    Console(width=140).print(table)
+
+
+def _spread(line: Line) -> Sequence[str]:
+    """Return the lowest and the highest ratio of all repetitions."""
+    return [_times(each(line.ratios)) if line.ratios else "-" for each in (min, max)]
+
+
+def _times(ratio: float | None) -> str:
+    return "-" if ratio is None else f"{ratio:.2f}"
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:,.0f}"
+
+
+def main() -> int:
+    """Measure, and print the table; where Java or Maven are missing, say so."""
+    parser = argparse.ArgumentParser(prog="python -m bench.spark", description=__doc__)
+    parser.add_argument("--repetitions", type=int, default=5)
+    parser.add_argument("--sizes", type=int, nargs="+", choices=SIZES, default=SIZES, metavar="B")
+    parser.add_argument("--scale", type=float, default=1.0, help="of the numbers of records")
+    arguments = parser.parse_args()
+    absent = missing()
+    if absent:
+        print(f"bench-spark is skipped: it compares with Apache Kafka, which needs {absent}")
+        return 0
+    print(f"Python {platform.python_version()}, {platform.system()} {platform.machine()}")
+    with tempfile.TemporaryDirectory(prefix="semel-bench-") as folder:
+        try:
+            lines = asyncio.run(
+                measure(rows(arguments.sizes, arguments.scale), arguments.repetitions, Path(folder))
+            )
+        except KafkaError as error:
+            print(error, file=sys.stderr)
+            return 1
+    _show(lines)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,113 @@
+"""One node of Kafka on this machine, in KRaft mode, with the settings that a single node needs."""
+
+import asyncio
+import os
+import shutil
+import subprocess
+import uuid
+from base64 import urlsafe_b64encode
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from bench.spark.figures import PARTITIONS
+from semel_local.ports import free_port, port_range
+from semel_local.process import ManagedProcess, tail
+
+_HERE = Path(__file__).parent
+_START_TIMEOUT_S = 60.0
+_STARTED = "Kafka Server started"
+_PROPERTIES = """
+process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@127.0.0.1:{controller}
+listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port}
+controller.listener.names=CONTROLLER
+log.dirs={logs}
+num.partitions={partitions}
+offsets.topic.replication.factor=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+group.initial.rebalance.delay.ms=0
+"""
+
+
+class KafkaError(Exception):
+    """Kafka cannot be had here, or does not start."""
+
+
+def missing() -> str | None:
+    """Return what Kafka needs and is not here; None if all is."""
+    absent = [name for name in ("java", "mvn") if shutil.which(name) is None]
+    return " and ".join(absent) or None
+
+
+def jars(profile: str, folder: Path) -> Sequence[Path]:
+    """Return the jars of a profile of pom.xml; fetched once. Raises KafkaError."""
+    kept = folder / profile
+    if not kept.exists():
+        fetched = folder / f"{profile}.part"
+        command = (
+            *("mvn", "-q", "-B", "-f", os.fspath(_HERE / "pom.xml"), "-P", profile),
+            *("dependency:copy-dependencies", "-DincludeScope=runtime"),
+            f"-DoutputDirectory={fetched.absolute()}",
+        )
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise KafkaError(f"Maven could not fetch Kafka:\n{done.stdout}{done.stderr}")
+        fetched.rename(kept)
+    return sorted(kept.glob("*.jar"))
+
+
+@asynccontextmanager
+async def server(folder: Path, classpath: Sequence[Path]) -> AsyncIterator[str]:
+    """Run one; yields its address. Raises KafkaError."""
+    port, properties = _prepare(folder)
+    java = ("java", "-Xmx1g", "-cp", os.pathsep.join(map(os.fspath, classpath)))
+    cluster_id = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+    form = (*java, "kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(properties))
+    formatting = await asyncio.create_subprocess_exec(
+        *form, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
+    )
+    said, _ = await formatting.communicate()
+    if formatting.returncode:
+        raise KafkaError(f"Kafka's storage could not be formatted:\n{said.decode()}")
+    process = ManagedProcess(
+        "kafka", (*java, "kafka.Kafka", os.fspath(properties)), folder / "kafka.log"
+    )
+    await process.spawn()
+    try:
+        await _started(process)
+        yield f"127.0.0.1:{port}"
+    finally:
+        await process.stop(grace_s=10.0)
+
+
+def _prepare(folder: Path) -> tuple[int, Path]:
+    """Write the settings of a broker; returns its port and their file."""
+    folder.mkdir(parents=True)
+    port = free_port(port_range())
+    controller = free_port(port_range(after=port))
+    settings = _PROPERTIES.format(
+        port=port, controller=controller, logs=folder / "logs", partitions=PARTITIONS
+    )
+    properties = folder / "server.properties"
+    properties.write_text(settings, "utf-8")
+    return port, properties
+
+
+async def _started(process: ManagedProcess) -> None:
+    try:
+        async with asyncio.timeout(_START_TIMEOUT_S):
+            while _STARTED not in process.log_path.read_text("utf-8", "replace"):
+                if not process.running:
+                    break
+                await asyncio.sleep(0.1)
+            else:
+                return
+    except TimeoutError:
+        pass
+    raise KafkaError(f"Kafka did not start:\n{tail(process.log_path)}")

@@ -1,0 +1,1 @@
+"""A year of orders through both pipelines, while everything that can be killed is killed."""

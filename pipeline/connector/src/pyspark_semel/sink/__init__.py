@@ -1,0 +1,1 @@
+"""Writes frames into topics, exactly once, batch and streaming."""

@@ -1,0 +1,75 @@
+"""What the driver does: one decision for all tasks of a write."""
+
+import logging
+from collections.abc import Sequence
+
+from aiosemel import JointOutcome, JointReceipt, SemelClient
+from aiosemel.errors import SemelError
+from pyspark_semel.connection import connect
+from pyspark_semel.errors import TransactionError
+from pyspark_semel.sink.options import TRANSACTIONAL_ID, SinkOptions
+
+_log = logging.getLogger(__name__)
+
+
+def commit(options: SinkOptions, receipts: Sequence[JointReceipt]) -> None:
+    """Commit what these tasks wrote, all at once; what others wrote aborts.
+
+    When it returns, readers see all of it. Done again, it does nothing. Raises TransactionError for
+    what is no repeat, and yet is not written, because its version or a later one is committed.
+    """
+    connection = connect(options.bootstrap, api_timeout_ms=options.api_timeout_ms)
+    connection.call(_commit(connection.client, options, receipts))
+
+
+def abort(options: SinkOptions, receipts: Sequence[JointReceipt]) -> None:
+    """Abort, if any task says what, and it is not committed; else the time-out does, if need be."""
+    if receipts:
+        connection = connect(options.bootstrap, api_timeout_ms=options.api_timeout_ms)
+        connection.call(_abort(connection.client, options, receipts))
+
+
+async def _commit(
+    client: SemelClient, options: SinkOptions, receipts: Sequence[JointReceipt]
+) -> None:
+    handle = receipts[0].handle
+    async with client.joint_transaction_of(handle, options.producer) as joint:
+        outcome = await joint.commit(receipts, wait_until_visible=True)
+    if outcome is JointOutcome.ALREADY_COMMITTED and options.txn_version is None:
+        await _check_repeat(client, receipts[0])
+
+
+async def _check_repeat(client: SemelClient, receipt: JointReceipt) -> None:
+    """Raise TransactionError unless this is the micro-batch that was written last, done again.
+
+    Spark repeats only that one, after a restart, with the same rows.
+    """
+    handle = receipt.handle
+    described = await client.admin().describe_transactions(handle.transactional_id)
+    assert described.joint is not None, "an id with a committed version is one"
+    what = f"version {handle.txn_version} of {TRANSACTIONAL_ID} {handle.transactional_id!r}"
+    committed = described.joint.committed_version
+    if committed != handle.txn_version:
+        raise TransactionError(
+            f"{what} is not written, because version {committed} is committed: the checkpoint is"
+            " older than what was written (restored, or copied), or another run of it is ahead. Go"
+            f" on with the newest checkpoint; or begin anew, with another {TRANSACTIONAL_ID}"
+        )
+    if described.joint.run == handle.run:
+        raise TransactionError(
+            f"{what} was written before in this run, and this is not written: each write of one"
+            f" foreachBatch needs a {TRANSACTIONAL_ID} of its own"
+        )
+
+
+async def _abort(
+    client: SemelClient, options: SinkOptions, receipts: Sequence[JointReceipt]
+) -> None:
+    joint = client.joint_transaction_of(receipts[0].handle, options.producer)
+    try:
+        await joint.abort(receipts)
+    except SemelError as error:
+        # Spark has an error to tell already; the next run, or the coordinator, aborts.
+        _log.warning("abort of %s failed: %s", receipts[0].handle, error)
+    finally:
+        await joint.close()

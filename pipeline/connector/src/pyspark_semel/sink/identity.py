@@ -1,0 +1,113 @@
+"""Whose transaction a task writes, and which: found the same by every task, in every attempt.
+
+Theory of operation. A transaction is named by id, version, owner and run (see ``JointHandle``).
+Spark tells a task of a stream which query, which run of it and which micro-batch it works for; it
+tells the driver's part of a sink none of that. So tasks make the name, and the driver learns it
+from their receipts.
+
+A batch write within ``foreachBatch`` is told the same, on classic Spark, and has the same names.
+Any other batch write is what its options say it is; or, without any, a transaction that nobody can
+repeat: atomic, but done again it writes again.
+
+Spark Connect tells a write within ``foreachBatch`` nothing. It cannot be told from any other there,
+so there all batch writes must say who they are. Pure.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from aiosemel import JointHandle
+from pyspark_semel.errors import OptionError
+from pyspark_semel.sink.options import TRANSACTIONAL_ID, TXN_VERSION, SinkOptions
+
+_QUERY_ID = "sql.streaming.queryId"
+_BATCH_ID = "streaming.sql.batchId"
+_RUN_ID = "spark.jobGroup.id"
+_JOB_TAGS = "spark.job.tags"
+_TAG_OF_CONNECT = "SparkConnect_"
+
+LocalProperty = Callable[[str], str | None]
+"""``TaskContext.getLocalProperty``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MicroBatch:
+    """What Spark tells a task of a stream."""
+
+    query_id: str
+    """Made with the checkpoint, and kept over restarts."""
+    run_id: str
+    """Another one after each restart."""
+    batch_id: int
+
+
+def micro_batch(local_property: LocalProperty) -> MicroBatch | None:
+    """Return the micro-batch that a task works for; None: for none, as far as it is told."""
+    query_id, batch_id = local_property(_QUERY_ID), local_property(_BATCH_ID)
+    if query_id is None or batch_id is None:
+        return None
+    return MicroBatch(
+        query_id=query_id,
+        run_id=local_property(_RUN_ID) or query_id,
+        batch_id=int(batch_id),
+    )
+
+
+def of_stream(options: SinkOptions, local_property: LocalProperty) -> JointHandle:
+    """Return the transaction of a micro-batch."""
+    found = micro_batch(local_property)
+    assert found is not None, "Spark names the query and the batch to every task of a stream"
+    return JointHandle(
+        transactional_id=options.transactional_id or f"spark-{found.query_id}",
+        txn_version=found.batch_id,
+        owner=found.query_id,
+        run=found.run_id,
+        transaction_timeout_ms=options.transaction_timeout_ms,
+        reset=options.reset,
+    )
+
+
+def of_batch(options: SinkOptions, local_property: LocalProperty, write_id: str) -> JointHandle:
+    """Return the transaction of a batch write; ``write_id`` is the same for all of its tasks.
+
+    Raises OptionError where options would have to say more.
+    """
+    found = micro_batch(local_property)
+    if found is None and options.txn_version is None:
+        _check_nothing_is_missing(options, local_property)
+    version = options.txn_version
+    if version is None:
+        version = 0 if found is None else found.batch_id
+    transactional_id = options.transactional_id or _default_id(options, found, write_id)
+    return JointHandle(
+        transactional_id=transactional_id,
+        txn_version=version,
+        owner=transactional_id if found is None else found.query_id,
+        run=write_id if found is None else found.run_id,
+        transaction_timeout_ms=options.transaction_timeout_ms,
+        reset=options.reset,
+    )
+
+
+def _default_id(options: SinkOptions, found: MicroBatch | None, write_id: str) -> str:
+    """Return an id; that of a micro-batch has the topic in it, if all rows go to one.
+
+    So one ``foreachBatch`` may write to two topics, one after the other.
+    """
+    if found is None:
+        return f"spark-{write_id}"
+    return f"spark-{found.query_id}" + (f"-{options.topic}" if options.topic else "")
+
+
+def _check_nothing_is_missing(options: SinkOptions, local_property: LocalProperty) -> None:
+    if options.transactional_id is not None:
+        raise OptionError(
+            f"{TRANSACTIONAL_ID} is {options.transactional_id!r}, and {TXN_VERSION} is missing: a"
+            " number that rises from one write to the next, in foreachBatch the batch id"
+        )
+    if _TAG_OF_CONNECT in (local_property(_JOB_TAGS) or ""):
+        raise OptionError(
+            f"{TRANSACTIONAL_ID} and {TXN_VERSION} are missing: with Spark Connect a batch write"
+            " must say both, because a repeated one cannot be told from a new one. In"
+            " foreachBatch give a name of the query and the batch id; else any new id, and 0"
+        )

@@ -1,0 +1,131 @@
+"""The options of the sink, read and checked before anything is written. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from aiosemel import Compression, ProducerOptions
+from pyspark_semel.errors import OptionError
+from pyspark_semel.options import Options
+
+TOPIC = "topic"
+TRANSACTIONAL_ID = "transactionalId"
+TXN_APP_ID = "txnAppId"
+TXN_VERSION = "txnVersion"
+RESET = "transactionalIdReset"
+TRANSACTION_TIMEOUT_MS = "transaction.timeout.ms"
+API_TIMEOUT_MS = "default.api.timeout.ms"
+MAX_REQUEST_SIZE = "max.request.size"
+COMPRESSION = "compression.type"
+_DOTTED = (TRANSACTION_TIMEOUT_MS, API_TIMEOUT_MS, MAX_REQUEST_SIZE, COMPRESSION)
+"""Those of Kafka's producer, which may be written with ``kafka.`` before them."""
+_OWN = (TOPIC, TRANSACTIONAL_ID, TXN_APP_ID, TXN_VERSION, RESET, *_DOTTED)
+_SPARKS = ("checkpointLocation", "queryName")
+"""Options of a stream that are Spark's, and come to its sink too."""
+_BUFFER_BYTES = 32 << 20
+_BATCH_BYTES = 64 << 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SinkOptions:
+    """What a user has said of one write, or of one stream."""
+
+    bootstrap: str
+    topic: str | None
+    """Of all rows; None: the column ``topic`` says it for each."""
+    transactional_id: str | None
+    txn_version: int | None
+    reset: bool
+    transaction_timeout_ms: int
+    """How long a transaction may stay open when nobody works on it any more."""
+    api_timeout_ms: int
+    """How long a call may wait for the cluster, with all its attempts."""
+    max_request_size_bytes: int
+    """The largest record, and request."""
+    compression: Compression
+
+    @property
+    def producer(self) -> ProducerOptions:
+        """What the SDK is told of it."""
+        return ProducerOptions(
+            max_block_ms=self.api_timeout_ms,
+            max_request_size_bytes=self.max_request_size_bytes,
+            buffer_memory_bytes=max(_BUFFER_BYTES, self.max_request_size_bytes),
+            batch_size_bytes=min(_BATCH_BYTES, self.max_request_size_bytes),
+            compression=self.compression,
+            # The coordinator hears at once where a task writes: if the task loses, or fails, it
+            # is aborted there with the decision, and readers need not wait until brokers ask.
+            registration_delay_ms=0,
+        )
+
+
+def of_batch(given: Mapping[str, str]) -> SinkOptions:
+    """Read the options of a batch write; raises OptionError."""
+    options = Options(_unprefixed(given), _OWN)
+    read = _read(options)
+    if read.txn_version is not None and read.transactional_id is None:
+        raise OptionError(f"{TXN_VERSION} is given without {TRANSACTIONAL_ID}: a version of what?")
+    return read
+
+
+def of_stream(given: Mapping[str, str]) -> SinkOptions:
+    """Read the options of a stream; raises OptionError."""
+    options = Options(_unprefixed(given), (*_OWN, *_SPARKS))
+    if options.text(TXN_VERSION) is not None:
+        raise OptionError(
+            f"{TXN_VERSION} is for batch writes: the version of a stream's transaction is the"
+            " number of its micro-batch"
+        )
+    return _read(options)
+
+
+def _read(options: Options) -> SinkOptions:
+    topic = options.text(TOPIC)
+    if topic is not None and not topic.strip():
+        raise OptionError(f"{TOPIC} is empty")
+    read = SinkOptions(
+        bootstrap=options.bootstrap,
+        topic=topic,
+        transactional_id=_transactional_id(options),
+        txn_version=options.integer(TXN_VERSION, minimum=0),
+        reset=options.boolean(RESET, default=False),
+        transaction_timeout_ms=options.integer(TRANSACTION_TIMEOUT_MS, minimum=1_000) or 60_000,
+        api_timeout_ms=options.integer(API_TIMEOUT_MS, minimum=1) or 60_000,
+        max_request_size_bytes=options.integer(MAX_REQUEST_SIZE, minimum=1_024) or 1_000_000,
+        compression=_compression(options.text(COMPRESSION)),
+    )
+    if read.reset and read.transactional_id is None:
+        raise OptionError(f"{RESET} is true without {TRANSACTIONAL_ID}: nothing to take over")
+    return read
+
+
+def _unprefixed(given: Mapping[str, str]) -> dict[str, str]:
+    """Return the options without the prefix of Kafka's."""
+    plain: dict[str, str] = {}
+    for name, value in given.items():
+        bare = name.lower().removeprefix("kafka.")
+        own = bare if bare in _DOTTED else name.lower()
+        if plain.setdefault(own, value) != value:
+            raise OptionError(f"{bare} and kafka.{bare} differ: give one of them")
+    return plain
+
+
+def _compression(given: str | None) -> Compression:
+    if given is None:
+        return Compression.NONE
+    if given.lower() not in set(Compression):
+        raise OptionError(f"{COMPRESSION} is {given!r}: neither {' nor '.join(Compression)}")
+    return Compression(given.lower())
+
+
+def _transactional_id(options: Options) -> str | None:
+    """Return the id under the one name or the other: ``txnAppId`` is what Delta calls it."""
+    ours, deltas = options.text(TRANSACTIONAL_ID), options.text(TXN_APP_ID)
+    if ours is not None and deltas is not None and ours != deltas:
+        raise OptionError(
+            f"{TRANSACTIONAL_ID} is {ours!r} and {TXN_APP_ID} is {deltas!r}: they are two names of"
+            " the same, give one"
+        )
+    given = deltas if ours is None else ours
+    if given is not None and not given.strip():
+        raise OptionError(f"{TXN_APP_ID if ours is None else TRANSACTIONAL_ID} is empty")
+    return given

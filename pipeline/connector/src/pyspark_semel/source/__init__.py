@@ -1,0 +1,1 @@
+"""Reads topics into frames, batch and streaming."""

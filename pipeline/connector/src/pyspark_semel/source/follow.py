@@ -1,0 +1,144 @@
+"""Follows the ends of logs for one run of a query: what its next micro-batch reads.
+
+Theory of operation. Spark asks for the latest offset again and again, without a pause, until it is
+another one than it knows. So a call that would tell nothing new waits first, at the brokers, for
+records past the ends that the last call has seen. The first call after a micro-batch never waits.
+
+The first micro-batch of a query may be empty: it is planned at once, because only with it Spark
+stores anything, and so where the query has begun.
+"""
+
+import asyncio
+import logging
+
+from aiosemel import LogRange, OffsetSpec
+from aiosemel.errors import SemelError
+from pyspark_semel.source.histories import Histories
+from pyspark_semel.source.limits import Patience, cap, size
+from pyspark_semel.source.logs import Logs, Seen
+from pyspark_semel.source.offsets import Positions, StreamOffsets
+from pyspark_semel.source.options import SourceOptions
+from pyspark_semel.source.splits import split
+
+IDLE_WAIT_MS = 400
+"""How long a call waits for records at most: new topics and partitions are seen no later."""
+
+_log = logging.getLogger(__name__)
+
+
+class Follower:
+    """One run of a query."""
+
+    def __init__(self, logs: Logs, options: SourceOptions) -> None:
+        self._logs = logs
+        self._options = options
+        self._histories = Histories(logs, options)
+        self._initial: StreamOffsets | None = None
+        self._target: StreamOffsets | None = None
+        """Where a run ends that reads what is available now."""
+        self._idle_ends: Positions | None = None
+        """Where the logs ended when there was nothing to read; None: there was, or who knows."""
+        self._missing: tuple[str, ...] = ()
+        self._patience: Patience | None = None
+        self._reported: Positions = {}
+        self.known: StreamOffsets | None = None
+        """Where the logs ended at last."""
+
+    async def initial(self) -> StreamOffsets:
+        """Return where the query begins: the same at every call."""
+        if self._initial is None:
+            seen = await self._logs.look_for_all()
+            bound = self._options.starting or OffsetSpec.LATEST
+            positions = await self._logs.starting(seen.partitions, bound)
+            self._initial = _offsets(seen, positions, initial=True)
+        return self._initial
+
+    async def prepare_for_available_now(self) -> None:
+        """Read up to the ends of this moment, and no further."""
+        self._target = await self._ends()
+
+    async def latest(
+        self, start: StreamOffsets, *, maximum: int | None, minimum: int | None
+    ) -> StreamOffsets:
+        """Return where the next micro-batch ends; ``start`` itself: there is nothing to read yet.
+
+        ``maximum`` and ``minimum`` are numbers of offsets.
+        """
+        await self._report(start)
+        ends = self._target or await self._ends()
+        begins, going_on = await self._begins(start, ends)
+        stops = {each: max(end, begins[each]) for each, end in ends.positions.items()}
+        same_logs = not start.initial and start.topic_ids == ends.topic_ids
+        if same_logs and (stops == start.positions or self._waits(size(begins, stops), minimum)):
+            self._idle_ends = ends.positions
+            return start
+        if maximum is not None:
+            stops = dict(cap(begins, stops, maximum))
+        return StreamOffsets(
+            cluster_id=ends.cluster_id,
+            topic_ids=ends.topic_ids,
+            positions=stops,
+            began=going_on if start.initial else None,
+        )
+
+    async def ranges(self, start: StreamOffsets, end: StreamOffsets) -> list[LogRange]:
+        """Return what a micro-batch reads, one range for each task."""
+        ranges = await self._histories.between(start, end)
+        return split(
+            ranges,
+            min_partitions=self._options.min_partitions,
+            max_records=self._options.max_records_per_partition,
+        )
+
+    async def _ends(self) -> StreamOffsets:
+        if self._idle_ends is not None:
+            await self._logs.wait_for_records(self._idle_ends, IDLE_WAIT_MS)
+            self._idle_ends = None
+        seen = await self._logs.look()
+        self._missing = seen.missing
+        self.known = _offsets(seen, await self._logs.ends(seen.partitions))
+        return self.known
+
+    async def _begins(
+        self, start: StreamOffsets, ends: StreamOffsets
+    ) -> tuple[Positions, Positions]:
+        """Return where to read on in all partitions, and in those that were there before."""
+        going_on = await self._histories.going_on(start, ends)
+        if self._missing and self._options.fail_on_data_loss:
+            self._logs.refuse(self._missing)
+        new = [each for each in ends.positions if each not in going_on]
+        return {**going_on, **(await self._logs.starts(new))}, going_on
+
+    def _waits(self, offsets: int, minimum: int | None) -> bool:
+        """Whether to wait until there is more to read."""
+        if minimum is None or self._target is not None:
+            return False
+        now = asyncio.get_running_loop().time()
+        if self._patience is None:
+            max_delay = self._options.max_trigger_delay_ms / 1000
+            self._patience = Patience(minimum=minimum, max_delay=max_delay, since=now)
+        if self._patience.holds(offsets, now):
+            return True
+        self._patience = self._patience.begun(now)
+        return False
+
+    async def _report(self, done: StreamOffsets) -> None:
+        """Tell the consumer group, if there is one, how far the query is; it is not to fail."""
+        group_id = self._options.group_id
+        if group_id is None or done.positions == self._reported:
+            return
+        try:
+            await self._logs.report(group_id, done.positions)
+        except SemelError as error:
+            _log.warning("progress is not reported to group %s: %s", group_id, error)
+        else:
+            self._reported = done.positions
+
+
+def _offsets(seen: Seen, positions: Positions, *, initial: bool = False) -> StreamOffsets:
+    return StreamOffsets(
+        cluster_id=seen.cluster_id,
+        topic_ids=seen.topic_ids,
+        positions=positions,
+        initial=initial,
+    )

@@ -1,0 +1,126 @@
+"""Whether offsets still mean what they meant: the logs they name may be gone, or be other ones.
+
+What is missing is reported as a loss: an error, unless ``failOnDataLoss`` is false; then the query
+goes on with what is there, and a log that was made anew is read from its start.
+"""
+
+from aiosemel import LogRange, TopicPartition
+from pyspark_semel.errors import CheckpointError
+from pyspark_semel.source.logs import Logs, Seen
+from pyspark_semel.source.losses import Losses
+from pyspark_semel.source.offsets import Positions, StreamOffsets
+from pyspark_semel.source.options import SourceOptions, subscribes
+
+
+class Histories:
+    """Compares stored offsets with the logs that are there."""
+
+    def __init__(self, logs: Logs, options: SourceOptions) -> None:
+        self._logs = logs
+        self._options = options
+        self._losses = Losses(fail=options.fail_on_data_loss)
+
+    async def going_on(self, start: StreamOffsets, now: StreamOffsets) -> Positions:
+        """Return where to read on, in those of the partitions at ``start`` that are still there.
+
+        Raises DataLossError for those that are not, CheckpointError for another cluster.
+        """
+        self._check_cluster(start, now.cluster_id)
+        for topic, topic_id in start.topic_ids.items():
+            self._check_topic(topic, topic_id, now.topic_ids.get(topic))
+        going_on = {
+            each: position
+            for each in now.positions
+            if (position := start.position(each, now.topic_ids[each.topic])) is not None
+        }
+        return {**going_on, **(await self._cut_off(going_on, now))}
+
+    async def between(self, start: StreamOffsets, end: StreamOffsets) -> list[LogRange]:
+        """Return what a micro-batch reads: the same when it is repeated.
+
+        Raises as ``going_on``, and DataLossError for records that the logs do not hold any more.
+        """
+        seen = await self._logs.look()
+        self._check_cluster(end, seen.cluster_id)
+        for topic, topic_id in end.topic_ids.items():
+            self._check_topic(topic, topic_id, seen.topic_ids.get(topic))
+        there = {
+            each: stop
+            for each, stop in sorted(end.positions.items())
+            if seen.topic_ids.get(each.topic) == end.topic_ids[each.topic]
+        }
+        log_starts = await self._logs.starts(there)
+        ranges = []
+        for each, stop in there.items():
+            begin = min(self._begin(each, start, end, log_starts[each]), stop)
+            ranges.append(self._range(each, seen, begin, stop))
+        return ranges
+
+    def _begin(
+        self, partition: TopicPartition, start: StreamOffsets, end: StreamOffsets, log_start: int
+    ) -> int:
+        topic_id = end.topic_ids[partition.topic]
+        if start.initial and end.began is not None:
+            known = end.began.get(partition)
+        else:
+            known = start.position(partition, topic_id)
+        added = start.topic_ids.get(partition.topic) == topic_id
+        begin = known if known is not None else 0 if added else log_start
+        if begin < log_start:
+            self._losses.report(
+                f"the records of {partition} from offset {begin} to {log_start - 1} were removed, "
+                "by retention or by deletion, before the query has read them"
+            )
+        return max(begin, log_start)
+
+    def _range(self, partition: TopicPartition, seen: Seen, start: int, end: int) -> LogRange:
+        return LogRange(
+            topic=partition.topic,
+            topic_id=seen.topic_ids[partition.topic],
+            partition=partition.partition,
+            start_offset=start,
+            end_offset=end,
+        )
+
+    def _check_cluster(self, stored: StreamOffsets, cluster_id: str) -> None:
+        if stored.cluster_id == cluster_id:
+            return
+        what = (
+            f"the checkpoint holds offsets of the cluster {stored.cluster_id}, and "
+            f"{self._options.bootstrap} is the cluster {cluster_id}"
+        )
+        if self._options.fail_on_data_loss:
+            raise CheckpointError(
+                f"{what}: set bootstrap.servers to the cluster of the checkpoint, or give the "
+                "query a new checkpointLocation and say with startingOffsets where it begins"
+            )
+        self._losses.report(what)
+
+    def _check_topic(self, topic: str, known_id: str, topic_id: str | None) -> None:
+        if topic_id == known_id:
+            return
+        if topic_id is not None:
+            self._losses.report(
+                f"topic {topic} was deleted and created again (its id was {known_id} and is "
+                f"{topic_id}) since the query has read it"
+            )
+        elif subscribes(self._options.subscription, topic):
+            self._losses.report(f"topic {topic}, which the query reads, was deleted")
+        else:
+            self._losses.report(
+                f"topic {topic} is in the checkpoint, and the options do not name it any more"
+            )
+
+    async def _cut_off(self, going_on: Positions, now: StreamOffsets) -> Positions:
+        """Report logs that end before what was read of them, and return their ends."""
+        ahead = [each for each, position in going_on.items() if position > now.positions[each]]
+        if not ahead:
+            return {}
+        # The last stable offset lies behind what was read with another isolation level before.
+        ends = await self._logs.durable_ends(ahead)
+        cut_off = {each: end for each, end in ends.items() if end < going_on[each]}
+        for each, end in cut_off.items():
+            self._losses.report(
+                f"{each} ends at offset {end}, and the query is to go on at {going_on[each]}"
+            )
+        return cut_off

@@ -1,0 +1,122 @@
+"""Where a stream is: Kafka's JSON of offsets, and what proves whose offsets they are. Pure.
+
+Spark stores an offset of a source as the text of a JSON object, and compares texts: what is the
+same must be written the same, so everything is sorted. The form is Kafka's, ``{"orders": {"0":
+23}}``, and one key more that can be no name of a topic, ``@semel``: the cluster, and the ids of the
+topics, for an offset means nothing in another log. See the decision "offsets name their logs".
+
+The first offset of a query is where it begins, which Spark does not store. So the end of the first
+micro-batch says it: a query that dies within that micro-batch, and is restarted, begins there
+again, not where ``latest`` is by then.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from aiosemel import TopicPartition
+
+LATEST = -1
+EARLIEST = -2
+"""Kafka's numbers for the ends of a log, where an offset is asked for."""
+
+_OURS = "@semel"
+_CLUSTER = "cluster"
+_TOPICS = "topics"
+_BEGAN = "began"
+_INITIAL = "initial"
+
+Positions = Mapping[TopicPartition, int]
+Json = dict[str, dict[str, object]]
+
+
+class OffsetsError(ValueError):
+    """A text or an object that holds no offsets."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamOffsets:
+    """The offsets of the next records to read, by partition, and whose they are."""
+
+    cluster_id: str
+    topic_ids: Mapping[str, str] = field(hash=False)
+    """Of the topics, by name."""
+    positions: Positions = field(hash=False)
+    initial: bool = False
+    """Whether the query begins here."""
+    began: Positions | None = field(default=None, hash=False)
+    """Where the query began; None but at the end of its first micro-batch."""
+
+    def position(self, partition: TopicPartition, topic_id: str) -> int | None:
+        """Return where to go on in a log; None if it is not known, or was another one."""
+        if self.topic_ids.get(partition.topic) != topic_id:
+            return None
+        return self.positions.get(partition)
+
+    def to_json(self) -> Json:
+        """Return what Spark stores."""
+        ours: dict[str, object] = {
+            _CLUSTER: self.cluster_id,
+            _TOPICS: dict(sorted(self.topic_ids.items())),
+        }
+        if self.initial:
+            ours[_INITIAL] = True
+        if self.began is not None:
+            ours[_BEGAN] = _by_topic(self.began)
+        return {_OURS: dict(sorted(ours.items())), **_by_topic(self.positions)}
+
+    @classmethod
+    def from_json(cls, stored: object) -> "StreamOffsets":
+        """Read what Spark has stored; raises OffsetsError for anything that is not of here."""
+        match stored:
+            case {"@semel": {"cluster": str(cluster_id), "topics": dict(topic_ids)} as ours}:
+                return cls(
+                    cluster_id=cluster_id,
+                    topic_ids=topic_ids,
+                    positions=_positions(stored),
+                    initial=ours.get(_INITIAL) is True,
+                    began=_positions(ours[_BEGAN]) if _BEGAN in ours else None,
+                )
+            case _:
+                raise OffsetsError(f"it does not name the cluster it is of: {stored!r}")
+
+
+def partitions_of_json(text: str) -> dict[TopicPartition, int]:
+    """Read numbers by topic and partition as users write them; raises OffsetsError."""
+    try:
+        return _positions(json.loads(text))
+    except json.JSONDecodeError as error:
+        raise OffsetsError(f"no JSON: {error}") from error
+
+
+def text_of(positions: Positions) -> str:
+    """Return offsets as users write them."""
+    return json.dumps(_by_topic(positions), separators=(",", ":"))
+
+
+def _positions(topics: object) -> dict[TopicPartition, int]:
+    if not isinstance(topics, dict):
+        raise OffsetsError(f"{topics!r} is no object of topics")
+    found: dict[TopicPartition, int] = {}
+    for topic, partitions in topics.items():
+        if topic == _OURS:
+            continue
+        if not isinstance(partitions, dict):
+            raise OffsetsError(f"{partitions!r} of {topic!r} is no object of partitions")
+        for partition, offset in partitions.items():
+            if not partition.isdecimal() or type(offset) is not int:
+                raise OffsetsError(f"{partition!r}: {offset!r} of {topic!r} is no partition")
+            found[TopicPartition(topic, int(partition))] = offset
+    return found
+
+
+def _by_topic(positions: Positions) -> Json:
+    topics: Json = {}
+    for (topic, partition), offset in sorted(positions.items()):
+        topics.setdefault(topic, {})[str(partition)] = offset
+    return topics
+
+
+def topics_of(positions: Iterable[TopicPartition]) -> tuple[str, ...]:
+    """Return the topics of partitions, sorted."""
+    return tuple(sorted({each.topic for each in positions}))

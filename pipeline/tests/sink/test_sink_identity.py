@@ -1,0 +1,67 @@
+"""Tasks find out whose transaction they write, and the same in every attempt."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from aiosemel import JointHandle
+from pyspark_semel.errors import OptionError
+from pyspark_semel.sink import identity, options
+
+CLUSTER = {"bootstrap.servers": "a:1"}
+PROPERTIES = {
+    "sql.streaming.queryId": "query",
+    "streaming.sql.batchId": "12",
+    "spark.jobGroup.id": "run",
+}
+CONNECT = {"spark.job.tags": "SparkConnect_OperationTag_User_u_Session_s_Operation_o"}
+WRITE_ID = "write"
+
+
+def of_batch(given: Mapping[str, str], properties: Mapping[str, str]) -> JointHandle:
+    return identity.of_batch(options.of_batch({**CLUSTER, **given}), properties.get, WRITE_ID)
+
+
+def names(handle: JointHandle) -> tuple[str, int, str, str]:
+    return handle.transactional_id, handle.txn_version, handle.owner, handle.run
+
+
+def test_a_micro_batch_is_a_version_of_its_query() -> None:
+    read = options.of_stream({**CLUSTER, "transaction.timeout.ms": "5000"})
+    handle = identity.of_stream(read, PROPERTIES.get)
+    assert names(handle) == ("spark-query", 12, "query", "run")
+    assert (handle.transaction_timeout_ms, handle.reset) == (5_000, False)
+
+
+def test_a_stream_may_have_a_name_of_its_own() -> None:
+    given = {**CLUSTER, "transactionalId": "income", "transactionalIdReset": "true"}
+    handle = identity.of_stream(options.of_stream(given), PROPERTIES.get)
+    assert names(handle) == ("income", 12, "query", "run")
+    assert handle.reset
+
+
+def test_a_batch_in_for_each_batch_is_found_out() -> None:
+    assert names(of_batch({}, PROPERTIES)) == ("spark-query", 12, "query", "run")
+    assert names(of_batch({"topic": "t"}, PROPERTIES)) == ("spark-query-t", 12, "query", "run")
+    assert names(of_batch({"txnAppId": "a"}, PROPERTIES)) == ("a", 12, "query", "run")
+
+
+def test_a_batch_may_say_who_it_is() -> None:
+    given = {"txnAppId": "load", "txnVersion": "3"}
+    for properties in ({}, CONNECT):
+        assert names(of_batch(given, properties)) == ("load", 3, "load", WRITE_ID)
+    assert names(of_batch(given, PROPERTIES)) == ("load", 3, "query", "run")
+
+
+def test_a_batch_that_says_nothing_has_a_transaction_of_its_own() -> None:
+    assert names(of_batch({}, {})) == ("spark-write", 0, "spark-write", "write")
+
+
+def test_an_id_without_a_version_says_too_little() -> None:
+    with pytest.raises(OptionError, match="txnVersion is missing"):
+        of_batch({"transactionalId": "load"}, {})
+
+
+def test_with_spark_connect_a_batch_must_say_who_it_is() -> None:
+    with pytest.raises(OptionError, match=r"transactionalId and txnVersion.*Spark Connect"):
+        of_batch({}, CONNECT)

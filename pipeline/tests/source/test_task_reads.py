@@ -1,0 +1,67 @@
+"""What a task reads of its range when things have changed since it was planned; without Spark."""
+
+import pytest
+from cluster import Cluster
+from source_harness import Option, options_of
+
+from aiosemel import LogRange, TopicPartition
+from pyspark_semel.errors import DataLossError
+from pyspark_semel.source.columns import schema
+from pyspark_semel.source.options import parse
+from pyspark_semel.source.read import read
+
+
+def planned(semel: Cluster, topic: str, start: int, end: int) -> LogRange:
+    described = semel.call(semel.client.admin().describe_topic(topic))
+    return LogRange(
+        topic=topic,
+        topic_id=described.topic_id,
+        partition=0,
+        start_offset=start,
+        end_offset=end,
+    )
+
+
+def values(semel: Cluster, log_range: LogRange, **options: Option) -> list[bytes | None]:
+    given: dict[str, Option] = {"subscribe": log_range.topic, "default.api.timeout.ms": 2_000}
+    parsed = parse(options_of(semel, {**given, **options}))
+    batches = read(parsed, schema(include_headers=True), log_range)
+    return [value for batch in batches for value in batch["value"].to_pylist()]
+
+
+def test_a_range_is_read_to_its_end_and_no_further(semel: Cluster) -> None:
+    topic = semel.topic()
+    semel.send(topic, [b"0", b"1", b"2"])
+    assert values(semel, planned(semel, topic, 1, 2)) == [b"1"]
+
+
+def test_records_that_were_deleted_since_are_a_loss(semel: Cluster) -> None:
+    topic = semel.topic()
+    semel.send(topic, [b"0", b"1", b"2"])
+    semel.call(semel.client.admin().delete_records({TopicPartition(topic, 0): 2}))
+    with pytest.raises(DataLossError, match=f"{topic}-0: offset 0 is not within 2 to 3; to go on"):
+        values(semel, planned(semel, topic, 0, 3))
+    assert values(semel, planned(semel, topic, 0, 3), failOnDataLoss=False) == [b"2"]
+    assert values(semel, planned(semel, topic, 0, 2), failOnDataLoss=False) == []
+
+
+def test_records_that_the_log_does_not_reach_are_a_loss(semel: Cluster) -> None:
+    topic = semel.topic()
+    semel.send(topic, [b"0"])
+    with pytest.raises(DataLossError, match="nothing to read at offset 1, and the range goes to 3"):
+        values(semel, planned(semel, topic, 0, 3))
+    assert values(semel, planned(semel, topic, 0, 3), failOnDataLoss=False) == [b"0"]
+
+
+@pytest.mark.parametrize("anew", [False, True])
+def test_a_topic_that_was_deleted_since_is_a_loss(semel: Cluster, *, anew: bool) -> None:
+    topic = semel.topic()
+    semel.send(topic, [b"old"])
+    log_range = planned(semel, topic, 0, 1)
+    semel.call(semel.client.admin().delete_topic(topic))
+    if anew:
+        semel.call(semel.client.admin().create_topic(topic, partitions=1))
+        semel.send(topic, [b"new"])
+    with pytest.raises(DataLossError, match="the topic was deleted while it was read"):
+        values(semel, log_range)
+    assert values(semel, log_range, failOnDataLoss=False) == []

@@ -1,0 +1,42 @@
+"""Options are read as the documentation says, and nothing misspelt passes."""
+
+import pytest
+
+from pyspark_semel.errors import OptionError
+from pyspark_semel.options import Options
+
+
+def test_names_are_the_same_in_any_case() -> None:
+    options = Options({"failondataloss": "FALSE"}, ["failOnDataLoss"])
+    assert options.boolean("failOnDataLoss", default=True) is False
+
+
+def test_a_misspelt_option_is_named_with_the_nearest_known_one() -> None:
+    with pytest.raises(OptionError, match="'subscibe': did you mean subscribe"):
+        Options({"subscibe": "orders"}, ["subscribe"])
+
+
+def test_the_address_may_have_the_name_that_it_has_for_kafka() -> None:
+    assert Options({"kafka.bootstrap.servers": "a:1"}, []).bootstrap == "a:1"
+
+
+def test_two_different_addresses_are_refused() -> None:
+    options = Options({"bootstrap.servers": "a:1", "kafka.bootstrap.servers": "b:1"}, [])
+    with pytest.raises(OptionError, match="differ"):
+        assert options.bootstrap
+
+
+def test_a_missing_address_is_refused() -> None:
+    with pytest.raises(OptionError, match=r"bootstrap\.servers is missing"):
+        assert Options({}, []).bootstrap
+
+
+@pytest.mark.parametrize("value", ["x", "1.5", "", "0"])
+def test_a_number_is_whole_and_not_too_small(value: str) -> None:
+    with pytest.raises(OptionError, match="minPartitions is"):
+        Options({"minPartitions": value}, ["minPartitions"]).integer("minPartitions", minimum=1)
+
+
+def test_a_boolean_is_true_or_false() -> None:
+    with pytest.raises(OptionError, match="neither true nor false"):
+        Options({"a": "yes"}, ["a"]).boolean("a", default=True)

@@ -1,0 +1,151 @@
+"""Reading a part of one log that is known beforehand, once, and from one place: no group, no reset.
+
+A consumer follows logs; this is for jobs that plan first who reads what. A range names its topic by
+id too: the log of a topic that was deleted, and made again by the same name, is another one.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from aiosemel._cluster import Cluster
+from aiosemel._isolation import ISOLATION
+from aiosemel._leaders import Leaders
+from aiosemel._open_batch import open_batch
+from aiosemel._retry import Deadline
+from aiosemel.consumer_options import ConsumerOptions
+from aiosemel.consumer_records import ColumnBatch
+from aiosemel.errors import (
+    InvalidRequestError,
+    InvalidTopicError,
+    OffsetOutOfRangeError,
+    SemelError,
+)
+from aiosemel.offsets import TopicPartition
+from semel.broker.v1 import broker_pb2 as broker
+from semel.common.v1.records_pb2 import RecordBatch
+from semel_common import ids
+from semel_common.wire import status
+from semel_common.wire.methods import FETCH
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogRange:
+    """The records of one partition from ``start_offset`` on, up to before ``end_offset``."""
+
+    topic: str
+    topic_id: str
+    """As ``Admin.describe_topics`` says it."""
+    partition: int
+    start_offset: int
+    end_offset: int
+
+    def __post_init__(self) -> None:
+        """Refuse what is no range, with InvalidRequestError."""
+        if not 0 <= self.start_offset <= self.end_offset:
+            raise InvalidRequestError(
+                f"start_offset is {self.start_offset}, not within 0 to {self.end_offset}"
+            )
+
+    @property
+    def topic_partition(self) -> TopicPartition:
+        """The partition, by the name of its topic."""
+        return TopicPartition(self.topic, self.partition)
+
+
+class LogRangeReader:
+    """Reads one range. Made by ``SemelClient.read_range``; holds nothing that needs closing.
+
+    ::
+
+        reader = client.read_range(log_range)
+        while batches := await reader.read():
+            ...
+
+    Not to be read by two tasks at a time.
+    """
+
+    def __init__(self, cluster: Cluster, log_range: LogRange, options: ConsumerOptions) -> None:
+        """Do no I/O yet."""
+        self._cluster = cluster
+        self._range = log_range
+        self._options = options
+        self._isolation = ISOLATION[options.isolation_level]
+        self._open = open_batch(check_crcs=options.check_crcs)
+        self.position = log_range.start_offset
+        """The offset to read next; ``end_offset``, or past it, when all is read."""
+
+    async def read(self) -> Sequence[ColumnBatch]:
+        """Return the next records, of about ``max_partition_fetch_bytes``; none: that was all.
+
+        A cancelled call has returned nothing, and moved nothing. Raises OffsetOutOfRangeError for
+        what the log does not hold (any more), InvalidTopicError if the topic was made anew,
+        UnknownTopicOrPartitionError, CorruptMessageError, and RequestTimedOutError when no broker
+        has answered within ``default_api_timeout_ms`` of the client.
+        """
+        deadline = Deadline.after_ms(self._cluster.options.default_api_timeout_ms)
+        while self.position < self._range.end_offset:
+            fetched = await self._fetch(deadline)
+            opened = [self._within(each) for each in fetched.batches if not each.control]
+            if fetched.next_offset <= self.position:
+                self._check_not_past_the_end(deadline)
+            self.position = max(self.position, fetched.next_offset)
+            if batches := [each for each in opened if each is not None]:
+                return batches
+        return ()
+
+    def _within(self, batch: RecordBatch) -> ColumnBatch | None:
+        """Return the records of a batch that are in the range; None where there are none."""
+        start, end = self.position, self._range.end_offset
+        if batch.base_offset >= end:
+            return None
+        columns = self._open(self._range.topic_partition, batch)
+        return columns.between(start, end) or None
+
+    async def _fetch(self, deadline: Deadline) -> broker.FetchPartitionResult:
+        known = self._cluster.cached_topic(self._range.topic)
+        if known is not None and known.topic_id != self._range.topic_id:
+            self._cluster.forget_topic(self._range.topic)  # whoever made the range knows more
+        leaders = Leaders(self._cluster, self._ask)
+        answers = await leaders.ask({self._range.topic_partition: self._question}, deadline)
+        return answers[self._range.topic_partition]
+
+    def _question(self, partition: ids.TopicPartition) -> broker.FetchPartition:
+        if partition.topic_id != self._range.topic_id:
+            raise InvalidTopicError(
+                f"topic {self._range.topic} with id {self._range.topic_id} is gone, "
+                f"its id is {partition.topic_id}",
+                topic=self._range.topic,
+            )
+        return broker.FetchPartition(
+            topic_id=partition.topic_id,
+            partition=partition.partition,
+            fetch_offset=self.position,
+            partition_max_bytes=self._options.max_partition_fetch_bytes,
+        )
+
+    async def _ask(
+        self, address: str, questions: Sequence[broker.FetchPartition], deadline: Deadline
+    ) -> list[broker.FetchPartitionResult | SemelError]:
+        request = broker.FetchRequest(
+            isolation_level=self._isolation,
+            min_bytes=1,
+            max_bytes=self._options.max_partition_fetch_bytes,
+            max_wait_ms=self._options.fetch_max_wait_ms,
+            partitions=questions,
+        )
+        response = await self._cluster.attempt_at(address, FETCH, request, deadline=deadline)
+        return [
+            status.from_value(result.error) if result.HasField("error") else result
+            for result in response.partitions
+        ]
+
+    def _check_not_past_the_end(self, deadline: Deadline) -> None:
+        """Give up if the log does not come to the end of the range within the time there is."""
+        if deadline.remaining_ms() <= self._options.fetch_max_wait_ms:
+            raise OffsetOutOfRangeError(
+                f"{self._range.topic_partition} has nothing to read at offset {self.position}, and "
+                f"the range goes to {self._range.end_offset}",
+                topic=self._range.topic,
+                partition=self._range.partition,
+                offset=self.position,
+            )
