@@ -21,7 +21,6 @@ from aiosemel import (
     ProducerFencedError,
     ProducerOptions,
     RequestTimedOutError,
-    SemelError,
     TransactionAbortedError,
 )
 from aiosemel.errors import (
@@ -347,26 +346,6 @@ async def test_a_block_of_a_superseded_run_is_not_kept_alive(fake: FakeCluster) 
     async with open_client(fake) as client, client.joint_transaction_of(HANDLE):
         await elapse(5)
         assert len(fake.asked(wire.KeepAliveTxnRequest)) == 1
-
-
-@pytest.mark.parametrize("error", [None, TransactionAbortableError, ProducerFencedError])
-async def test_somebody_else_keeps_it_alive_until_it_is_over(
-    fake: FakeCluster, error: type[SemelError] | None
-) -> None:
-    fake.then("KeepAliveTxn", Refuse(CoordinatorLoadInProgressError("x")))
-    async with open_client(fake) as client:
-        joint = client.joint_transaction_of(HANDLE)
-        keeping = asyncio.create_task(joint.keep_alive())
-        await elapse(3.5)
-        assert len(fake.asked(wire.KeepAliveTxnRequest)) == 4
-        if error is None:
-            answer = wire.KeepAliveTxnResponse(already_committed=True)
-            fake.canned["coordinator:1", "KeepAliveTxn"] = answer
-        else:
-            fake.then("KeepAliveTxn", Refuse(error("over")))
-        await elapse(1)
-        assert keeping.done()
-    assert not ends(fake)
 
 
 async def test_a_block_aborts_what_was_not_committed(fake: FakeCluster) -> None:
