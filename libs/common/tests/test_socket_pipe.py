@@ -174,7 +174,7 @@ async def test_a_silent_side_is_asked_for_a_sign_of_life_and_stays_if_it_gives_o
     watching = SocketOptions(message_size_max_bytes=10, silence_max_s=0.01, answer_max_s=2.0)
     async with await asyncio.start_server(say_little, HOST, 0) as server:
         pipe = await connect(HOST, server.sockets[0].getsockname()[1], b"hello", user, watching)
-        for _ in range(2):
+        for _ in range(3):
             await asked.acquire()
         assert (user.error, user.messages) == (None, [])
         pipe.close()

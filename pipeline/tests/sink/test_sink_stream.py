@@ -172,8 +172,10 @@ def test_records_are_there_once_whatever_fails(
         query = start(spark, job)
         with suppress(PySparkException):
             query.awaitTermination()
-        if query.exception() is None:
+        error = query.exception()
+        if error is None:
             break
+        assert "PlannedError" in str(error)
     assert Counter(semel.values(topic)) == Counter(expected)
     notes = (tmp_path / "notes").read_text("utf-8").split("\n")
     assert {"failure before commit", "failure after commit", "replay", "abort"} <= set(notes)
