@@ -201,7 +201,7 @@ def test_tests_of_members_do_not_sleep() -> None:
 # What a class may be a kind of: values, closed sets, seams, errors, and what libraries ask for
 # (Spark looks at the class of whatever a data source returns).
 BASES = re.compile(
-    r"(.*\.)?(Protocol|Generic|NamedTuple|Struct|TypedDict|(Str|Int)?(Enum|Flag)|BaseModel|(Base|Service|Participant)Settings"
+    r"(.*\.)?((Buffered)?Protocol|Generic|NamedTuple|Struct|TypedDict|(Str|Int)?(Enum|Flag)|BaseModel|(Base|Service|Participant)Settings"
     r"|BaseEventLoop|.*(Error|Exception|Servicer|Interceptor|Handler|Formatter)|TyperGroup"
     r"|DataSource\w*|WriterCommitMessage|InputPartition|SupportsTriggerAvailableNow)"
 )

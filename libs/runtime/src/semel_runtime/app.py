@@ -6,7 +6,6 @@ it through the Environment, so a test can put a whole cluster into one process.
 """
 
 import asyncio
-import gc
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Sequence
@@ -33,6 +32,7 @@ from semel_runtime.journal.opening import open_journal
 from semel_runtime.journal.sqlite import SqliteOptions
 from semel_runtime.logs import configure_logging
 from semel_runtime.machine import Machine, Serde
+from semel_runtime.memory import collect_garbage_seldom, keep_freed_memory
 from semel_runtime.offload import Offload, in_thread, inline
 from semel_runtime.runner import Runner, RunnerOptions
 from semel_runtime.server.calls import Handlers
@@ -164,7 +164,8 @@ def _read_settings(name: str, settings_class: type[S]) -> S:
 
 async def _serve(name: str, settings: S, build: Callable[[S, Environment], App]) -> int:
     stop = _stop_on_signals()
-    _collect_garbage_seldom()
+    collect_garbage_seldom()
+    keep_freed_memory()
     try:
         async with AsyncExitStack() as stack:
             options = SqliteOptions(disk_reserve_bytes=settings.disk_reserve_bytes)
@@ -236,16 +237,6 @@ def _report(results: Sequence[BaseException | bool | None]) -> None:
             continue  # The runner has said in one line why the journal failed, and `failed` is set.
         elif isinstance(result, Exception):
             log.error("background work failed", error=str(result), exc_info=result)
-
-
-def _collect_garbage_seldom() -> None:
-    """Keep the collector from walking the whole state again and again.
-
-    Records and entities are immutable and hold no cycles; reference counts free them.
-    """
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(100_000, 50, 100)
 
 
 def _stop_on_signals() -> asyncio.Event:

@@ -80,7 +80,7 @@ class FrameStream:
 
     # -- PipeUser ----------------------------------------------------------------------------------
 
-    def received(self, message: bytes) -> None:
+    def received(self, message: bytes | bytearray) -> None:
         """Hand answers to their callers."""
         try:
             frames = self._types.parse_response(message).frames

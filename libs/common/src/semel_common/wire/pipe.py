@@ -41,7 +41,7 @@ class Pipe(Protocol):
 class PipeUser(Protocol):
     """What a pipe calls."""
 
-    def received(self, message: bytes) -> None:
+    def received(self, message: bytes | bytearray) -> None:
         """Take one message."""
         ...
 

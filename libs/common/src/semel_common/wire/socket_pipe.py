@@ -1,4 +1,4 @@
-"""Messages over a connection of their own: each is its length, four bytes, and that many bytes.
+"""Messages over a connection of their own, as ``messages`` writes them.
 
 gRPC moves a message through threads of its own, nine times from one to another for one call and its
 answer. Here the event loop reads and writes the socket itself.
@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from typing import cast
 
 from semel_common.errors import NetworkExceptionError
+from semel_common.wire.messages import (
+    SIGN_OF_LIFE,
+    MessageReader,
+    MessageSizeError,
+    write_message,
+)
 from semel_common.wire.pipe import PipeUser
-
-_LENGTH_BYTES = 4
-_SIGN_OF_LIFE = bytes(_LENGTH_BYTES)
-"""A message without content."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +33,7 @@ class SocketOptions:
     """How long that may take before the connection counts as lost."""
 
 
-class SocketPipe(asyncio.Protocol):
+class SocketPipe(asyncio.BufferedProtocol):
     """One end of a connection. Implements ``Pipe`` for a ``PipeUser``, who may change."""
 
     def __init__(self, user: PipeUser, peer: str, options: SocketOptions) -> None:
@@ -40,7 +42,7 @@ class SocketPipe(asyncio.Protocol):
         self._peer = peer
         self._options = options
         self._transport: asyncio.Transport | None = None
-        self._buffer = bytearray()
+        self._reader = MessageReader(options.message_size_max_bytes)
         self._paused = False
         self._writing = False
         self._heard = False
@@ -53,8 +55,7 @@ class SocketPipe(asyncio.Protocol):
         """Send one message; see ``Pipe.write``."""
         if self._transport is None or self._transport.is_closing():
             return True  # `lost` comes, or has come.
-        length = sum(map(len, parts)).to_bytes(_LENGTH_BYTES)
-        self._transport.write(b"".join((length, *parts)))
+        self._transport.write(write_message(parts))
         return not self._writing
 
     def pause_reading(self) -> None:
@@ -66,10 +67,7 @@ class SocketPipe(asyncio.Protocol):
     def resume_reading(self) -> None:
         """See ``Pipe.resume_reading``."""
         self._paused = False
-        if self._transport is not None and not self._transport.is_closing():
-            self._transport.resume_reading()
-        if self._buffer:  # What had arrived with the last message that was delivered.
-            asyncio.get_running_loop().call_soon(self._deliver_buffer)
+        asyncio.get_running_loop().call_soon(self._read_on)
 
     def close(self) -> None:
         """See ``Pipe.close``."""
@@ -91,15 +89,16 @@ class SocketPipe(asyncio.Protocol):
         _keep_alive(self._transport)
         self._watch_silence()
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """Return where to put what arrives."""
+        del sizehint  # A message has the size that it has.
+        return self._reader.room()
+
+    def buffer_updated(self, nbytes: int) -> None:
         """Deliver the messages that are whole."""
         self._heard = True
-        if self._buffer:
-            self._buffer += data
-            self._deliver_buffer()
-        else:
-            taken = self._deliver(data)
-            self._buffer += data[taken:]
+        self._reader.filled(nbytes)
+        self._deliver()
 
     def pause_writing(self) -> None:
         """Remember that the kernel did not take all of a message."""
@@ -114,37 +113,37 @@ class SocketPipe(asyncio.Protocol):
         """Tell that it is over."""
         if self._watch is not None:
             self._watch.cancel()
-        self._buffer.clear()
         why = self._why or (str(exc) if exc is not None else "it was closed")
         self.user.lost(NetworkExceptionError(f"connection to {self._peer} is lost: {why}"))
 
     # -- inside ------------------------------------------------------------------------------------
 
-    def _deliver_buffer(self) -> None:
-        del self._buffer[: self._deliver(self._buffer)]
+    def _read_on(self) -> None:
+        """Deliver what had arrived with the message that made the user pause; then read again."""
+        if self._paused or self._transport is None or self._transport.is_closing():
+            return
+        if self._deliver() and not self._transport.is_closing():
+            self._transport.resume_reading()
 
-    def _deliver(self, data: bytes | bytearray) -> int:
-        """Deliver the messages at the beginning of data; returns how many bytes they were."""
-        with memoryview(data) as view:
-            start = 0
-            while not self._paused and len(view) - start >= _LENGTH_BYTES:
-                begin = start + _LENGTH_BYTES
-                end = begin + int.from_bytes(view[start:begin])
-                if end - begin > self._options.message_size_max_bytes:
-                    self._give_up(f"a message of {end - begin} bytes is larger than is taken")
-                    return len(view)
-                if end > len(view):
-                    break
-                start = end
-                if begin == end:
-                    self._answer_sign_of_life()
-                else:
-                    self.user.received(bytes(view[begin:end]))
-            return start
+    def _deliver(self) -> bool:
+        """Deliver the messages that are whole; returns whether more are wanted."""
+        while not self._paused:
+            try:
+                message = self._reader.next_message()
+            except MessageSizeError as error:
+                self._give_up(str(error))
+                return False
+            if message is None:
+                return True
+            if message:
+                self.user.received(message)
+            else:
+                self._answer_sign_of_life()
+        return False
 
     def _answer_sign_of_life(self) -> None:
         if self._options.silence_max_s is None and not self._writing and self._transport:
-            self._transport.write(_SIGN_OF_LIFE)
+            self._transport.write(SIGN_OF_LIFE)
 
     def _watch_silence(self) -> None:
         if self._options.silence_max_s is not None:
@@ -158,7 +157,7 @@ class SocketPipe(asyncio.Protocol):
             self._watch_silence()
             return
         if not self._writing and self._transport is not None:
-            self._transport.write(_SIGN_OF_LIFE)
+            self._transport.write(SIGN_OF_LIFE)
         self._watch = asyncio.get_running_loop().call_later(
             self._options.answer_max_s, self._lose_if_silent
         )

@@ -8,6 +8,7 @@ bytes, and copy every payload twice more.
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import TypeVar, cast
 
 from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import Message
@@ -21,6 +22,7 @@ RequestFrame = broker.RequestFrame | transactions.RequestFrame | group.RequestFr
 ResponseFrame = broker.ResponseFrame | transactions.ResponseFrame | group.ResponseFrame
 StreamRequest = broker.StreamRequest | transactions.StreamRequest | group.StreamRequest
 StreamResponse = broker.StreamResponse | transactions.StreamResponse | group.StreamResponse
+M = TypeVar("M", bound=Message)
 
 _LENGTH_DELIMITED = 2
 _CONTINUED = 0x80
@@ -32,8 +34,8 @@ class StreamTypes:
 
     path: str
     """Of the RPC, as gRPC writes it."""
-    parse_request: Callable[[bytes], StreamRequest]
-    parse_response: Callable[[bytes], StreamResponse]
+    parse_request: Callable[[bytes | bytearray], StreamRequest]
+    parse_response: Callable[[bytes | bytearray], StreamResponse]
     request_frame: Callable[..., RequestFrame]
     response_frame: Callable[..., ResponseFrame]
     request_tags: dict[str, bytes]
@@ -56,6 +58,11 @@ class StreamTypes:
 def join(frames: Iterable[bytes]) -> bytes:
     """Return the message that consists of these frames."""
     return b"".join(frames)
+
+
+def _parser(of: type[M]) -> Callable[[bytes | bytearray], M]:
+    """Return what parses this type: protobuf takes a bytearray too, though its stubs do not say."""
+    return cast("Callable[[bytes | bytearray], M]", of.FromString)
 
 
 def _frame(fixed: Message, tag: bytes, content: Message) -> bytes:
@@ -90,8 +97,8 @@ _FRAMES_TAG = _tag(broker.StreamRequest.FRAMES_FIELD_NUMBER)
 STREAMS: dict[str, StreamTypes] = {
     BROKER: StreamTypes(
         f"/{BROKER}/Stream",
-        broker.StreamRequest.FromString,
-        broker.StreamResponse.FromString,
+        _parser(broker.StreamRequest),
+        _parser(broker.StreamResponse),
         broker.RequestFrame,
         broker.ResponseFrame,
         _tags(broker.RequestFrame.DESCRIPTOR),
@@ -99,8 +106,8 @@ STREAMS: dict[str, StreamTypes] = {
     ),
     TRANSACTIONS: StreamTypes(
         f"/{TRANSACTIONS}/Stream",
-        transactions.StreamRequest.FromString,
-        transactions.StreamResponse.FromString,
+        _parser(transactions.StreamRequest),
+        _parser(transactions.StreamResponse),
         transactions.RequestFrame,
         transactions.ResponseFrame,
         _tags(transactions.RequestFrame.DESCRIPTOR),
@@ -108,8 +115,8 @@ STREAMS: dict[str, StreamTypes] = {
     ),
     GROUP: StreamTypes(
         f"/{GROUP}/Stream",
-        group.StreamRequest.FromString,
-        group.StreamResponse.FromString,
+        _parser(group.StreamRequest),
+        _parser(group.StreamResponse),
         group.RequestFrame,
         group.ResponseFrame,
         _tags(group.RequestFrame.DESCRIPTOR),

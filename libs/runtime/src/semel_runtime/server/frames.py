@@ -78,7 +78,7 @@ class FrameSession:
 
     # -- PipeUser ------------------------------------------------------------------------------
 
-    def received(self, message: bytes) -> None:
+    def received(self, message: bytes | bytearray) -> None:
         """Take up the requests of a message."""
         if self._ending:
             return

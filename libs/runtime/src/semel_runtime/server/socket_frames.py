@@ -101,11 +101,11 @@ class _Visitor:
         loop = asyncio.get_running_loop()
         self._impatience = loop.call_later(TICKET_LIFE_S, self._refuse, "shows no ticket")
 
-    def received(self, message: bytes) -> None:
+    def received(self, message: bytes | bytearray) -> None:
         """Let it in: from here on, the pipe is its session's."""
         self._calm()
         try:
-            ticket = FramesPreface.FromString(message).ticket
+            ticket = FramesPreface.FromString(bytes(message)).ticket
         except DecodeError:
             self._refuse("is no client of ours")
             return

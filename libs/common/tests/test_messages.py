@@ -1,0 +1,51 @@
+"""Messages come out of a stream of bytes whole and in order, wherever it is cut."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from semel_common.wire.messages import MessageReader, MessageSizeError, write_message
+
+SIZE_MAX = 300_000
+
+SIZES = st.integers(0, 20) | st.integers(65_500, 65_600) | st.just(SIZE_MAX)
+"""Small ones, some that just fit in the buffer or do not, and the largest."""
+
+
+def read(reader: MessageReader, stream: bytes, cuts: list[int]) -> list[bytes | bytearray]:
+    """Let a stream arrive in pieces of these sizes, over and over; returns its messages."""
+    messages: list[bytes | bytearray] = []
+    arrived = 0
+    while arrived < len(stream):
+        for cut in cuts:
+            room = reader.room()
+            piece = stream[arrived : arrived + min(cut, len(room))]
+            room[: len(piece)] = piece
+            reader.filled(len(piece))
+            arrived += len(piece)
+            while (message := reader.next_message()) is not None:
+                messages.append(message)
+    return messages
+
+
+@given(
+    sizes=st.lists(SIZES, max_size=8),
+    cuts=st.lists(st.integers(1, 30) | st.integers(1_000, SIZE_MAX), min_size=1, max_size=5),
+)
+def test_it_does_not_matter_where_the_network_cuts(sizes: list[int], cuts: list[int]) -> None:
+    cuts.append(SIZE_MAX)  # or a large message takes a while
+    messages = [bytes((number,)) * size for number, size in enumerate(sizes)]
+    stream = b"".join(write_message((each[:7], each[7:])) for each in messages)
+    assert read(MessageReader(SIZE_MAX), stream, cuts) == messages
+
+
+def test_a_message_stays_as_it_is_while_others_arrive() -> None:
+    stream = write_message((b"a" * 100_000,)) + write_message((b"b" * 100_000,))
+    first, second = read(MessageReader(SIZE_MAX), stream, [SIZE_MAX])
+    assert (set(first), set(second)) == ({ord("a")}, {ord("b")})
+
+
+def test_a_larger_message_is_an_error_before_it_arrives() -> None:
+    reader = MessageReader(10)
+    with pytest.raises(MessageSizeError, match="11 bytes"):
+        read(reader, (11).to_bytes(4), [SIZE_MAX])
