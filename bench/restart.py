@@ -21,6 +21,7 @@ from semel_runtime.clock import SystemClock
 from semel_runtime.cluster.image import Listener
 from semel_runtime.journal.opening import open_journal
 from semel_runtime.server.calls import Call
+from semel_runtime.server.principal import Origin
 
 IDS = 100_000
 RECORDS = 1_000_000
@@ -98,6 +99,6 @@ def _slices(numbers: range) -> Iterable[range]:
 async def _call(app: CoordinatorApp, method: Method[Req, Res], request: Req) -> Res:
     endpoint = app.handlers.find(method.path)
     assert endpoint is not None
-    response = await endpoint.handler(request, Call(listener=_LISTENER.name))
+    response = await endpoint.handler(request, Call(origin=Origin(listener=_LISTENER.name)))
     assert isinstance(response, method.response)
     return response

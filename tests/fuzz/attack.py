@@ -20,6 +20,7 @@ from fuzz.work import leave_open, ordinary_work, victim_of
 from semel_common.errors import SemelError, UnknownServerError
 from semel_runtime.server.answer import answer
 from semel_runtime.server.calls import Call
+from semel_runtime.server.principal import Origin
 from semel_runtime.testing.virtual_time import run_in_virtual_time
 
 ROUND = 500
@@ -129,7 +130,9 @@ async def _one(cluster: Cluster, random: Random, samples: Samples, result: Resul
     deadline = asyncio.get_running_loop().time() + random.choice((0.0, 0.05, 5.0))
     try:
         async with asyncio.timeout(PATIENCE_S):
-            response = await answer(endpoint, request, Call(listener="default", deadline=deadline))
+            response = await answer(
+                endpoint, request, Call(origin=Origin(listener="default"), deadline=deadline)
+            )
     except TimeoutError:
         result.violations.append(f"{name} was not answered: {_shown(request)}")
     except UnknownServerError as error:

@@ -15,6 +15,7 @@ from semel_common.wire.streams import STREAMS, ResponseFrame, StreamRequest, Str
 from semel_runtime.server.calls import Endpoint
 from semel_runtime.server.frames import FrameSession
 from semel_runtime.server.limits import ServerLimits
+from semel_runtime.server.principal import Origin
 
 MESSAGES_MAX = 8
 FRAMES_MAX = 40
@@ -44,7 +45,7 @@ async def attack_stream(
         types,
         endpoints,
         pipe,
-        listener="default",
+        origin=Origin(listener="default"),
         limits=_LIMITS,
         ended=lambda _: ended.set(),
     )

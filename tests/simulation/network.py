@@ -21,6 +21,7 @@ from semel_common.wire import status
 from semel_common.wire.methods import Method, Req, Res
 from semel_runtime.server.answer import answer
 from semel_runtime.server.calls import Call, Endpoint, Handlers
+from semel_runtime.server.principal import Origin
 from simulation.world import WORLD, Life, SimulatedLoop
 
 Trace = Callable[..., None]
@@ -217,7 +218,9 @@ class Network:
         expected = self.observer.arrived(server.name, request)
         deadline = self._loop.time() + exchange.timeout_ms / 1000
         try:
-            response = await answer(endpoint, request, Call(listener="default", deadline=deadline))
+            response = await answer(
+                endpoint, request, Call(origin=Origin(listener="default"), deadline=deadline)
+            )
         except SemelError as error:
             if error.code == -1:
                 cause = "".join(traceback.format_exception(error.__cause__ or error))

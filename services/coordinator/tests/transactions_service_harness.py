@@ -27,6 +27,7 @@ from semel_coordinator.transactions.wire import write_participants
 from semel_runtime.cluster.copy import ClusterCopy
 from semel_runtime.runner import Runner
 from semel_runtime.server.calls import Call, Handlers
+from semel_runtime.server.principal import Origin
 from semel_runtime.testing.clock import ManualClock
 from semel_runtime.testing.journal import MemoryJournal
 from semel_runtime.testing.network import MemoryNetwork
@@ -35,7 +36,7 @@ from semel_runtime.testing.volume import MemoryVolume
 BROKER_0, BROKER_1 = "broker-0:1", "broker-1:1"
 GROUPS = "group_coordinator-0:1"
 CONTROLLER = "coordinator-0:1"
-CALL = Call(listener="default", traceparent="of call")
+CALL = Call(origin=Origin(listener="default"), traceparent="of call")
 
 Refuse = Callable[[participants_pb2.TxnMarker, Participant], SemelError | None]
 

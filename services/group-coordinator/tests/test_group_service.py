@@ -26,6 +26,7 @@ from semel_common.errors import (
 )
 from semel_common.wire import methods
 from semel_runtime.server.calls import Call
+from semel_runtime.server.principal import Origin
 from semel_runtime.testing.network import MemoryNetwork
 from semel_runtime.testing.virtual_time import VirtualTimeLoop, after, in_virtual_time
 from semel_runtime.testing.volume import MemoryVolume
@@ -324,7 +325,7 @@ async def test_a_member_whose_client_went_away_while_it_joined_expires() -> None
             rebalance_timeout_ms=60_000,
             subscription=wire.Subscription(topics=["orders"]),
         )
-        call = endpoint.handler(join, Call(listener="default"))
+        call = endpoint.handler(join, Call(origin=Origin(listener="default")))
         joining = asyncio.ensure_future(call)
         await asyncio.sleep(0)
         joining.cancel()

@@ -45,6 +45,7 @@ from semel_runtime.cluster.image import ClusterImage, Listener
 from semel_runtime.journal.base import Journal
 from semel_runtime.participant.inquiry_loop import InquiryLoop
 from semel_runtime.server.calls import Call, Handlers
+from semel_runtime.server.principal import Origin
 from semel_runtime.testing.clock import ManualClock
 from semel_runtime.testing.controller import ScriptedController
 from semel_runtime.testing.journal import MemoryJournal
@@ -137,7 +138,9 @@ class Broker:
         endpoint = self.app.handlers.find(method.path)
         assert endpoint is not None
         copy = method.request.FromString(request.SerializeToString())
-        response = await endpoint.handler(copy, Call(listener="default", deadline=deadline))
+        response = await endpoint.handler(
+            copy, Call(origin=Origin(listener="default"), deadline=deadline)
+        )
         return method.response.FromString(response.SerializeToString())
 
     async def produce(

@@ -75,7 +75,7 @@ async def test_a_ticket_lets_its_owner_in() -> None:
             visitor.show(offer.ticket)
             visitor.ask(3)
             assert await visitor.answer() == 3
-            assert served.calls[0].listener == "default"
+            assert served.calls[0].origin.listener == "default"
 
 
 async def test_a_ticket_is_good_once() -> None:

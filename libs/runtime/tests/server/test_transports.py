@@ -55,7 +55,7 @@ async def test_a_call_gets_the_answer_of_its_handler(
     async with serving(echo, sockets=sockets) as served:
         response = await served.connection.call(method, Request(base_sequence=7), timeout_ms=5_000)
         assert response.throttle_time_ms == 7
-        assert served.calls[0].listener == "default"
+        assert served.calls[0].origin.listener == "default"
 
 
 @pytest.mark.parametrize("method", [LIST_OFFSETS, PRODUCE], ids=["unary", "frames"])

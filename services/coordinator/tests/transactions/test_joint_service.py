@@ -22,6 +22,7 @@ from semel_coordinator.transactions.machine import TransactionLimits
 from semel_coordinator.transactions.sweep import abort_timed_out
 from semel_coordinator.transactions.wire import write_participants
 from semel_runtime.server.calls import Call, Handlers
+from semel_runtime.server.principal import Origin
 
 COMMIT = participants.TRANSACTION_RESULT_COMMIT
 ABORT = participants.TRANSACTION_RESULT_ABORT
@@ -132,7 +133,7 @@ async def test_whoever_waits_for_markers_is_told_the_outcome_when_its_time_is_up
         deadline = asyncio.get_running_loop().time()
         request = end_of(wrote(writer, A0), wait=wire.WAIT_FOR_COMPLETE)
         with pytest.raises(RequestTimedOutError) as late:
-            await joint.end(request, Call(listener="default", deadline=deadline))
+            await joint.end(request, Call(origin=Origin(listener="default"), deadline=deadline))
         assert late.value.details == {"outcome": "COMMITTED"}
 
 

@@ -42,6 +42,7 @@ from semel_common.wire.methods import (
     PREPARE_TXN,
 )
 from semel_runtime.server.calls import Call, Handlers
+from semel_runtime.server.principal import Origin
 
 METHODS = (
     INIT_PRODUCER_ID,
@@ -135,7 +136,9 @@ async def test_idempotent_producers_get_fresh_ids(cluster: Cluster) -> None:
 async def test_a_trace_context_that_is_none_is_not_stored(cluster: Cluster) -> None:
     async with cluster.coordinator(send=False) as coordinator:
         key = await coordinator.init()
-        await coordinator.end(key, A0, call=Call(listener="default", traceparent="x" * 100))
+        await coordinator.end(
+            key, A0, call=Call(origin=Origin(listener="default"), traceparent="x" * 100)
+        )
         assert coordinator.machine.pending_markers()[0].traceparent == ""
 
 
@@ -197,7 +200,7 @@ async def test_waiting_ends_with_the_deadline_and_a_repeat_waits_on(cluster: Clu
         key = await coordinator.init()
         cluster.broker_0.open.clear()
         now = asyncio.get_running_loop().time()
-        call = Call(listener="default", deadline=now - 1)
+        call = Call(origin=Origin(listener="default"), deadline=now - 1)
         with pytest.raises(RequestTimedOutError, match="not all markers") as caught:
             await coordinator.end(key, A0, wait=wire.WAIT_FOR_COMPLETE, call=call)
         assert caught.value.details == {"outcome": "COMMITTED", "next_epoch": "1"}

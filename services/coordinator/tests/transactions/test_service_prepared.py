@@ -13,6 +13,7 @@ from semel.coordinator.v1 import transactions_pb2 as wire
 from semel_common.errors import InvalidTxnStateError, RequestTimedOutError
 from semel_coordinator.transactions.machine import TransactionKey
 from semel_runtime.server.calls import Call
+from semel_runtime.server.principal import Origin
 
 ABORT = participants_pb2.TRANSACTION_RESULT_ABORT
 
@@ -100,7 +101,7 @@ async def test_one_of_nobody_is_complete_without_markers(cluster: Cluster) -> No
 async def test_a_wait_that_is_too_long_says_that_it_is_decided(cluster: Cluster) -> None:
     async with cluster.coordinator(send=False) as coordinator:
         key = await prepared(coordinator)
-        late = Call(listener="default", deadline=asyncio.get_running_loop().time())
+        late = Call(origin=Origin(listener="default"), deadline=asyncio.get_running_loop().time())
         request = complete(producer_id=key.producer_id, wait=2)
         with pytest.raises(RequestTimedOutError) as caught:
             await coordinator.service._prepared.complete_prepared_txn(request, late)

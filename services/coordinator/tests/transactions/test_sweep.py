@@ -11,6 +11,7 @@ from semel.coordinator.v1 import transactions_pb2 as wire
 from semel_coordinator.transactions.machine import TransactionLimits
 from semel_coordinator.transactions.sweep import abort_timed_out, sweep
 from semel_runtime.server.calls import Call
+from semel_runtime.server.principal import Origin
 
 
 async def begin(coordinator: Coordinator, transactional_id: str) -> None:
@@ -20,7 +21,7 @@ async def begin(coordinator: Coordinator, transactional_id: str) -> None:
         init_number=1,
         transaction_timeout_ms=TIMEOUT_MS,
     )
-    call = Call(listener="default")
+    call = Call(origin=Origin(listener="default"))
     producer = await coordinator.service.init_producer_id(init, call)
     add = wire.AddPartitionsToTxnRequest(
         transactional_id=transactional_id,

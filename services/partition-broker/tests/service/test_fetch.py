@@ -26,6 +26,7 @@ from semel_common.errors import ErrorCode, InvalidRequestError, ThrottlingQuotaE
 from semel_common.wire.methods import FETCH
 from semel_runtime.journal.errors import JournalError
 from semel_runtime.server.calls import Call, Written
+from semel_runtime.server.principal import Origin
 from semel_runtime.testing.virtual_time import after, in_virtual_time
 from semel_runtime.testing.volume import MemoryVolume
 
@@ -219,7 +220,7 @@ class Unread:
         assert endpoint is not None
         partition = wire.FetchPartition(topic="orders", fetch_offset=0)
         request = wire.FetchRequest(partitions=[partition], max_bytes=max_bytes)
-        call = Call(listener="default", written=next(self.calls))
+        call = Call(origin=Origin(listener="default"), written=next(self.calls))
         response = await endpoint.handler(request, call)
         assert isinstance(response, wire.FetchResponse)
         return sum(len(each.payload) for each in response.partitions[0].batches)

@@ -8,6 +8,7 @@ from google.protobuf.message import Message
 from msgspec import Struct
 
 from semel_common.wire.methods import Method, Req, Res
+from semel_runtime.server.principal import Origin
 
 
 class Written:
@@ -32,8 +33,7 @@ class Written:
 class Call(Struct, frozen=True, kw_only=True):
     """What is known of a call beside its request."""
 
-    listener: str
-    """Name of the listener on which it arrived."""
+    origin: Origin
     traceparent: str = ""
     """W3C trace context, or empty."""
     deadline: float | None = None

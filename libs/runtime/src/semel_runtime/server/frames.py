@@ -26,6 +26,7 @@ from semel_common.wire.streams import RequestFrame, StreamTypes
 from semel_runtime.server.answer import answer
 from semel_runtime.server.calls import Call, Endpoint, Written
 from semel_runtime.server.limits import ServerLimits
+from semel_runtime.server.principal import Origin
 
 log = structlog.get_logger(__name__)
 
@@ -53,7 +54,7 @@ class FrameSession:
         endpoints: Mapping[str, Endpoint[Message, Message]],
         pipe: Pipe,
         *,
-        listener: str,
+        origin: Origin,
         limits: ServerLimits,
         ended: "Callable[[FrameSession], None]",
     ) -> None:
@@ -61,7 +62,7 @@ class FrameSession:
         self._types = types
         self._endpoints = endpoints
         self._pipe = pipe
-        self._listener = listener
+        self._origin = origin
         self._limits = limits
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._arrived: deque[_Arrived] = deque()
@@ -184,7 +185,7 @@ class FrameSession:
             deadline = asyncio.get_running_loop().time() + frame.timeout_ms / 1000
         written = Written()
         call = Call(
-            listener=self._listener,
+            origin=self._origin,
             traceparent=frame.traceparent,
             deadline=deadline,
             written=written,

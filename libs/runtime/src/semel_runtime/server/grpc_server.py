@@ -24,6 +24,7 @@ from semel_runtime.server.calls import Call, Endpoint, Handlers
 from semel_runtime.server.frames import FrameSession
 from semel_runtime.server.grpc_frames import GrpcServerPipe, StreamContext
 from semel_runtime.server.limits import ServerLimits
+from semel_runtime.server.principal import Origin
 from semel_runtime.server.socket_frames import FrameSockets
 from semel_runtime.server.unary import unary_handlers
 
@@ -114,7 +115,7 @@ class GrpcServer:
             raise NetworkExceptionError(f"{request.service!r} is not here: this is another service")
         self._check_room()
         return self._sockets.offer(
-            call.listener, partial(self._session, request.service, call.listener)
+            call.origin.listener, partial(self._session, request.service, call.origin)
         )
 
     def _check_room(self) -> None:
@@ -123,14 +124,14 @@ class GrpcServer:
                 f"{len(self._sessions)} frame streams are open: no more are taken"
             )
 
-    def _session(self, service: str, listener: str, pipe: Pipe) -> FrameSession:
+    def _session(self, service: str, origin: Origin, pipe: Pipe) -> FrameSession:
         """Open a session on a pipe. Raises ThrottlingQuotaExceededError."""
         self._check_room()
         session = FrameSession(
             STREAMS[service],
             self._endpoints[service],
             pipe,
-            listener=listener,
+            origin=origin,
             limits=self._limits,
             ended=self._ended,
         )
@@ -180,7 +181,7 @@ class GrpcServer:
             except ThrottlingQuotaExceededError as error:
                 await context.abort(status.status_code_of(error), error.message)
             await GrpcServerPipe().serve(
-                requests, context, partial(self._session, service, listener)
+                requests, context, partial(self._session, service, Origin(listener=listener))
             )
 
         return grpc.stream_stream_rpc_method_handler(stream)

@@ -12,6 +12,7 @@ from semel_common.errors import SemelError
 from semel_common.wire import status
 from semel_runtime.server.answer import answer
 from semel_runtime.server.calls import Call, Endpoint, Handlers, Written
+from semel_runtime.server.principal import Origin
 
 TRACEPARENT = "traceparent"
 
@@ -51,7 +52,7 @@ def _method_handler(
         written = Written()
         context.add_done_callback(lambda _: written.settle())  # type: ignore[arg-type]  # stubs want a class
         call = Call(
-            listener=listener,
+            origin=Origin(listener=listener),
             written=written,
             traceparent=traceparent_of(context.invocation_metadata() or ()),
             deadline=_deadline(context.time_remaining()),

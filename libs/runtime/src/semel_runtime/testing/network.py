@@ -15,6 +15,7 @@ from semel_common.errors import NetworkExceptionError, RequestTimedOutError
 from semel_common.wire.methods import Method, Req, Res
 from semel_runtime.server.answer import answer
 from semel_runtime.server.calls import Call, Handlers
+from semel_runtime.server.principal import Origin
 
 
 class Fault(Enum):
@@ -86,7 +87,7 @@ class MemoryNetwork:
             raise NetworkExceptionError(f"nobody answers at {address}")
         deadline = asyncio.get_running_loop().time() + timeout_ms / 1000
         copy = method.request.FromString(request.SerializeToString())
-        call = Call(listener="default", deadline=deadline)
+        call = Call(origin=Origin(listener="default"), deadline=deadline)
         task = asyncio.create_task(answer(endpoint, copy, call), name=f"{method.name} at {address}")
         self._tasks.add(task)
         task.add_done_callback(self._done)

@@ -87,7 +87,7 @@ class ClusterService:
         if request.known_version:
             wait_ms = min(request.max_wait_ms, call.remaining_ms(request.max_wait_ms))
             await self._versions.wait(known_version=request.known_version, max_wait_ms=wait_ms)
-        return await self._read(lambda: self._metadata(request, call.listener))
+        return await self._read(lambda: self._metadata(request, call.origin.listener))
 
     async def find_coordinator(
         self, request: wire.FindCoordinatorRequest, call: Call
@@ -98,7 +98,7 @@ class ClusterService:
         locate = self._locate_group if is_group else self._locate_transactional_id
         return await self._read(
             lambda: wire.FindCoordinatorResponse(
-                coordinators=[_location(key, locate, call.listener) for key in request.keys]
+                coordinators=[_location(key, locate, call.origin.listener) for key in request.keys]
             )
         )
 
@@ -106,7 +106,7 @@ class ClusterService:
         self, _request: wire.DescribeClusterRequest, call: Call
     ) -> wire.DescribeClusterResponse:
         """Describe the cluster for operators."""
-        return await self._read(lambda: self._describe_cluster(call.listener))
+        return await self._read(lambda: self._describe_cluster(call.origin.listener))
 
     async def describe_configs(
         self, request: wire.DescribeConfigsRequest, _call: Call

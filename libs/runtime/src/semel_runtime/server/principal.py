@@ -1,0 +1,30 @@
+"""Who calls."""
+
+from msgspec import Struct
+
+
+class Principal(Struct, frozen=True, kw_only=True):
+    """An identity, as it was proven. Written ``User:name``, as Kafka does."""
+
+    name: str
+    """Of the user; or of the service, as its certificate or token says it."""
+    is_cluster: bool = False
+    """Whether it is one of the cluster's own services."""
+    expires_at: float | None = None
+    """Until when the proof is good, in seconds since 1970; None: as long as the connection."""
+
+    def __str__(self) -> str:
+        """Return it as access rules and logs name it."""
+        return f"User:{self.name}"
+
+
+ANONYMOUS = Principal(name="ANONYMOUS")
+"""Whoever has proven nothing."""
+
+
+class Origin(Struct, frozen=True, kw_only=True):
+    """Where a call, or all calls of a stream, come from."""
+
+    listener: str
+    """Name of the listener on which it arrived."""
+    principal: Principal = ANONYMOUS
