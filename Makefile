@@ -4,6 +4,7 @@
 PYTHON      ?= python3
 UV_VERSION  := 0.13.8
 BIN         := .venv/bin
+PROMETHEUS  := github.com/prometheus/prometheus@v0.307.3
 MEMBERS     := $(wildcard protos/pyproject.toml libs/*/pyproject.toml services/*/pyproject.toml \
                  sdk/pyproject.toml cli/pyproject.toml pipeline/*/pyproject.toml)
 TESTS       := $(wildcard tests libs/*/tests services/*/tests sdk/tests cli/tests pipeline/tests)
@@ -21,7 +22,7 @@ unexport VIRTUAL_ENV
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test simulate defects explore fuzz chaos pipeline pipeline-chaos coverage check format \
-        protos docs release-protos bench bench-spark dist clean
+        protos docs release-protos bench bench-spark alerts-check dist clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | \
@@ -94,6 +95,15 @@ bench: $(SYNCED) ## measure speed and memory; prints medians, and the machine th
 
 bench-spark: $(SPARK) ## Spark's pipelines on Semel and on Apache Kafka, taking turns; needs Java and Maven
 	$(BIN)/python -m bench.spark
+
+alerts-check: build/promtool ## show that each alert of Prometheus fires when it should; needs Go
+	cd observability && ../build/promtool test rules alerts_test.yml
+
+# Prometheus's module cannot be installed by its name: it is built in its own folder.
+build/promtool:
+	mkdir -p build
+	cd "$$(go mod download -json $(PROMETHEUS) | sed -n 's/.*"Dir": "\(.*\)".*/\1/p')" \
+		&& go build -o $(CURDIR)/$@ ./cmd/promtool
 
 dist: $(SYNCED) ## build the wheels of all members into dist/
 	rm -rf dist

@@ -17,6 +17,7 @@ from semel_cli.session import run
 
 if TYPE_CHECKING:
     from semel_local import ProcessCluster
+    from semel_local.metrics import MetricsPorts
     from semel_local.process import Ended
 
 RESTARTS_MAX = 5
@@ -25,6 +26,7 @@ RESTARTS_WINDOW_S = 60.0
 EXAMPLES = examples(
     "semel up",
     "semel up --brokers 3 --data ./orders-cluster",
+    "semel up --metrics",
     "semel up --port 0                              # any port that is free",
 )
 
@@ -58,6 +60,9 @@ def up(
             show_default="9092",
         ),
     ] = None,
+    metrics: Annotated[
+        bool, typer.Option("--metrics", help="Let every service serve metrics for Prometheus.")
+    ] = False,
     restart: Annotated[
         bool, typer.Option(help="Start a service again that has ended by itself.")
     ] = True,
@@ -69,8 +74,10 @@ def up(
     environment.
     """
     from semel_local import ProcessCluster
+    from semel_local.metrics import MetricsPorts
 
     ended: asyncio.Queue[Ended] = asyncio.Queue()
+    ports = MetricsPorts() if metrics else None
     cluster = ProcessCluster(
         data or data_folder(),
         brokers=brokers,
@@ -78,11 +85,18 @@ def up(
         group_coordinators=group_coordinators,
         port=port,
         on_ended=ended.put_nowait,
+        start_options=ports.start_options if ports is not None else None,
     )
-    raise typer.Exit(run(_run(cluster, ended, restart=restart)))
+    raise typer.Exit(run(_run(cluster, ended, restart=restart, ports=ports)))
 
 
-async def _run(cluster: "ProcessCluster", ended: "asyncio.Queue[Ended]", *, restart: bool) -> int:
+async def _run(
+    cluster: "ProcessCluster",
+    ended: "asyncio.Queue[Ended]",
+    *,
+    restart: bool,
+    ports: "MetricsPorts | None",
+) -> int:
     """Return the exit status."""
     task = asyncio.current_task()
     assert task is not None
@@ -95,7 +109,7 @@ async def _run(cluster: "ProcessCluster", ended: "asyncio.Queue[Ended]", *, rest
     found = RunningCluster(bootstrap=cluster.bootstrap, folder=str(cluster.folder), pid=os.getpid())
     try:
         write_running(found)
-        _announce(cluster, time.monotonic() - began)
+        _announce(cluster, ports, time.monotonic() - began)
         if await _supervise(cluster, ended, restart=restart):
             return 0
         return 1
@@ -107,13 +121,19 @@ async def _run(cluster: "ProcessCluster", ended: "asyncio.Queue[Ended]", *, rest
         await _stop(cluster)
 
 
-def _announce(cluster: "ProcessCluster", took_s: float) -> None:
+def _announce(cluster: "ProcessCluster", ports: "MetricsPorts | None", took_s: float) -> None:
     for name in cluster.leftovers:
         note(f"{name} was still running from an earlier `semel up`: it was stopped first")
     table = Table(
-        headings=("Service", "Address", "Process", "Log"),
+        headings=("Service", "Address", "Process", *(["Metrics"] if ports else []), "Log"),
         rows=[
-            (name, cluster.address(name), cluster.pid(name), str(cluster.log_path(name)))
+            (
+                name,
+                cluster.address(name),
+                cluster.pid(name),
+                *([ports.url(name)] if ports else []),
+                str(cluster.log_path(name)),
+            )
             for name in cluster.names
         ],
     )

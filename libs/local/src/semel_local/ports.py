@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from semel_local.errors import PortInUseError
 
-_HOST = "127.0.0.1"
+HOST = "127.0.0.1"
 _FIRST, _LAST = 20_000, 32_767
 
 
@@ -20,7 +20,7 @@ def is_free(port: int) -> bool:
         # As servers do: the remains of closed connections are no hindrance.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            probe.bind((_HOST, port))
+            probe.bind((HOST, port))
             probe.listen()
         except OSError:
             return False

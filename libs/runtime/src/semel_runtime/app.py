@@ -11,6 +11,7 @@ import sys
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from functools import partial
 from random import Random
 from types import TracebackType
 from typing import Protocol, Self, TypeVar
@@ -33,6 +34,10 @@ from semel_runtime.journal.sqlite import SqliteOptions
 from semel_runtime.logs import configure_logging
 from semel_runtime.machine import Machine, Serde
 from semel_runtime.memory import collect_garbage_seldom, keep_freed_memory
+from semel_runtime.metrics import Metrics
+from semel_runtime.metrics.endpoint import metrics_endpoint
+from semel_runtime.metrics.journal import JournalMetrics
+from semel_runtime.metrics.server import stream_figures
 from semel_runtime.offload import Offload, in_thread, inline
 from semel_runtime.runner import Runner, RunnerOptions
 from semel_runtime.server.calls import Handlers
@@ -58,6 +63,12 @@ class Environment:
     """When to take snapshots, and the other limits of the runner."""
     offload: Offload = inline
     """Where long computations run."""
+    metrics: Metrics | None = None
+    """None: nobody asks for them."""
+
+    def new_handlers(self) -> Handlers:
+        """Return handlers whose requests are counted, if anybody asks."""
+        return Handlers(None if self.metrics is None else self.metrics.requests)
 
 
 class App(Protocol):
@@ -112,6 +123,8 @@ async def open_runner(
     runner = await Runner.open(
         environment.journal, machine, serde, options=environment.runner, token=claim_token
     )
+    if environment.metrics is not None:
+        JournalMetrics(environment.metrics, runner, environment.journal)
     identity = Identity(
         role=role,
         instance_id=settings.instance_id,
@@ -169,6 +182,7 @@ async def _serve(name: str, settings: S, build: Callable[[S, Environment], App])
     try:
         async with AsyncExitStack() as stack:
             options = SqliteOptions(disk_reserve_bytes=settings.disk_reserve_bytes)
+            metrics = await _metrics(settings, stack)
             journal = await stack.enter_async_context(
                 await open_journal(
                     settings.data_dir, service=f"{name} {settings.instance_id}", options=options
@@ -190,12 +204,25 @@ async def _serve(name: str, settings: S, build: Callable[[S, Environment], App])
                 random=Random(),
                 listeners=settings.advertised(bound),
                 offload=in_thread,
+                metrics=metrics,
             )
+            if metrics is not None:
+                metrics.look_up(partial(stream_figures, server))
             app = await stack.enter_async_context(build(settings, environment))
             return await _run(app, server, settings, stop)
     except (JournalError, SemelError, OSError) as error:
         log.error("service cannot run", error=str(error))  # noqa: TRY400 - the sentence says what to do
         return EXIT_FAILURE
+
+
+async def _metrics(settings: ServiceSettings, stack: AsyncExitStack) -> Metrics | None:
+    """Serve metrics from now on, if that is wanted."""
+    listener = settings.metrics_place()
+    if listener is None:
+        return None
+    metrics = Metrics()
+    await stack.enter_async_context(metrics_endpoint(listener, metrics))
+    return metrics
 
 
 async def _run(app: App, server: GrpcServer, settings: ServiceSettings, stop: asyncio.Event) -> int:

@@ -44,6 +44,16 @@ def _checked_listeners(text: str) -> str:
     return text
 
 
+def _checked_metrics_listener(text: str) -> str:
+    if text:
+        _parse_metrics_listener(text)
+    return text
+
+
+def _parse_metrics_listener(text: str) -> Listener:
+    return _parse_listener(f"metrics://{text}")
+
+
 Listeners = Annotated[str, AfterValidator(_checked_listeners)]
 
 
@@ -90,6 +100,9 @@ class ServiceSettings(BaseSettings):
     """How long to serve on after SIGTERM while health says NOT_SERVING, in milliseconds."""
     shutdown_grace_ms: Milliseconds = 5_000
     """How long requests in flight may still take at shutdown, in milliseconds."""
+    metrics_listener: Annotated[str, AfterValidator(_checked_metrics_listener)] = ""
+    """Address to bind for Prometheus, as HOST:PORT; empty: there are no metrics. It asks nobody who
+    they are: let only those reach it who may know the names of topics and groups."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """The least important level that is logged."""
     log_format: Literal["console", "json"] = "console"
@@ -133,6 +146,10 @@ class ServiceSettings(BaseSettings):
         """Return what to tell others of the listeners that were bound, with their real ports."""
         told = _by_name(self.advertised_listeners)
         return tuple(told.get(listener.name, listener) for listener in bound)
+
+    def metrics_place(self) -> Listener | None:
+        """Return what to bind for metrics, if anything."""
+        return _parse_metrics_listener(self.metrics_listener) if self.metrics_listener else None
 
     def frame_places(self) -> list[tuple[Listener, Listener | None]]:
         """Return what to bind for frames, each with where clients are sent to."""

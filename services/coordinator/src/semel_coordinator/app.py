@@ -20,6 +20,7 @@ from semel_coordinator.controller.membership import (
 from semel_coordinator.controller.service import ClusterService
 from semel_coordinator.controller.versions import VersionGate
 from semel_coordinator.machine import CoordinatorMachine, CoordinatorRecord
+from semel_coordinator.metrics import CoordinatorMetrics
 from semel_coordinator.serde import CoordinatorSerde
 from semel_coordinator.transactions.expiry import expire
 from semel_coordinator.transactions.markers import MarkerSender
@@ -29,7 +30,6 @@ from semel_runtime.app import Environment, open_runner
 from semel_runtime.cluster.image import ServiceRole
 from semel_runtime.cluster.link import Identity
 from semel_runtime.runner import Runner
-from semel_runtime.server.calls import Handlers
 
 log = structlog.get_logger(__name__)
 
@@ -49,7 +49,7 @@ class CoordinatorApp:
         self._versions = VersionGate(self._machine.show_changes)
         self._stack = AsyncExitStack()
         self._parts: _Parts | None = None
-        self.handlers = Handlers()
+        self.handlers = environment.new_handlers()
         self.ready = asyncio.Event()
         self.failed = asyncio.Event()
 
@@ -159,6 +159,10 @@ class CoordinatorApp:
             clock=environment.clock,
             limits=settings.transaction_limits(),
         )
+        if environment.metrics is not None:
+            CoordinatorMetrics(
+                environment.metrics, runner, self._machine, markers, environment.clock
+            )
         return _Parts(membership=membership, runner=runner, service=service, markers=markers)
 
     async def _take_charge(self, parts: "_Parts") -> None:

@@ -10,9 +10,11 @@ from semel_common.ids import GroupId
 from semel_group.admin_service import GroupAdminService
 from semel_group.config import GroupSettings
 from semel_group.inquiry import GroupInquirer
+from semel_group.lag import LagWatch
 from semel_group.machine import GroupMachine
 from semel_group.machine.records import Record
 from semel_group.metadata import MetadataTaker
+from semel_group.metrics import GroupMetrics
 from semel_group.retention import OffsetRetention
 from semel_group.serde import GroupSerde
 from semel_group.service import MembershipService, OffsetsService
@@ -24,7 +26,6 @@ from semel_runtime.participant.expiry_loop import ProducerExpiry
 from semel_runtime.participant.inquiry_loop import InquiryLoop
 from semel_runtime.participant.listing import OpenTransactionLister
 from semel_runtime.runner import Runner
-from semel_runtime.server.calls import Handlers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +37,8 @@ class _Background:
     inquiries: InquiryLoop[GroupId, Record]
     retention: OffsetRetention
     producers: ProducerExpiry[GroupId, Record]
+    lag: LagWatch | None
+    """None: there are no metrics."""
 
 
 class GroupApp:
@@ -48,7 +51,7 @@ class GroupApp:
         self._machine = GroupMachine(settings.instance_id, settings.group_limits())
         self._stack = AsyncExitStack()
         self._background: _Background | None = None
-        self.handlers = Handlers()
+        self.handlers = environment.new_handlers()
         self.ready = asyncio.Event()
         self.failed = asyncio.Event()
 
@@ -88,6 +91,8 @@ class GroupApp:
             group.create_task(self._background.inquiries.run(), name="inquiries")
             group.create_task(self._background.retention.run(), name="offset retention")
             group.create_task(self._background.producers.run(), name="producer expiry")
+            if self._background.lag is not None:
+                group.create_task(self._background.lag.run(), name="lag watch")
 
     def drain(self) -> None:
         """Let parked calls answer now: there are none here."""
@@ -143,7 +148,16 @@ class GroupApp:
                 check_interval_ms=settings.offsets_retention_check_interval_ms,
             ),
             producers=producers,
+            lag=self._lag_watch(),
         )
+
+    def _lag_watch(self) -> LagWatch | None:
+        environment = self._environment
+        if environment.metrics is None:
+            return None
+        lag = LagWatch(self._machine, environment.connector, self._settings.lag_options())
+        GroupMetrics(environment.metrics, self._machine, lag, environment.clock)
+        return lag
 
     def _link(self, runner: Runner[Record], identity: Identity) -> ClusterLink:
         taker = MetadataTaker(runner, self._machine, self._environment.journal)

@@ -4,6 +4,7 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
+from semel_group.lag import LagOptions
 from semel_group.machine import GroupLimits
 from semel_runtime.config import Count
 from semel_runtime.participant.settings import ParticipantSettings
@@ -32,6 +33,8 @@ class GroupSettings(ParticipantSettings):
     """How long an offset is kept once no member of its group reads the topic, in minutes."""
     offsets_retention_check_interval_ms: Count = 600_000
     """How often it is looked for offsets that have expired, in milliseconds."""
+    group_lag_interval_ms: Count = 30_000
+    """How often brokers are asked how far groups are behind, for metrics, in milliseconds."""
     offset_metadata_max_bytes: Annotated[int, Field(ge=0, le=1 << 20)] = 4_096
     """Metadata that may be kept with a committed offset, in bytes."""
 
@@ -45,6 +48,14 @@ class GroupSettings(ParticipantSettings):
                 f" {self.group_consumer_session_timeout_ms}"
             )
         return self
+
+    def lag_options(self) -> LagOptions:
+        """Return how lags are looked up."""
+        return LagOptions(
+            interval_ms=self.group_lag_interval_ms,
+            request_timeout_ms=self.request_timeout_ms,
+            listener=self.inter_broker_listener_name,
+        )
 
     def group_limits(self) -> GroupLimits:
         """Return what groups may hold."""

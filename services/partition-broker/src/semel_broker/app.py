@@ -17,6 +17,7 @@ from semel_broker.fetching import Fetcher
 from semel_broker.inquiry import BrokerInquirer
 from semel_broker.machine import BrokerMachine
 from semel_broker.machine.records import Record
+from semel_broker.metrics import BrokerMetrics
 from semel_broker.offsets import OffsetLister
 from semel_broker.producers import ProducerDescriber
 from semel_broker.purge import Purger
@@ -34,7 +35,6 @@ from semel_runtime.participant.expiry_loop import ProducerExpiry
 from semel_runtime.participant.inquiry_loop import InquiryLoop
 from semel_runtime.participant.listing import OpenTransactionLister
 from semel_runtime.runner import Runner
-from semel_runtime.server.calls import Handlers
 
 log = structlog.get_logger(__name__)
 
@@ -62,7 +62,7 @@ class BrokerApp:
         self._waiters = Waiters(self._machine.readable_beyond)
         self._stack = AsyncExitStack()
         self._background: _Background | None = None
-        self.handlers = Handlers()
+        self.handlers = environment.new_handlers()
         self.ready = asyncio.Event()
         self.failed = asyncio.Event()
 
@@ -116,6 +116,8 @@ class BrokerApp:
         store = environment.journal.batches
         writer = BrokerWriter(runner, machine, environment.clock, settings.produce_limits())
         fetcher = Fetcher(runner, machine, store, self._waiters, settings.fetch_limits())
+        if environment.metrics is not None:
+            BrokerMetrics(environment.metrics, machine, fetcher, self._waiters, environment.clock)
         bind(
             self.handlers,
             writer=writer,

@@ -105,6 +105,11 @@ class Fetcher:
         self._limits = limits
         self._budget = Budget(limits.in_progress_max_bytes)
 
+    @property
+    def held_bytes(self) -> int:
+        """Bytes that reads hold until their answers are written."""
+        return self._budget.held_bytes
+
     async def fetch(self, request: FetchRequest, call: Call) -> FetchResponse:
         """Read from partitions; wait for ``min_bytes``, at most for ``max_wait_ms``."""
         response = FetchResponse()

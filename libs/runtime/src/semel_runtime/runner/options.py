@@ -1,6 +1,7 @@
 """What can be set on a runner, and what it tells about itself."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +24,16 @@ class RunnerOptions:
     """Size of the pieces in which a snapshot is written."""
 
 
+class CommitFigures(NamedTuple):
+    """What became durable together."""
+
+    seconds: float
+    """How long the journal took."""
+    records: int
+    size_bytes: int
+    """Of records and batches."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunnerStats:
     """Figures since the start; for metrics."""
@@ -37,8 +48,6 @@ class RunnerStats:
     """Records that wait for the disk now."""
     pending_bytes: int
     """Bytes that wait for the disk now."""
-    last_commit_ms: float
-    """How long the last journal append took."""
     next_offset: int
     """Where the next record goes."""
     durable_offset: int

@@ -14,6 +14,7 @@ the disk is unknown until the next replay, so the runner stops for good: all wai
 
 import asyncio
 import secrets
+import time
 from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Generic, Self, TypeVar
@@ -29,7 +30,7 @@ from semel_runtime.journal.base import Claim, Journal
 from semel_runtime.machine import Machine, Result, Serde
 from semel_runtime.runner.commits import Commit, CommitQueue, Decided
 from semel_runtime.runner.loading import load
-from semel_runtime.runner.options import RunnerOptions, RunnerStats
+from semel_runtime.runner.options import CommitFigures, RunnerOptions, RunnerStats
 from semel_runtime.runner.snapshots import SnapshotPieces, SnapshotPolicy
 
 R = TypeVar("R")
@@ -66,7 +67,7 @@ class Runner(Generic[R]):
         self._snapshotter: asyncio.Task[None] | None = None
         self._closed = False
         self._commits = self._records = self._batches = self._snapshots = 0
-        self._last_commit_ms = 0.0
+        self._commit_listeners: list[Callable[[CommitFigures], None]] = []
         self.failed = asyncio.Event()
         """Set when the runner has stopped for good; `failure` says why. The process must end."""
         self.failure: BaseException | None = None
@@ -136,6 +137,13 @@ class Runner(Generic[R]):
         """
         self._listeners.append(listener)
 
+    def on_commit(self, listener: Callable[[CommitFigures], None]) -> None:
+        """Call `listener` with the figures of each commit, once it is durable.
+
+        Listeners must be quick and must not fail.
+        """
+        self._commit_listeners.append(listener)
+
     def stats(self) -> RunnerStats:
         """Return the figures of now."""
         return RunnerStats(
@@ -145,7 +153,6 @@ class Runner(Generic[R]):
             snapshots=self._snapshots,
             pending_records=self._queue.pending_records,
             pending_bytes=self._queue.pending_bytes,
-            last_commit_ms=self._last_commit_ms,
             next_offset=self._queue.next_offset,
             durable_offset=self._queue.next_offset - self._queue.pending_records,
         )
@@ -245,14 +252,17 @@ class Runner(Generic[R]):
             self._fail(failure)
 
     async def _commit(self, commit: Commit[R]) -> None:
-        loop = asyncio.get_running_loop()
-        started = loop.time()
+        started = time.perf_counter()
         await self._journal.append(commit.at, commit.encoded, commit.batches)
-        self._last_commit_ms = (loop.time() - started) * 1000
+        figures = CommitFigures(
+            time.perf_counter() - started, len(commit.encoded), commit.size_bytes
+        )
         if self.failure is None:
             self._in_flight = None
             self._queue.end(commit)
             self._became_durable(commit)
+            for listener in self._commit_listeners:
+                listener(figures)
 
     def _became_durable(self, commit: Commit[R]) -> None:
         self._commits += 1

@@ -1,5 +1,7 @@
 """Running a handler: the one place where what it raises becomes an error of the protocol."""
 
+import time
+
 import structlog
 from google.protobuf.message import Message
 
@@ -15,6 +17,19 @@ async def answer(endpoint: Endpoint[Message, Message], request: Message, call: C
     Raises SemelError only: anything else is logged with its traceback and becomes
     UnknownServerError, which tells the caller the kind of exception, but nothing of its contents.
     """
+    if endpoint.metrics is None:
+        return await _answer(endpoint, request, call)
+    started = time.perf_counter()
+    try:
+        return await _answer(endpoint, request, call)
+    except SemelError as error:
+        endpoint.metrics.refused(error.code.name)
+        raise
+    finally:
+        endpoint.metrics.answered(time.perf_counter() - started)
+
+
+async def _answer(endpoint: Endpoint[Message, Message], request: Message, call: Call) -> Message:
     try:
         return await endpoint.handler(request, call)
     except SemelError as error:

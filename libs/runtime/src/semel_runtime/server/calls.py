@@ -8,6 +8,7 @@ from google.protobuf.message import Message
 from msgspec import Struct
 
 from semel_common.wire.methods import Method, Req, Res
+from semel_runtime.metrics.requests import MethodMetrics, RequestMetrics
 from semel_runtime.server.principal import Origin
 
 
@@ -65,19 +66,23 @@ class Endpoint(Struct, Generic[Req, Res], frozen=True):
 
     method: Method[Req, Res]
     handler: Callable[[Req, Call], Awaitable[Res]]
+    metrics: MethodMetrics | None = None
+    """None: nothing is counted."""
 
 
 class Handlers:
     """The handlers of one process."""
 
-    def __init__(self) -> None:
-        """Start with none."""
+    def __init__(self, metrics: RequestMetrics | None = None) -> None:
+        """Start with none; ``metrics`` counts their requests."""
         self._endpoints: dict[str, Endpoint[Message, Message]] = {}
+        self._metrics = metrics
 
     def add(self, method: Method[Req, Res], handler: Callable[[Req, Call], Awaitable[Res]]) -> None:
         """Register the handler of a method; each method has exactly one."""
         assert method.path not in self._endpoints, f"{method.path} has a handler already"
-        self._endpoints[method.path] = Endpoint(method, handler)  # type: ignore[arg-type]  # the path ties request and handler
+        metrics = self._metrics and self._metrics.of(method.service, method.name)
+        self._endpoints[method.path] = Endpoint(method, handler, metrics)  # type: ignore[arg-type]  # the path ties request and handler
 
     def __iter__(self) -> Iterator[Endpoint[Message, Message]]:
         """Iterate over all endpoints in the order of their registration."""

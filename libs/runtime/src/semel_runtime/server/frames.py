@@ -77,6 +77,11 @@ class FrameSession:
         self._lost = False
         self._outbox.open(pipe)
 
+    @property
+    def requests_in_flight(self) -> int:
+        """Requests that are not answered yet."""
+        return self._in_flight_requests
+
     # -- PipeUser ------------------------------------------------------------------------------
 
     def received(self, message: bytes | bytearray) -> None:

@@ -82,6 +82,16 @@ class GrpcServer:
         await asyncio.gather(*(server.start() for server in self._servers.values()))
         await self._sockets.start()
 
+    @property
+    def stream_count(self) -> int:
+        """Frame streams that are open."""
+        return len(self._sessions)
+
+    @property
+    def requests_in_flight(self) -> int:
+        """Requests of frame streams that are not answered yet."""
+        return sum(session.requests_in_flight for session in self._sessions)
+
     async def set_serving(self) -> None:
         """Let health answer SERVING."""
         await self._set_health(SERVING)

@@ -5,7 +5,7 @@ passes each request to those that it concerns, once it is sure that this instanc
 the group. Handlers decide, ``replay`` changes; see ``semel_runtime.machine``.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from heapq import nsmallest
 from itertools import chain, islice
 
@@ -18,7 +18,7 @@ from semel_common.errors import (
     StaleMemberEpochError,
     TransactionCoordinatorFencedError,
 )
-from semel_common.ids import GroupId
+from semel_common.ids import GroupId, TopicPartition
 from semel_group.machine.commits import Admission, distinct
 from semel_group.machine.deletion import GroupDeletion
 from semel_group.machine.describe import described, listed
@@ -37,6 +37,7 @@ from semel_group.machine.records import (
     Record,
     TxnOffsetsCommitted,
 )
+from semel_group.machine.standing import GroupStanding, standing
 from semel_group.machine.topics import Topics
 from semel_group.machine.values import (
     Committer,
@@ -264,6 +265,15 @@ class GroupMachine:
     def group_ids(self) -> list[str]:
         """Return all groups of this instance."""
         return sorted({*self.membership.groups, *self.offsets.group_ids()})
+
+    def standing(self) -> Iterator[GroupStanding]:
+        """Yield how groups stand now, durable or not: for people, not for clients."""
+        return standing(self.membership, self.offsets)
+
+    def committed_offsets(self, group_id: str) -> Iterator[tuple[TopicPartition, int]]:
+        """Yield where a group stands now, likewise."""
+        for partition, (_, committed) in self.offsets.group(group_id).committed.items():
+            yield partition, committed.committed_offset
 
     def describe_groups(
         self, group_ids: Sequence[str]

@@ -35,6 +35,7 @@ from semel_broker.machine.records import (
     ProducerState,
     Record,
 )
+from semel_broker.machine.standing import PartitionStanding, standing
 from semel_broker.machine.values import (
     Appended,
     Deleted,
@@ -222,6 +223,10 @@ class BrokerMachine:
         return _plan(self._logs.find(name), isolation)
 
     # -- metadata and space --------------------------------------------------------------------
+
+    def standing(self) -> Iterator[PartitionStanding]:
+        """Yield how the partitions led here stand now, durable or not: for people only."""
+        return standing(self._logs.led_here())
 
     def apply_metadata(self, image: ClusterImage) -> Result[bool, Record]:
         """Take a newer image: create what is led here now, drop what was deleted.

@@ -76,6 +76,7 @@ from semel_coordinator.transactions.machine.records import (
     TransactionsRecord,
 )
 from semel_coordinator.transactions.machine.registration import added, check_current
+from semel_coordinator.transactions.machine.standing import Standing, standing
 from semel_coordinator.transactions.machine.state import TransactionsState
 from semel_coordinator.transactions.machine.states import COMPLETED, AbortReason
 from semel_coordinator.transactions.machine.upkeep import Upkeep
@@ -367,6 +368,10 @@ class TransactionsMachine:
     def is_complete_below(self, producer_id: int, producer_epoch: int) -> bool:
         """Whether no transaction of a producer before an epoch waits for a marker."""
         return self._state.is_complete_below(producer_id, producer_epoch)
+
+    def standing(self, *, now_ms: int) -> Standing:
+        """Return how transactions stand now, durable or not: for people, not for clients."""
+        return standing(self._state, now_ms=now_ms)
 
     def describe_transactions(
         self, transactional_ids: Iterable[str]

@@ -73,6 +73,16 @@ class Lane:
     not_before: float = 0.0
 
 
+class LaneStanding(NamedTuple):
+    """How much one instance is still to be told."""
+
+    pending: int
+    """Markers, those in flight included."""
+    in_flight: int
+    failures: int
+    """How often in a row it was not reached."""
+
+
 class MarkerPlan:
     """All lanes."""
 
@@ -112,6 +122,13 @@ class MarkerPlan:
     def failures_of(self, target: Target) -> int:
         """Return how often in a row a target could not be reached."""
         return self._lanes[target].failures
+
+    def standing(self) -> Iterator[tuple[Target, LaneStanding]]:
+        """Yield how each lane stands."""
+        for target, lane in self._lanes.items():
+            held = sum(map(len, lane.held.values()))
+            pending = len(lane.queue) + len(lane.in_flight) + held
+            yield target, LaneStanding(pending, len(lane.in_flight), lane.failures)
 
     # -- what happens --------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ transactions are sent again; participants take repeats.
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from random import Random
 
 import structlog
@@ -45,7 +45,13 @@ from semel_coordinator.transactions.markers.messages import (
     topic_ids_of,
 )
 from semel_coordinator.transactions.markers.options import MarkerOptions
-from semel_coordinator.transactions.markers.plan import NOWHERE, Marker, MarkerPlan, Target
+from semel_coordinator.transactions.markers.plan import (
+    NOWHERE,
+    LaneStanding,
+    Marker,
+    MarkerPlan,
+    Target,
+)
 from semel_coordinator.transactions.markers.routes import Routes
 from semel_coordinator.transactions.runs import Runs
 from semel_runtime.cluster.copy import ClusterCopy
@@ -94,6 +100,10 @@ class MarkerSender:
         """Return who has not acknowledged a decided transaction; None: not known before `run`."""
         missing = self._plan.missing(decided)
         return NOBODY if missing is None and self._group is not None else missing
+
+    def standing(self) -> Iterator[tuple[Target, LaneStanding]]:
+        """Yield how much each instance is still to be told."""
+        return self._plan.standing()
 
     # -- the work ------------------------------------------------------------------------------
 

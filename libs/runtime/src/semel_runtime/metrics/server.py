@@ -1,0 +1,19 @@
+"""Who is connected."""
+
+from collections.abc import Iterable
+
+from prometheus_client.metrics_core import GaugeMetricFamily, Metric
+
+from semel_runtime.server.grpc_server import GrpcServer
+
+
+def stream_figures(server: GrpcServer) -> Iterable[Metric]:
+    """Look up the frame streams."""
+    yield GaugeMetricFamily(
+        "semel_frame_streams", "Frame streams that are open.", value=server.stream_count
+    )
+    yield GaugeMetricFamily(
+        "semel_requests_in_flight",
+        "Requests of frame streams that are not answered yet.",
+        value=server.requests_in_flight,
+    )

@@ -1,0 +1,21 @@
+"""Each alert has a test that it fires, and a passage that says what to do."""
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+RULES = (ROOT / "observability" / "alerts.yml").read_text()
+ALERTS = re.findall(r"alert: (\w+)", RULES)
+
+
+def test_each_fires_and_is_silent_before() -> None:
+    cases = (ROOT / "observability" / "alerts_test.yml").read_text()
+    silent = re.findall(r"alertname: (\w+), exp_alerts: \[\]", cases)
+    fires = re.findall(r"alertname: (\w+)\n +exp_alerts:\n", cases)
+    assert sorted(fires) == sorted(ALERTS)
+    assert sorted(silent) == sorted(ALERTS)
+
+
+def test_each_is_explained() -> None:
+    page = (ROOT / "docs" / "operations.md").read_text()
+    assert re.findall(r"^### (\w+)", page, re.MULTILINE) == ALERTS
