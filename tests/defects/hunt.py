@@ -1,6 +1,7 @@
 """Looking for a planted defect: seed after seed, until one finds something."""
 
-from simulation.run import Report, simulate
+from simulation.report import Report
+from simulation.run import simulate
 
 from defects import planted
 

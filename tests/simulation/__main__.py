@@ -7,7 +7,8 @@ import sys
 import time
 from multiprocessing import Pool
 
-from simulation.run import Report, simulate
+from simulation.report import Report
+from simulation.run import simulate
 
 
 def main() -> int:

@@ -22,6 +22,7 @@ from semel_common.wire.methods import Method, Req, Res
 from semel_runtime.server.answer import answer
 from semel_runtime.server.calls import Call, Endpoint, Handlers
 from semel_runtime.server.principal import Origin
+from simulation.dialect import Dialect
 from simulation.world import WORLD, Life, SimulatedLoop
 
 Trace = Callable[..., None]
@@ -112,6 +113,8 @@ class Network:
         self.failures: list[str] = []
         """What no handler should ever do."""
         self.observer: Observer = _Nobody()
+        self.dialect: Dialect | None = None
+        """Of those processes that are of an older release."""
 
     # -- who is where ----------------------------------------------------------------------------
 
@@ -146,12 +149,13 @@ class Network:
         """Make one call; see ``Connection.call``."""
         loop = self._loop
         self._calls += 1
+        server_name = self._names.get(address, address)
         exchange = Exchange(
             source=source,
-            server_name=self._names.get(address, address),
+            server_name=server_name,
             address=address,
             method=method,
-            request=request.SerializeToString(),
+            request=self._written(request, source, server_name, method),
             timeout_ms=timeout_ms,
             answer=loop.create_future(),
             number=self._calls,
@@ -202,7 +206,7 @@ class Network:
             self._fail(exchange, f"nobody answers at {exchange.address}")
             return
         endpoint = server.handlers.find(exchange.method.path)
-        if endpoint is None:
+        if endpoint is None or not self._is_known(exchange.method, server.name):
             self._fail(exchange, f"{exchange.method.path} is not served at {exchange.address}")
             return
         server.exchanges[exchange] = None
@@ -238,7 +242,7 @@ class Network:
             self._trace("reply lost", exchange.number, server_name, exchange.source)
             self._lose(exchange)
             return
-        data = message.SerializeToString()
+        data = self._written(message, server_name, exchange.source, exchange.method)
         error = isinstance(message, Error)
         delay_s = self._delay_s(weather)
         self._loop.call_later(delay_s, self._answered, exchange, data, error, context=WORLD)
@@ -253,6 +257,21 @@ class Network:
         else:
             self._trace("answer", exchange.number, len(data))
             exchange.answer.set_result(data)
+
+    # -- releases --------------------------------------------------------------------------------
+
+    def _is_known(self, method: Method[Req, Res], server_name: str) -> bool:
+        older = self.dialect
+        return older is None or not older.spoken_at(server_name) or older.knows(method.path)
+
+    def _written(
+        self, message: Message, sender: str, receiver: str, method: Method[Req, Res]
+    ) -> bytes:
+        """Return a message as it arrives: with what both its ends know of."""
+        older = self.dialect
+        if older is None or not older.spoken_at(sender, receiver) or not older.knows(method.path):
+            return message.SerializeToString()
+        return older.through(message)
 
     # -- what goes wrong -------------------------------------------------------------------------
 

@@ -6,7 +6,6 @@ import hashlib
 import logging
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import count
 from random import Random
 
@@ -41,12 +40,14 @@ from simulation.appends import COUNTED, Appender, uncounted
 from simulation.by_hand import ByHand
 from simulation.compaction import TABLE
 from simulation.deletion import CUT_TOPIC, Cutter, keep_all
+from simulation.dialect import Dialect
 from simulation.faults import Faults, Targets
 from simulation.invariants import InvariantError, Invariants
 from simulation.joint import JointOwner, JointWorker, SharedBoard
 from simulation.network import Network
 from simulation.processes import BOOTSTRAP, NAMES, START_MS, Machinery, Service
 from simulation.recorded import Records
+from simulation.report import Report
 from simulation.transformer import Transformer
 from simulation.two_phase import Register, TwoPhase
 from simulation.workloads import (
@@ -79,32 +80,22 @@ class SimulationError(AssertionError):
     """A seed has found something."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
-    """What one seed came to."""
-
-    seed: int
-    steps: int
-    virtual_s: float
-    transactions: int
-    faults: int
-    messages: int
-    checks: int
-    digest: str
-    """Of all events and the whole history, if it was asked for."""
-    violations: tuple[str, ...]
-    trace: tuple[str, ...]
-
-
 def simulate(
-    seed: int, tell: Callable[[str], None] | None = None, *, digest: bool = False
+    seed: int,
+    tell: Callable[[str], None] | None = None,
+    *,
+    digest: bool = False,
+    dialect: Dialect | None = None,
 ) -> Report:
-    """Run one seed; ``tell`` is given every event as a line."""
+    """Run one seed; ``tell`` is given every event as a line.
+
+    With a ``dialect``, some processes are of an older release, as far as messages go.
+    """
     quiet()
     loop = SimulatedLoop()
     # What nobody retrieves was meant for the dead; what fails otherwise is noted where it fails.
     loop.set_exception_handler(lambda *_: None)
-    simulation = Simulation(seed, loop, tell, digest=digest)
+    simulation = Simulation(seed, loop, tell, digest=digest, dialect=dialect)
     gc.disable()
     gc.freeze()  # what is loaded by now stays: nobody need look at it again
     all_sequences, sequences.SEQUENCES = sequences.SEQUENCES, SEQUENCES
@@ -127,6 +118,7 @@ class Simulation:
         tell: Callable[[str], None] | None,
         *,
         digest: bool,
+        dialect: Dialect | None,
     ) -> None:
         self.seed = seed
         self._loop = loop
@@ -141,6 +133,7 @@ class Simulation:
         self._invariants = Invariants()
         self._network = Network(loop, Random(random.getrandbits(64)), self.trace)
         self._network.failures = self._failures
+        self._network.dialect = dialect
         self._network.observer = Answers(self._invariants)
         machinery = Machinery(
             loop=loop,

@@ -9,6 +9,7 @@ from semel_coordinator.machine import CoordinatorMachine, CoordinatorRecord
 from semel_coordinator.serde import CoordinatorSerde
 from semel_coordinator.transactions.machine import CoordinatorEpoch, TransactionLimits
 from semel_runtime.cluster.image import ClusterImage, Instance, Listener, ServiceRole
+from semel_runtime.machine import UnknownRecordError
 
 IMAGE = ClusterImage(
     cluster_id=CLUSTER_ID,
@@ -75,5 +76,5 @@ def test_every_machine_s_records_come_back_from_the_disk_as_they_were() -> None:
 
 
 def test_a_record_of_an_unknown_kind_is_not_taken_for_another() -> None:
-    with pytest.raises(AssertionError, match="None is no record of the controller's"):
+    with pytest.raises(UnknownRecordError, match="None is no record of the controller's"):
         CoordinatorSerde().decode(JournalRecord().SerializeToString())

@@ -21,6 +21,7 @@ from semel_group.machine.records import (
     TxnOffsetsCommitted,
 )
 from semel_group.serde import GroupSerde
+from semel_runtime.machine import UnknownRecordError
 from semel_runtime.participant.coordinator_epochs import CoordinatorEpochSeen
 
 OFFSET = OffsetCommitted(
@@ -90,5 +91,5 @@ def test_every_kind_of_record_on_disk_is_tested() -> None:
 
 
 def test_a_record_of_an_unknown_kind_is_not_read() -> None:
-    with pytest.raises(AssertionError, match="a record of an unknown kind: None"):
+    with pytest.raises(UnknownRecordError, match="a record of an unknown kind: None"):
         GroupSerde().decode(b"")

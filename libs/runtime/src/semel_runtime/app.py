@@ -203,6 +203,7 @@ async def _serve(name: str, settings: S, build: Callable[[S, Environment], App])
                 clock=SystemClock(),
                 random=Random(),
                 listeners=settings.advertised(bound),
+                runner=settings.runner_options(),
                 offload=in_thread,
                 metrics=metrics,
             )

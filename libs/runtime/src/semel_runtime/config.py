@@ -11,6 +11,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from semel_runtime.cluster.image import Listener
 from semel_runtime.cluster.link import LinkOptions
+from semel_runtime.runner.options import RunnerOptions
 from semel_runtime.server.limits import ServerLimits
 
 _PORT_MAX = 65_535
@@ -94,6 +95,8 @@ class ServiceSettings(BaseSettings):
     """Bytes of unanswered requests on one frame stream, past which it is not read."""
     streams_max: Annotated[int, Field(gt=0)] = 2_000
     """Frame streams open at once; one more is refused."""
+    journal_snapshot_records_min: Count = 50_000
+    """Records after the last snapshot of the journal, at the least, before another one is taken."""
     disk_reserve_bytes: Bytes = 64 << 20
     """Free bytes on the disk below which nothing new is stored, while all else goes on."""
     shutdown_drain_ms: Milliseconds = 0
@@ -133,6 +136,10 @@ class ServiceSettings(BaseSettings):
             stream_in_flight_max_bytes=self.stream_in_flight_max_bytes,
             streams_max=self.streams_max,
         )
+
+    def runner_options(self) -> RunnerOptions:
+        """Return the limits of the runner."""
+        return RunnerOptions(snapshot_records_min=self.journal_snapshot_records_min)
 
     def link_options(self) -> LinkOptions:
         """Return how often the controller is called."""

@@ -44,6 +44,10 @@ class Machine(Protocol[R]):
         ...
 
 
+class UnknownRecordError(ValueError):
+    """A record is of no kind that this release knows."""
+
+
 class Serde(Protocol[R]):
     """Maps a machine's records to bytes and back."""
 
@@ -52,5 +56,8 @@ class Serde(Protocol[R]):
         ...
 
     def decode(self, data: bytes) -> R:
-        """Read what `encode` of this or any earlier release wrote."""
+        """Read what `encode` of this or any earlier release wrote.
+
+        Raises UnknownRecordError for what a later one wrote.
+        """
         ...

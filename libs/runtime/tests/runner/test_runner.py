@@ -15,9 +15,11 @@ from semel_common.errors import (
     ThrottlingQuotaExceededError,
 )
 from semel_runtime.journal import JournalFencedError, JournalUnknownError
-from semel_runtime.machine import Result
+from semel_runtime.journal.errors import JournalNewerError
+from semel_runtime.machine import Result, UnknownRecordError
 from semel_runtime.runner import Runner, RunnerOptions
 from semel_runtime.testing.journal import MemoryJournal
+from semel_runtime.testing.volume import MemoryVolume
 
 T = TypeVar("T")
 
@@ -411,3 +413,18 @@ async def test_given_token_claims_the_journal(service: Service) -> None:
 
     assert service.volume.content.token == "mine"
     await runner.close()
+
+
+async def test_a_record_of_a_newer_release_is_an_error_that_says_so() -> None:
+    class Older:
+        def encode(self, record: Counted) -> bytes:
+            return CounterSerde().encode(record)
+
+        def decode(self, data: bytes) -> Counted:
+            raise UnknownRecordError(repr(data))
+
+    service = await start(MemoryVolume())
+    await service.add("a")
+    await service.runner.close()
+    with pytest.raises(JournalNewerError, match="offset 0, of a kind that this release does not"):
+        await Runner.open(MemoryJournal(service.volume), Counters(), Older())

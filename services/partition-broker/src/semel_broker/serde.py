@@ -11,6 +11,7 @@ from semel_broker.machine import records
 from semel_broker.machine.records import Record
 from semel_runtime.cluster.image import ClusterImage
 from semel_runtime.cluster.serde import image_from_journal, image_to_journal
+from semel_runtime.machine import UnknownRecordError
 from semel_runtime.participant.coordinator_epochs import CoordinatorEpochSeen
 
 
@@ -100,7 +101,7 @@ class BrokerSerde:
             case "cluster_image":
                 return image_from_journal(message.cluster_image)
             case None:
-                raise ValueError("journal holds a record of a kind that this release does not know")
+                raise UnknownRecordError("a record of a kind that this release does not know")
             case _:
                 assert_never(kind)
 

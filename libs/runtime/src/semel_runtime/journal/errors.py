@@ -41,5 +41,15 @@ class JournalOpenError(JournalError):
     """The journal cannot be opened; the message is a sentence that says what to do."""
 
 
+class JournalNewerError(JournalOpenError):
+    """The journal was written by a release that knows more than this one."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(
+            f"the journal has {what}, of a kind that this release does not know: it was written by"
+            " a newer one. Start that release again, or a newer one; nothing was changed."
+        )
+
+
 class JournalInUseError(JournalOpenError):
     """Another process on this machine has the journal open."""

@@ -6,7 +6,8 @@ from typing import TypeVar
 import structlog
 
 from semel_runtime.journal.base import Claim, Journal
-from semel_runtime.machine import Machine, Serde
+from semel_runtime.journal.errors import JournalNewerError
+from semel_runtime.machine import Machine, Serde, UnknownRecordError
 from semel_runtime.runner.snapshots import SnapshotPolicy
 
 R = TypeVar("R")
@@ -23,18 +24,21 @@ async def load(
     policy: SnapshotPolicy,
     read_bytes: int,
 ) -> None:
-    """Replay a journal that is claimed; tell the policy what was found."""
+    """Replay a journal that is claimed; tell the policy what was found.
+
+    Raises what reading raises, and JournalNewerError.
+    """
     started = time.perf_counter()
     records = size_bytes = 0
     async for piece in journal.read_snapshot():
         for offset, data in piece:
-            machine.replay(offset, serde.decode(data))
+            machine.replay(offset, _decoded(serde, offset, data))
             size_bytes += len(data)
         records += len(piece)
     policy.took(records=records, size_bytes=size_bytes)
     async for piece in journal.read(claim.first_offset, max_bytes=read_bytes):
         for offset, data in piece:
-            machine.replay(offset, serde.decode(data))
+            machine.replay(offset, _decoded(serde, offset, data))
         policy.add(records=len(piece), size_bytes=sum(len(data) for _, data in piece))
     log.info(
         "journal loaded",
@@ -44,3 +48,10 @@ async def load(
         next_offset=claim.next_offset,
         seconds=round(time.perf_counter() - started, 3),
     )
+
+
+def _decoded(serde: Serde[R], offset: int, data: bytes) -> R:
+    try:
+        return serde.decode(data)
+    except UnknownRecordError as error:
+        raise JournalNewerError(f"a record at offset {offset}") from error

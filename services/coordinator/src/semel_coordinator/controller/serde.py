@@ -18,6 +18,7 @@ from semel_runtime.cluster.serde import (
     topic_from_journal,
     topic_to_journal,
 )
+from semel_runtime.machine import UnknownRecordError
 
 
 def controller_to_journal(record: ControllerRecord) -> JournalRecord:
@@ -49,7 +50,7 @@ def controller_from_journal(record: JournalRecord) -> ControllerRecord:
             deleted = record.topic_deleted
             return TopicDeletedRecord(version=deleted.version, topic_id=deleted.topic_id)
         case kind:
-            raise AssertionError(f"{kind} is no record of the controller's")
+            raise UnknownRecordError(f"{kind} is no record of the controller's")
 
 
 def _cluster_to_journal(record: ClusterRecord) -> journal.ClusterRecord:

@@ -29,6 +29,7 @@ from semel_coordinator.transactions.machine import (
     TransactionState,
     in_order,
 )
+from semel_runtime.machine import UnknownRecordError
 
 _REASON_TO_JOURNAL: dict[AbortReason | None, journal.AbortReason.ValueType] = {
     None: journal.ABORT_REASON_UNSPECIFIED,
@@ -115,7 +116,7 @@ def read(message: journal.TransactionsRecord) -> TransactionsRecord:
         case "joint":
             return joint.read(message.joint)
         case None:
-            raise ValueError("a record of a kind that this release does not know")
+            raise UnknownRecordError("a record of a kind that this release does not know")
         case unreachable:
             assert_never(unreachable)
 

@@ -15,6 +15,7 @@ from semel_group.machine.records import (
     TransactionNeverGiven,
     TxnOffsetsCommitted,
 )
+from semel_runtime.machine import UnknownRecordError
 from semel_runtime.participant.coordinator_epochs import CoordinatorEpochSeen
 
 
@@ -66,7 +67,7 @@ def offsets_from_journal(record: JournalRecord) -> OffsetsRecord:
         case "coordinator_epoch_seen":
             return _epoch_from_journal(record.coordinator_epoch_seen)
         case kind:
-            raise AssertionError(f"a record of an unknown kind: {kind}")
+            raise UnknownRecordError(f"a record of an unknown kind: {kind}")
 
 
 def _committed_to_journal(offset: OffsetCommitted, group_id: str) -> journal.OffsetCommittedRecord:

@@ -13,6 +13,7 @@ from semel_coordinator.transactions.machine import (
     JointWritersJoined,
     Outcome,
 )
+from semel_runtime.machine import UnknownRecordError
 
 _OUTCOMES = {
     Outcome.COMMITTED: journal.OUTCOME_COMMITTED,
@@ -69,7 +70,7 @@ def read(message: journal.JointRecord) -> JointRecord:
                 transactional_id=alive.transactional_id, kept_alive_ms=alive.kept_alive_ms
             )
         case None:
-            raise ValueError("a record of a kind that this release does not know")
+            raise UnknownRecordError("a record of a kind that this release does not know")
         case unreachable:
             assert_never(unreachable)
 

@@ -1,0 +1,1 @@
+"""One minor version apart: what the last release wrote is read, and who is of it is understood."""
