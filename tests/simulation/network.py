@@ -322,7 +322,14 @@ class Connection:
     source: str
     address: str
 
-    async def call(self, method: Method[Req, Res], request: Req, *, timeout_ms: int) -> Res:
+    async def call(
+        self,
+        method: Method[Req, Res],
+        request: Req,
+        *,
+        timeout_ms: int,
+        traceparent: str = "",  # noqa: ARG002 - nobody traces here
+    ) -> Res:
         """Make one call; see ``Connection.call``."""
         return await self.network.call(self.source, self.address, method, request, timeout_ms)
 

@@ -7,6 +7,8 @@ from collections.abc import Collection
 from random import Random
 from typing import Protocol
 
+from opentelemetry.trace import Tracer
+
 from aiosemel._transform_loop import Transform
 from aiosemel.consumer import Consumer
 from aiosemel.consumer_options import ConsumerOptions, IsolationLevel, OffsetReset
@@ -45,6 +47,7 @@ def transform(  # noqa: PLR0913 - all but the client are named
     consumer_options: ConsumerOptions | None = None,
     producer_options: ProducerOptions | None = None,
     random: Random | None = None,
+    tracer: Tracer | None = None,
 ) -> Transform:
     """Consume topics as a member of a group, produce what a handler makes of them, exactly once.
 
@@ -72,7 +75,8 @@ def transform(  # noqa: PLR0913 - all but the client are named
     A record on which the handler raises is tried ``handler_retries`` more times, alone; then it
     goes to ``on_poison``, or without one stops the transformation with the handler's error. By
     default the group starts at the beginning of topics of which it has consumed nothing.
-    ``on_event`` is told what happened to each transaction. ``random`` is for tests.
+    ``on_event`` is told what happened to each transaction. ``random`` is for tests, ``tracer``
+    makes spans.
     """
     read = consumer_options or ConsumerOptions(auto_offset_reset=OffsetReset.EARLIEST)
     if read.enable_auto_commit or read.isolation_level != IsolationLevel.READ_COMMITTED:
@@ -90,6 +94,7 @@ def transform(  # noqa: PLR0913 - all but the client are named
         on_event=on_event,
         options=options or TransformOptions(),
         random=random,
+        tracer=tracer,
     )
 
 

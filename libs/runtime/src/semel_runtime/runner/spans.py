@@ -1,0 +1,60 @@
+"""Spans of journal commits: one in each trace that has a request in the commit.
+
+A group commit serves many requests. Those of one trace share a span; the spans of one commit link
+to one another.
+"""
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+from opentelemetry.trace import Span, SpanKind, Status, StatusCode, Tracer
+
+from semel_common import tracing
+from semel_runtime.runner.commits import Commit
+
+NAME = "journal commit"
+
+R = TypeVar("R")
+
+
+class CommitSpans:
+    """Makes the spans of one runner's commits."""
+
+    def __init__(self, tracer: Tracer) -> None:
+        self._tracer = tracer
+
+    def begin(self, commit: Commit[R]) -> Sequence[Span]:
+        """Begin a span in each trace that a commit serves."""
+        parents: dict[int, Span] = {}
+        for span in commit.served:
+            parents.setdefault(span.get_span_context().trace_id, span)
+        contexts = [parent.get_span_context() for parent in parents.values()]
+        attributes = {
+            "semel.journal.offset": commit.at,
+            "semel.journal.records": len(commit.encoded),
+            "semel.journal.batches": len(commit.batches),
+            "semel.journal.bytes": commit.size_bytes,
+            "semel.journal.requests": len(commit.served),
+        }
+        return [
+            self._tracer.start_span(
+                NAME,
+                context=tracing.below(parent),
+                kind=SpanKind.INTERNAL,
+                attributes=attributes,
+                links=tracing.links(other for other in contexts if other != parent),
+            )
+            for parent in contexts
+        ]
+
+    def end(self, spans: Sequence[Span], *, fsync_ms: float) -> None:
+        """End them: it is on disk."""
+        for span in spans:
+            span.set_attribute("semel.journal.fsync_ms", fsync_ms)
+            span.end()
+
+    def fail(self, spans: Sequence[Span], failure: BaseException) -> None:
+        """End them: nobody knows what is on disk."""
+        for span in spans:
+            span.set_status(Status(StatusCode.ERROR, str(failure)))
+            span.end()
