@@ -108,7 +108,7 @@ build/promtool:
 		&& go build -o $(CURDIR)/$@ ./cmd/promtool
 
 trace-demo: $(SYNCED) $(JAEGER) ## a coordinator killed in the middle, seen in a real Jaeger: KEEP=1 leaves it open
-	PYTHONPATH=tests $(BIN)/python -m tracing --jaeger $(JAEGER) $(if $(KEEP),--keep)
+	GRPC_ENABLE_FORK_SUPPORT=0 PYTHONPATH=tests $(BIN)/python -m tracing --jaeger $(JAEGER) $(if $(KEEP),--keep)
 
 jaeger: $(JAEGER) ## build Jaeger all-in-one, for `semel up --jaeger`; needs Go; minutes
 	@echo "put it on the PATH: export PATH=\"$(CURDIR)/$(dir $(JAEGER)):\$$PATH\""

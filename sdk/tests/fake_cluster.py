@@ -1,7 +1,6 @@
 """A cluster in memory, as far as a consumer sees it: metadata, logs, and a group coordinator.
 
-It follows protocol.md sections 4 and 5, in the simplest way that shows their effects. Everything
-that was asked is kept in ``calls``; ``faults`` holds what to raise in place of the next answers.
+It follows protocol.md sections 4 and 5. ``calls`` is what was asked, ``faults`` the next answers.
 """
 
 import asyncio
@@ -440,12 +439,7 @@ class FakeConnection:
     address: str
 
     async def call(
-        self,
-        method: Method[Req, Res],
-        request: Req,
-        *,
-        timeout_ms: int,
-        traceparent: str = "",  # noqa: ARG002 - nobody traces here
+        self, method: Method[Req, Res], request: Req, *, timeout_ms: int, **_: str
     ) -> Res:
         copy = method.request.FromString(request.SerializeToString())
         try:

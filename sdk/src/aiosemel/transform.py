@@ -62,9 +62,9 @@ def transform(  # noqa: PLR0913 - all but the client are named
         )
 
     Await what is returned, or its ``run``: it goes on until ``stop``, cancellation, or an error
-    that only a person can do something about. Outputs and consumed offsets become visible together;
-    a record whose outputs are visible is never given to a handler again. What a handler does beside
-    sending is not part of that, and may happen several times for one record.
+    that only a person can mend. Outputs and consumed offsets become visible together; a record
+    whose outputs are visible is never given to a handler again. What else a handler does is not
+    part of that.
 
     The transactional id belongs to one application instance: the same after its restart, so that
     it settles what it had left open, and another one for each instance that runs beside it (one
@@ -72,11 +72,9 @@ def transform(  # noqa: PLR0913 - all but the client are named
     member that has lost its partitions is fenced by its member epoch. So names like ``payer-0`` and
     ``payer-1``, such as those of a StatefulSet, are all it takes.
 
-    A record on which the handler raises is tried ``handler_retries`` more times, alone; then it
-    goes to ``on_poison``, or without one stops the transformation with the handler's error. By
-    default the group starts at the beginning of topics of which it has consumed nothing.
-    ``on_event`` is told what happened to each transaction. ``random`` is for tests, ``tracer``
-    makes spans.
+    A record on which the handler raises is tried ``handler_retries`` more times, alone; then it is
+    for ``on_poison``, or without one stops the transformation with the handler's error. A group
+    starts at the beginning of topics that are new to it. ``on_event`` is told what happened.
     """
     read = consumer_options or ConsumerOptions(auto_offset_reset=OffsetReset.EARLIEST)
     if read.enable_auto_commit or read.isolation_level != IsolationLevel.READ_COMMITTED:
