@@ -28,9 +28,11 @@ async def test_a_collector_that_is_away_disturbs_nothing(
             await client.admin().create_topic("orders", partitions=1)
             producer = client.transactional_producer("payer")
             await producer.init_transactions()
-            for _ in range(50):
+            group = client.consumer("payers").group_metadata()
+            for number in range(50):
                 async with producer.transaction() as transaction:
                     await transaction.send("orders", b"pizza")
+                    await transaction.send_offsets({("orders", 0): number}, group)
         stopped = await cluster.stop()
         logs = [cluster.log_path(name).read_text() for name in stopped]
     assert set(stopped.values()) == {0}, "every service ends in order, within its grace"

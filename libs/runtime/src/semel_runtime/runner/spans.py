@@ -1,13 +1,13 @@
 """Spans of journal commits: one in each trace that has a request in the commit.
 
-A group commit serves many requests. Those of one trace share a span; the spans of one commit link
-to one another.
+A group commit serves many requests. In each of their traces it is a span below the first of them,
+and linked to the others, of whatever trace.
 """
 
 from collections.abc import Sequence
 from typing import TypeVar
 
-from opentelemetry.trace import Span, SpanKind, Status, StatusCode, Tracer
+from opentelemetry.trace import Span, SpanContext, SpanKind, Status, StatusCode, Tracer
 
 from semel_common import tracing
 from semel_runtime.runner.commits import Commit
@@ -25,10 +25,10 @@ class CommitSpans:
 
     def begin(self, commit: Commit[R]) -> Sequence[Span]:
         """Begin a span in each trace that a commit serves."""
-        parents: dict[int, Span] = {}
-        for span in commit.served:
-            parents.setdefault(span.get_span_context().trace_id, span)
-        contexts = [parent.get_span_context() for parent in parents.values()]
+        served = [span.get_span_context() for span in commit.served]
+        parents: dict[int, SpanContext] = {}
+        for context in served:
+            parents.setdefault(context.trace_id, context)
         attributes = {
             "semel.journal.offset": commit.at,
             "semel.journal.records": len(commit.encoded),
@@ -42,9 +42,9 @@ class CommitSpans:
                 context=tracing.below(parent),
                 kind=SpanKind.INTERNAL,
                 attributes=attributes,
-                links=tracing.links(other for other in contexts if other != parent),
+                links=tracing.links(other for other in served if other != parent),
             )
-            for parent in contexts
+            for parent in parents.values()
         ]
 
     def end(self, spans: Sequence[Span], *, fsync_ms: float) -> None:
