@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from semel_common.telemetry import open_telemetry
+from semel_runtime.testing.collector import collecting
 from tracing.checks import check_reading, check_transaction
-from tracing.collector import collecting
 from tracing.spans import Trace, from_otlp
 from tracing.story import APPLICATION, tell
 

@@ -28,6 +28,16 @@ class Collector:
         self.requests.append(request)
         return ExportTraceServiceResponse()
 
+    def services(self) -> set[str]:
+        """Return who has sent spans."""
+        return {
+            each.value.string_value
+            for request in self.requests
+            for spans in request.resource_spans
+            for each in spans.resource.attributes
+            if each.key == "service.name"
+        }
+
 
 @contextmanager
 def collecting() -> Iterator[Collector]:
