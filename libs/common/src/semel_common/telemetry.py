@@ -24,8 +24,10 @@ class Telemetry:
     """Tracing that is on. Close it at the end of the process."""
 
     provider: TracerProvider
-    shutdown: Callable[[], None]
+    shutdown: Callable[[], object]
     """Sends what waits, and ends: may take long."""
+    force_flush: Callable[[], object]
+    """Sends what waits: may take long."""
 
     def tracer(self, name: str) -> Tracer:
         """Return what makes spans, under the name of who makes them."""
@@ -33,9 +35,11 @@ class Telemetry:
 
     def close(self, timeout_s: float = FLUSH_TIMEOUT_S) -> None:
         """Send what waits; give up what is not sent in time."""
-        ending = threading.Thread(target=self.shutdown, name="last spans", daemon=True)
-        ending.start()
-        ending.join(timeout_s)
+        _run(self.shutdown, timeout_s)
+
+    def flush(self, timeout_s: float = FLUSH_TIMEOUT_S) -> None:
+        """Send what there is by now; wait no longer than this."""
+        _run(self.force_flush, timeout_s)
 
     async def aclose(self, timeout_s: float = FLUSH_TIMEOUT_S) -> None:
         """Do as ``close`` does, without holding up the event loop."""
@@ -91,7 +95,13 @@ def _open(
         named["service.name"] = service_name
     provider = SdkProvider(resource=Resource.create(named), shutdown_on_exit=False)
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
-    return Telemetry(provider, provider.shutdown)
+    return Telemetry(provider, provider.shutdown, provider.force_flush)
+
+
+def _run(action: Callable[[], object], timeout_s: float) -> None:
+    thread = threading.Thread(target=action, name="last spans", daemon=True)
+    thread.start()
+    thread.join(timeout_s)
 
 
 def _names_service(environment: Mapping[str, str]) -> bool:

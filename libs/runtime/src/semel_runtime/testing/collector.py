@@ -1,5 +1,11 @@
-"""A collector of spans on loopback: the real service of OTLP, which keeps what it is sent."""
+"""A collector of spans on loopback: the real service of OTLP, which keeps what it is sent.
 
+As a program, it writes its address to standard output, and drops what it is sent until its input
+ends.
+"""
+
+import sys
+from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -19,7 +25,7 @@ class Collector:
     def __init__(self, endpoint: str) -> None:
         """Have received nothing yet."""
         self.endpoint = endpoint
-        self.requests: list[ExportTraceServiceRequest] = []
+        self.requests: deque[ExportTraceServiceRequest] = deque()
 
     def export(
         self, request: ExportTraceServiceRequest, _context: grpc.ServicerContext
@@ -58,3 +64,15 @@ def collecting() -> Iterator[Collector]:
         yield collector
     finally:
         server.stop(None).wait()
+
+
+def _drop() -> None:
+    with collecting() as collector:
+        collector.requests = deque(maxlen=0)
+        sys.stdout.write(f"{collector.endpoint}\n")
+        sys.stdout.flush()
+        sys.stdin.read()
+
+
+if __name__ == "__main__":
+    _drop()
