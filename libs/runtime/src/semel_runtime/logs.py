@@ -72,4 +72,8 @@ class _SeldomToStructlog(logging.Handler):
         now = time.monotonic()
         if now >= self._next_at:
             self._next_at = now + _QUIET_S
-            log.warning("spans are not exported", reason=record.getMessage())
+            self.tell(record.getMessage())
+
+    def tell(self, reason: str) -> None:
+        """Write the line."""
+        log.warning("spans are not exported", reason=reason)
