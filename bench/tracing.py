@@ -30,7 +30,7 @@ _SAMPLED: Mapping[str, Mapping[str, str]] = {
 
 
 PRODUCERS = 64
-EACH = 50
+EACH = 100
 
 
 async def tracing() -> list[Figure]:

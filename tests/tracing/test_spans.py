@@ -7,10 +7,11 @@ import pytest
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
+from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, TraceIdRatioBased
 from opentelemetry.trace import StatusCode
 
 from aiosemel import ConsumerRecord, SemelClient, Transform
+from aiosemel._joint_trace import joint_parent
 from aiosemel.errors import TransactionAbortedError
 from aiosemel.joint_handle import JointHandle
 from aiosemel.tracing import links_of
@@ -218,14 +219,32 @@ async def test_what_is_not_traced_leaves_neither_headers_nor_spans(is_on: bool) 
 
 
 async def test_what_clients_do_in_the_background_is_no_trace(
-    client: SemelClient, exporter: InMemorySpanExporter
+    client: SemelClient, exporter: InMemorySpanExporter, provider: TracerProvider
 ) -> None:
+    tracer = provider.get_tracer("test")
     async with client.consumer("g") as consumer:
         consumer.subscribe(["orders"])
-        await consumer.poll(timeout_ms=1_000)
+        with tracer.start_as_current_span("a span that is current when the background begins"):
+            await consumer.poll(timeout_ms=1_000)
         assert consumer.assignment()
     quiet = ("/Fetch", "/ConsumerGroupHeartbeat", "/Metadata", "/RegisterInstance", "/OpenFrames")
     assert [each.name for name in quiet for each in named(exporter, name)] == []
+
+
+def test_every_process_decides_the_same_about_a_joint_transaction() -> None:
+    def decided(version: int) -> set[bool]:
+        handle = JointHandle(transactional_id="s", txn_version=version, owner="q", run="r")
+        tracers = (
+            TracerProvider(sampler=TraceIdRatioBased(0.5), shutdown_on_exit=False).get_tracer("t")
+            for _ in range(2)
+        )
+        parents = [joint_parent(tracer, handle) for tracer in tracers]
+        assert len({(each.trace_id, each.span_id) for each in parents}) == 1
+        return {each.trace_flags.sampled for each in parents}
+
+    decisions = [decided(version) for version in range(40)]
+    assert all(len(each) == 1 for each in decisions)
+    assert set().union(*decisions) == {True, False}
 
 
 async def test_a_batch_that_is_large_already_says_who_wrote_it_once(client: SemelClient) -> None:

@@ -55,8 +55,9 @@ def test_links_are_distinct_and_bounded() -> None:
     def context(number: int) -> SpanContext:
         return SpanContext(1, number, is_remote=True)
 
-    contexts = [context(n) for n in range(1, 100)]
+    contexts = [context(n) for n in range(1, 300)]
     assert len(tracing.links(contexts)) == tracing.LINKS_MAX
+    assert len(tracing.links(contexts, maximum=3)) == 3
     assert len(tracing.links([contexts[0]] * 3)) == 1
 
 

@@ -32,8 +32,12 @@ from opentelemetry.trace import (
 TRACEPARENT = "traceparent"
 """Its name in gRPC's metadata, and in the headers of records."""
 TRACEPARENT_LENGTH = 55
-LINKS_MAX = 32
-"""A span of shared work links to so many of the others, at most."""
+NOT_RECORDED = f"00-{'f' * 32}-{'f' * 16}-00"
+"""Says that the caller traces, and this is in no trace that is recorded: so nobody begins one."""
+LINKS_MAX = 128
+"""A span links to so many others, at most: as many as an SDK keeps."""
+SHARED_LINKS_MAX = 8
+"""The same of work that many share: each of them has a span of it, with links to the others."""
 
 _FORM = re.compile("(?!ff)[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})")
 _SAMPLED_ENDS = frozenset("13579bdf")
@@ -78,10 +82,10 @@ def below(parent: SpanContext) -> Context:
     return set_span_in_context(NonRecordingSpan(parent), Context())
 
 
-def links(to: Iterable[SpanContext]) -> list[Link]:
+def links(to: Iterable[SpanContext], *, maximum: int = LINKS_MAX) -> list[Link]:
     """Return links to some contexts, each once, not too many."""
     distinct = {(context.trace_id, context.span_id): context for context in to}
-    return [Link(context) for context in islice(distinct.values(), LINKS_MAX)]
+    return [Link(context) for context in islice(distinct.values(), maximum)]
 
 
 def current_traceparent() -> str:

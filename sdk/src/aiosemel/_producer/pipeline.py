@@ -59,7 +59,14 @@ class Pipeline:
             if context.tracer is None
             else ProducerSpans(context.tracer, owner.transactional_id)
         )
-        self._sender = Sender(context, options, self._accumulator, owner, self._settled, self.spans)
+        self._sender = Sender(
+            context,
+            options,
+            self._accumulator,
+            owner,
+            self._settled,
+            is_traced=self.spans is not None,
+        )
         self._completions = Completions()
         self._room = Room(self._accumulator)
         self._flushes = Flushes(self._accumulator)

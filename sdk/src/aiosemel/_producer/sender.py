@@ -13,7 +13,7 @@ from aiosemel._context import Context
 from aiosemel._producer.accumulator import Accumulator
 from aiosemel._producer.batch import Batch, Request
 from aiosemel._producer.encode import produce_request
-from aiosemel._producer.spans import ProducerSpans
+from aiosemel._producer.spans import producing
 from aiosemel._retry import Deadline
 from aiosemel.errors import (
     RefreshRetriableError,
@@ -77,7 +77,8 @@ class Sender:
         accumulator: Accumulator,
         owner: Owner,
         settled: Callable[[Batch], None],
-        spans: ProducerSpans | None,
+        *,
+        is_traced: bool,
     ) -> None:
         """Start no task yet."""
         self._context = context
@@ -86,7 +87,7 @@ class Sender:
         self._accumulator = accumulator
         self._owner = owner
         self._settled = settled
-        self._spans = spans
+        self._is_traced = is_traced
         self._woken = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._requests: set[asyncio.Task[None]] = set()
@@ -157,11 +158,11 @@ class Sender:
 
     async def _produce(self, request: Request) -> None:
         try:
-            if self._spans is None:
-                answers = await self._call(request)
-            else:
-                with self._spans.producing(request):
+            if self._is_traced:
+                with producing(request):
                     answers = await self._call(request)
+            else:
+                answers = await self._call(request)
         finally:
             self._accumulator.answered(request)
         refused: list[tuple[Batch, SemelError]] = []

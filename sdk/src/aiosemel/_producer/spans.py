@@ -6,10 +6,17 @@ the header ``traceparent``: so consumers find what wrote them. Without a transac
 below what its first record was sent in, or begins a trace.
 """
 
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 
-from opentelemetry.trace import Span, SpanContext, SpanKind, StatusCode, Tracer, use_span
+from opentelemetry.trace import (
+    Span,
+    SpanContext,
+    SpanKind,
+    StatusCode,
+    Tracer,
+    set_span_in_context,
+    use_span,
+)
 
 from aiosemel._producer.batch import Batch, Request
 from aiosemel._producer.transaction_manager import TransactionManager
@@ -25,6 +32,9 @@ class ProducerSpans:
         self._tracer = tracer
         self._transactional_id = transactional_id or ""
         self._transaction: Span | None = None
+        """If it is recorded."""
+        self._is_dropped = transactional_id is not None
+        """Whether there is none, or one that is not recorded."""
 
     # -- a transaction --------------------------------------------------------------------------
 
@@ -33,15 +43,18 @@ class ProducerSpans:
     ) -> None:
         """Begin the span of a transaction: below ``parent``, else below the span of now."""
         self.end("UNKNOWN")
-        self._transaction = self._tracer.start_span(
-            "transaction",
-            context=None if parent is None else tracing.below(parent),
-            kind=SpanKind.INTERNAL,
-            attributes={
+        context = None if parent is None else tracing.below(parent)
+        span = self._tracer.start_span("transaction", context=context, kind=SpanKind.INTERNAL)
+        self._is_dropped = not span.is_recording()
+        if self._is_dropped:
+            return
+        self._transaction = span
+        span.set_attributes(
+            {
                 "semel.transactional_id": self._transactional_id,
                 "semel.producer_id": producer_id,
                 "semel.producer_epoch": producer_epoch,
-            },
+            }
         )
 
     def end(self, outcome: str | None, error: Exception | None = None) -> None:
@@ -73,16 +86,14 @@ class ProducerSpans:
 
     def sending(self, topic: str, batch: Batch) -> None:
         """Begin the span of a batch with its first record."""
-        transaction = self._transaction
-        if batch.span is not None or (transaction is not None and not transaction.is_recording()):
+        if self._is_dropped or batch.span is not None:
             return
-        parent = None if transaction is None else transaction.get_span_context()
-        span = self._tracer.start_span(
+        transaction = self._transaction
+        batch.span = span = self._tracer.start_span(
             f"send {topic}",
-            context=None if parent is None else tracing.below(parent),
+            context=None if transaction is None else set_span_in_context(transaction),
             kind=SpanKind.PRODUCER,
         )
-        batch.span = span
         if span.is_recording():
             span.set_attributes(
                 {
@@ -94,20 +105,15 @@ class ProducerSpans:
                 }
             )
 
-    @contextmanager
-    def producing(self, request: Request) -> Iterator[None]:
-        """Let a request be below the span of its first batch, and linked to those of the others."""
-        spans = []
-        for batch in request.batches:
-            if batch.span is not None:
-                batch.span.set_attribute("messaging.batch.message_count", len(batch.values))
-                spans.append(batch.span)
-        if spans:
-            with tracing.within(spans):
-                yield
-        else:
-            with self.active():
-                yield
+
+def producing(request: Request) -> AbstractContextManager[object]:
+    """Let a request be below the span of its first batch, and linked to those of the others."""
+    spans = []
+    for batch in request.batches:
+        if batch.span is not None and batch.span.is_recording():
+            batch.span.set_attribute("messaging.batch.message_count", len(batch.values))
+            spans.append(batch.span)
+    return tracing.within(spans) if spans else _NOTHING
 
 
 def settled(batch: Batch) -> None:

@@ -26,6 +26,7 @@ class CommitSpans:
     def begin(self, commit: Commit[R]) -> Sequence[Span]:
         """Begin a span in each trace that a commit serves."""
         served = [span.get_span_context() for span in commit.served]
+        few = served[: tracing.SHARED_LINKS_MAX + 1]
         parents: dict[int, SpanContext] = {}
         for context in served:
             parents.setdefault(context.trace_id, context)
@@ -42,7 +43,10 @@ class CommitSpans:
                 context=tracing.below(parent),
                 kind=SpanKind.INTERNAL,
                 attributes=attributes,
-                links=tracing.links(other for other in served if other != parent),
+                links=tracing.links(
+                    (other for other in few if other.span_id != parent.span_id),
+                    maximum=tracing.SHARED_LINKS_MAX,
+                ),
             )
             for parent in parents.values()
         ]

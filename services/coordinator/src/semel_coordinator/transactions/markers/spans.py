@@ -129,7 +129,7 @@ def _of(key: TransactionKey) -> rpc_spans.Attributes:
 def _link(spans: Sequence[Span]) -> None:
     """Tie spans of one request to one another."""
     for span in spans:
-        for other in spans[: tracing.LINKS_MAX]:
+        for other in spans[: tracing.SHARED_LINKS_MAX]:
             if other is not span:
                 span.add_link(other.get_span_context())
 
