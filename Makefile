@@ -14,6 +14,8 @@ RELEASED    := protos/released.binpb
 JOURNALS    := $(patsubst protos/%,--path %,$(wildcard protos/semel/*/journal))
 SYNCED      := .venv/.synced
 SPARK       := .venv/.synced-with-spark
+JAEGER_AT   := v1.76.0
+JAEGER      := build/jaeger/$(JAEGER_AT)/jaeger-all-in-one
 
 # uv must take the .venv that is here, whatever environment the caller has active, and bring no Python.
 export UV_PROJECT_ENVIRONMENT := $(CURDIR)/.venv
@@ -22,7 +24,7 @@ unexport VIRTUAL_ENV
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test simulate defects explore fuzz chaos pipeline pipeline-chaos coverage check format \
-        protos docs release-protos bench bench-spark alerts-check dist clean
+        protos docs release-protos bench bench-spark jaeger trace-demo alerts-check dist clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | \
@@ -105,6 +107,12 @@ build/promtool:
 	cd "$$(go mod download -json $(PROMETHEUS) | sed -n 's/.*"Dir": "\(.*\)".*/\1/p')" \
 		&& go build -o $(CURDIR)/$@ ./cmd/promtool
 
+trace-demo: $(SYNCED) $(JAEGER) ## a coordinator killed in the middle, seen in a real Jaeger: KEEP=1 leaves it open
+	GRPC_ENABLE_FORK_SUPPORT=0 PYTHONPATH=tests $(BIN)/python -m tracing --jaeger $(JAEGER) $(if $(KEEP),--keep)
+
+jaeger: $(JAEGER) ## build Jaeger all-in-one, for `semel up --jaeger`; needs Go; minutes
+	@echo "put it on the PATH: export PATH=\"$(CURDIR)/$(dir $(JAEGER)):\$$PATH\""
+
 dist: $(SYNCED) ## build the wheels of all members into dist/
 	rm -rf dist
 	$(BIN)/uv build --quiet --all-packages --wheel --out-dir dist
@@ -113,6 +121,22 @@ clean: ## remove the environment and everything that was built or cached
 	rm -rf .venv dist build htmlcov .coverage .coverage.* .hypothesis
 	rm -rf .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Jaeger comes as a Go module with a `replace` of its own, which `go install` refuses: a scratch module
+# with the same requirements and checksums builds it. Nothing of it is kept but the program.
+$(JAEGER):
+	@go version >/dev/null || { echo "Jaeger is built with Go: install it first"; exit 1; }
+	@echo "building Jaeger $(JAEGER_AT): minutes, once"
+	mkdir -p $(@D)/module
+	set -e; cd $(@D)/module; \
+	from=$$(go mod download -json github.com/jaegertracing/jaeger@$(JAEGER_AT) | \
+		sed -n 's/.*"Dir": "\(.*\)",/\1/p'); \
+	sed -e '/^replace/d' -e 's,^module .*,module scratch,' -e '/^toolchain/d' "$$from/go.mod" > go.mod; \
+	cat "$$from/go.sum" > go.sum; \
+	GOFLAGS=-mod=mod nice go get github.com/jaegertracing/jaeger@$(JAEGER_AT); \
+	GOFLAGS=-mod=mod nice go build -trimpath -o ../jaeger-all-in-one \
+		github.com/jaegertracing/jaeger/cmd/all-in-one
+	rm -rf $(@D)/module
 
 # pip brings uv at its pinned version, uv brings the rest as locked. (uv sync leaves itself and pip alone in
 # an environment that uv did not make.) PySpark and what it needs are 1 GB: they come with the targets that

@@ -3,6 +3,8 @@
 import asyncio
 import time
 
+from opentelemetry.trace import TracerProvider
+
 from aiosemel import SemelClient, TransactionalProducer
 from bench.measure import Figure, percentile
 from bench.topics import fresh_topic
@@ -12,9 +14,15 @@ VALUE = bytes(100)
 WARM_UP = 20
 
 
-async def many_producers(bootstrap: str, *, producers: int = 64, each: int = 100) -> list[Figure]:
+async def many_producers(
+    bootstrap: str,
+    *,
+    producers: int = 64,
+    each: int = 100,
+    tracer_provider: TracerProvider | None = None,
+) -> list[Figure]:
     """Let many producers of one process run transactions at the same time."""
-    async with SemelClient(bootstrap) as client:
+    async with SemelClient(bootstrap, tracer_provider=tracer_provider) as client:
         topic = await fresh_topic(client, PARTITIONS)
         made = await _initialised(client, producers)
         await asyncio.gather(*(_transactions(producer, topic, WARM_UP) for producer in made))
@@ -25,12 +33,14 @@ async def many_producers(bootstrap: str, *, producers: int = 64, each: int = 100
     return [Figure(name=name, value=rate, unit="transactions/s", goal="≥ 2,000")]
 
 
-async def one_producer(bootstrap: str, *, count: int = 1_000) -> list[Figure]:
+async def one_producer(
+    bootstrap: str, *, count: int = 1_000, tracer_provider: TracerProvider | None = None
+) -> list[Figure]:
     """Let one producer run transactions one after the other, and time each commit.
 
     The time of a commit includes that its four records are sent and acknowledged.
     """
-    async with SemelClient(bootstrap) as client:
+    async with SemelClient(bootstrap, tracer_provider=tracer_provider) as client:
         topic = await fresh_topic(client, PARTITIONS)
         (producer,) = await _initialised(client, 1)
         await _transactions(producer, topic, WARM_UP)

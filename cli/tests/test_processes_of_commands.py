@@ -14,6 +14,7 @@ import pytest
 
 from aiosemel import SemelClient
 from aiosemel.descriptions import TransactionState
+from semel_runtime.testing.collector import collecting
 
 pytestmark = pytest.mark.slow
 
@@ -89,6 +90,53 @@ async def test_a_cluster_is_found_restarts_what_dies_and_stops_with_ctrl_c(tmp_p
         assert "Stopped." in up.said[-1]
     async with command("topics", "list") as lost:
         assert await lost.ends() == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (("--otlp", "localhost"), "--otlp is 'localhost', not a URL like http://127.0.0.1:4317"),
+        (("--jaeger", "--otlp", "http://127.0.0.1:4317"), "give one of them"),
+    ],
+)
+async def test_traces_that_could_go_nowhere_are_refused(
+    tmp_path: Path, options: tuple[str, ...], sentence: str
+) -> None:
+    async with command("up", "--data", str(tmp_path / "cluster"), *options) as up:
+        assert await up.ends() == 2
+    assert sentence in up.said[-1]
+
+
+async def test_up_says_so_if_there_is_no_jaeger(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    async with command("up", "--data", str(tmp_path / "cluster"), "--jaeger") as up:
+        assert await up.ends() == 1
+    assert "Jaeger is not on the PATH" in up.said[-1]
+
+
+@pytest.mark.timeout(150)
+async def test_up_and_commands_export_their_spans(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "cluster"
+    with collecting() as collector:
+        async with command(
+            "up", "--data", str(folder), "--port", "0", "--otlp", collector.endpoint
+        ) as up:
+            await up.until("Ready after")
+            monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.endpoint)
+            async with command("topics", "create", "orders") as create:
+                assert await create.ends() == 0
+            async with command("produce", "orders", "--transactional-id", "payer") as produce:
+                assert produce.process.stdin is not None
+                produce.process.stdin.write(b"pizza\n")
+                produce.process.stdin.write_eof()
+                assert await produce.ends() == 0
+            up.process.send_signal(signal.SIGINT)
+            assert await up.ends() == 0
+    assert {"semel", "semel-coordinator", "semel-broker"} <= collector.services()
 
 
 async def test_ctrl_c_aborts_the_transaction_that_the_input_is(bootstrap: str) -> None:

@@ -1,7 +1,6 @@
 """A cluster in memory, as far as a consumer sees it: metadata, logs, and a group coordinator.
 
-It follows protocol.md sections 4 and 5, in the simplest way that shows their effects. Everything
-that was asked is kept in ``calls``; ``faults`` holds what to raise in place of the next answers.
+It follows protocol.md sections 4 and 5. ``calls`` is what was asked, ``faults`` the next answers.
 """
 
 import asyncio
@@ -439,7 +438,9 @@ class FakeConnection:
     cluster: FakeCluster
     address: str
 
-    async def call(self, method: Method[Req, Res], request: Req, *, timeout_ms: int) -> Res:
+    async def call(
+        self, method: Method[Req, Res], request: Req, *, timeout_ms: int, **_: str
+    ) -> Res:
         copy = method.request.FromString(request.SerializeToString())
         try:
             async with asyncio.timeout(timeout_ms / 1000):

@@ -377,7 +377,10 @@ class FakeConnection:
     cluster: FakeCluster
     address: str
 
-    async def call(self, method: Method[Req, Res], request: Req, *, timeout_ms: int) -> Res:
+    async def call(
+        self, method: Method[Req, Res], request: Req, *, timeout_ms: int, traceparent: str = ""
+    ) -> Res:
+        del traceparent
         copy = method.request.FromString(request.SerializeToString())
         try:
             async with asyncio.timeout(timeout_ms / 1000):

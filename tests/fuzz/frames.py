@@ -12,6 +12,7 @@ from semel.broker.v1 import broker_pb2
 from semel.common.v1 import errors_pb2
 from semel_common.errors import NetworkExceptionError
 from semel_common.wire.streams import STREAMS, ResponseFrame, StreamRequest, StreamTypes, join
+from semel_runtime.server.answer import answer
 from semel_runtime.server.calls import Endpoint
 from semel_runtime.server.frames import FrameSession
 from semel_runtime.server.limits import ServerLimits
@@ -47,6 +48,7 @@ async def attack_stream(
         pipe,
         origin=Origin(listener="default"),
         limits=_LIMITS,
+        answer=answer,
         ended=lambda _: ended.set(),
     )
     pipe.session = session

@@ -322,8 +322,11 @@ class Connection:
     source: str
     address: str
 
-    async def call(self, method: Method[Req, Res], request: Req, *, timeout_ms: int) -> Res:
+    async def call(
+        self, method: Method[Req, Res], request: Req, *, timeout_ms: int, traceparent: str = ""
+    ) -> Res:
         """Make one call; see ``Connection.call``."""
+        del traceparent
         return await self.network.call(self.source, self.address, method, request, timeout_ms)
 
 

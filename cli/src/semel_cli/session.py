@@ -54,11 +54,16 @@ def with_client(
 
     async def connected() -> T:
         from aiosemel import ClientOptions, SemelClient
+        from semel_cli.tracing import tracer_provider
 
         options = ClientOptions(
             request_timeout_ms=REQUEST_TIMEOUT_MS, default_api_timeout_ms=API_TIMEOUT_MS
         )
-        async with SemelClient(find_bootstrap(bootstrap), options=options) as client:
+        address = find_bootstrap(bootstrap)
+        async with (
+            tracer_provider() as provider,
+            SemelClient(address, options=options, tracer_provider=provider) as client,
+        ):
             return await work(client)
 
     return run(connected())

@@ -6,6 +6,8 @@ import signal
 import sys
 import time
 from collections import defaultdict, deque
+from contextlib import nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,12 +15,16 @@ import typer
 
 from semel_cli.output import Facts, Format, Table, examples, note, progress, show
 from semel_cli.running import RunningCluster, data_folder, forget_running, write_running
-from semel_cli.session import run
+from semel_cli.session import UsageError, run
+from semel_cli.tracing import ENDPOINT, checked_endpoint, new_jaeger
 
 if TYPE_CHECKING:
     from semel_local import ProcessCluster
+    from semel_local.jaeger import Jaeger
+    from semel_local.layout import ServiceName
     from semel_local.metrics import MetricsPorts
     from semel_local.process import Ended
+    from semel_local.processes import StartOptions
 
 RESTARTS_MAX = 5
 RESTARTS_WINDOW_S = 60.0
@@ -28,10 +34,11 @@ EXAMPLES = examples(
     "semel up --brokers 3 --data ./orders-cluster",
     "semel up --metrics",
     "semel up --port 0                              # any port that is free",
+    "semel up --jaeger                              # with traces, and where to see them",
 )
 
 
-def up(
+def up(  # noqa: PLR0913, PLR0917 - all are options of the command line
     data: Annotated[
         Path | None,
         typer.Option(
@@ -66,6 +73,15 @@ def up(
     restart: Annotated[
         bool, typer.Option(help="Start a service again that has ended by itself.")
     ] = True,
+    otlp: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL", help="Export traces to a collector, such as http://127.0.0.1:4317."
+        ),
+    ] = None,
+    jaeger: Annotated[
+        bool, typer.Option("--jaeger", help="Start Jaeger too, and export traces to it.")
+    ] = False,
 ) -> None:
     """Start a cluster on this machine, and stop it with Ctrl-C.
 
@@ -74,28 +90,62 @@ def up(
     environment.
     """
     from semel_local import ProcessCluster
-    from semel_local.metrics import MetricsPorts
 
     ended: asyncio.Queue[Ended] = asyncio.Queue()
+    folder = data or data_folder()
+
+    async def bring_up() -> int:
+        watch = _watch(folder, metrics=metrics, otlp=otlp, jaeger=jaeger)
+        cluster = ProcessCluster(
+            folder,
+            brokers=brokers,
+            coordinators=coordinators,
+            group_coordinators=group_coordinators,
+            port=port,
+            on_ended=ended.put_nowait,
+            start_options=watch.start_options,
+        )
+        async with nullcontext() if watch.jaeger is None else watch.jaeger:
+            return await _run(cluster, ended, watch, restart=restart)
+
+    raise typer.Exit(run(bring_up()))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watch:
+    """How the services can be watched."""
+
+    ports: "MetricsPorts | None"
+    """Where metrics are; None: nowhere."""
+    endpoint: str | None
+    """Where spans go; None: wherever the environment says."""
+    jaeger: "Jaeger | None"
+    """Of this cluster's own."""
+
+    def start_options(self, name: "ServiceName") -> "StartOptions":
+        """Return what a service is told of it."""
+        from semel_local.processes import StartOptions
+
+        return StartOptions(
+            settings={} if self.ports is None else self.ports.start_options(name).settings,
+            environment={} if self.endpoint is None else {ENDPOINT: self.endpoint},
+        )
+
+
+def _watch(folder: Path, *, metrics: bool, otlp: str | None, jaeger: bool) -> Watch:
+    from semel_local.metrics import MetricsPorts
+
+    if jaeger and otlp:
+        raise UsageError("--otlp and --jaeger both say where traces go: give one of them")
     ports = MetricsPorts() if metrics else None
-    cluster = ProcessCluster(
-        data or data_folder(),
-        brokers=brokers,
-        coordinators=coordinators,
-        group_coordinators=group_coordinators,
-        port=port,
-        on_ended=ended.put_nowait,
-        start_options=ports.start_options if ports is not None else None,
-    )
-    raise typer.Exit(run(_run(cluster, ended, restart=restart, ports=ports)))
+    if jaeger:
+        made = new_jaeger(folder)
+        return Watch(ports=ports, endpoint=made.otlp, jaeger=made)
+    return Watch(ports=ports, endpoint=checked_endpoint(otlp) if otlp else None, jaeger=None)
 
 
 async def _run(
-    cluster: "ProcessCluster",
-    ended: "asyncio.Queue[Ended]",
-    *,
-    restart: bool,
-    ports: "MetricsPorts | None",
+    cluster: "ProcessCluster", ended: "asyncio.Queue[Ended]", watch: Watch, *, restart: bool
 ) -> int:
     """Return the exit status."""
     task = asyncio.current_task()
@@ -109,7 +159,7 @@ async def _run(
     found = RunningCluster(bootstrap=cluster.bootstrap, folder=str(cluster.folder), pid=os.getpid())
     try:
         write_running(found)
-        _announce(cluster, ports, time.monotonic() - began)
+        _announce(cluster, watch, time.monotonic() - began)
         if await _supervise(cluster, ended, restart=restart):
             return 0
         return 1
@@ -121,7 +171,8 @@ async def _run(
         await _stop(cluster)
 
 
-def _announce(cluster: "ProcessCluster", ports: "MetricsPorts | None", took_s: float) -> None:
+def _announce(cluster: "ProcessCluster", watch: Watch, took_s: float) -> None:
+    ports = watch.ports
     for name in cluster.leftovers:
         note(f"{name} was still running from an earlier `semel up`: it was stopped first")
     table = Table(
@@ -137,8 +188,12 @@ def _announce(cluster: "ProcessCluster", ports: "MetricsPorts | None", took_s: f
             for name in cluster.names
         ],
     )
-    facts = Facts({"Bootstrap": cluster.bootstrap, "Data": str(cluster.folder)})
-    show(Format.TEXT, None, facts, table)
+    facts = {"Bootstrap": cluster.bootstrap, "Data": str(cluster.folder)}
+    if watch.jaeger is not None:
+        facts["Jaeger"] = watch.jaeger.ui
+    if watch.endpoint is not None:
+        facts["Traces"] = f"{ENDPOINT}={watch.endpoint}"
+    show(Format.TEXT, None, Facts(facts), table)
     sys.stdout.flush()
     note(f"Ready after {took_s:.1f} s. Ctrl-C stops the cluster.")
 

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from random import Random
 from typing import Protocol
 
+from opentelemetry.trace import Tracer
+
 from aiosemel._cluster import Cluster
 
 
@@ -45,5 +47,7 @@ class Context:
     clock: Clock
     random: Random
     spawn: Spawn
+    tracer: Tracer | None = None
+    """Makes spans; None: nobody wants any."""
     forget: Callable[[Closable], None]
     """Tell the client that something is closed already."""

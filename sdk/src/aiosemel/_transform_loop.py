@@ -28,6 +28,9 @@ from collections.abc import Callable, Collection, Generator, Iterator, Mapping
 from dataclasses import replace
 from random import Random
 
+from opentelemetry.trace import Tracer
+
+from aiosemel._consumer_spans import processing
 from aiosemel._input import Input, Suspects
 from aiosemel._retry import Deadline
 from aiosemel._signal import Signal
@@ -86,7 +89,7 @@ class _StopError(Exception):
 class Transform:
     """One consume-transform-produce loop. Made by ``SemelClient.transform``."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all but two are named
         self,
         consumer: Consumer,
         make_producer: Callable[[], TransactionalProducer],
@@ -97,6 +100,7 @@ class Transform:
         on_event: OnEvent | None,
         options: TransformOptions,
         random: Random | None = None,
+        tracer: Tracer | None = None,
     ) -> None:
         """Do nothing yet. The consumer is closed at the end, and so is every producer made."""
         self._consumer = consumer
@@ -108,6 +112,7 @@ class Transform:
         self._on_event = on_event
         self._options = options
         self._random = random or Random()
+        self._tracer = tracer
         self._input = Input()
         self._suspects = Suspects(options.handler_retries)
         self._stats = TransformStats()
@@ -182,6 +187,12 @@ class Transform:
         """Consume what was gathered in one transaction, or go back to before it."""
         taken, self._input = self._input, Input()
         records = taken.records()
+        with processing(self._tracer, records):
+            await self._transact(producer, taken, records)
+
+    async def _transact(
+        self, producer: TransactionalProducer, taken: Input, records: list[ConsumerRecord]
+    ) -> None:
         failure = self._suspects.poison(records)
         outputs = Outputs(producer)
         if not await self._begin(producer):

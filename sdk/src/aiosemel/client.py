@@ -8,10 +8,12 @@ import asyncio
 import logging
 import time
 from collections.abc import Collection, Coroutine
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, nullcontext
 from random import Random
 from types import TracebackType
 from typing import Self
+
+from opentelemetry.trace import TracerProvider
 
 from aiosemel._cluster import Cluster, parse_bootstrap
 from aiosemel._context import Clock, Closable, Context
@@ -28,8 +30,10 @@ from aiosemel.producer import Producer
 from aiosemel.transactional_producer import TransactionalProducer
 from aiosemel.transform import Transform, transform
 from aiosemel.transform_types import Handler, OnEvent, OnPoison, TransformOptions
+from semel_common.tracing import outside, tracer_of
 from semel_common.wire.connection import Connector
 from semel_common.wire.grpc_connection import GrpcConnector
+from semel_common.wire.traced import TracedConnector
 
 _log = logging.getLogger(__name__)
 
@@ -54,6 +58,9 @@ class SemelClient:
     ``bootstrap`` is the address of one coordinator, ``host:port``, or of several, with commas
     between; the client finds all others from there. Connector, clock and random are for tests: a
     connector that is given is not closed. Use it in one event loop.
+
+    ``tracer_provider`` gets the client's spans; without one, the global provider does, if it is set
+    before the client is made. See docs/traces.md.
     """
 
     def __init__(
@@ -64,12 +71,16 @@ class SemelClient:
         connector: Connector | None = None,
         clock: Clock | None = None,
         random: Random | None = None,
+        tracer_provider: TracerProvider | None = None,
     ) -> None:
         """Check the addresses; raises InvalidConfigError. Does no I/O."""
         self._owned_connector = GrpcConnector() if connector is None else None
         used = self._owned_connector if connector is None else connector
         assert used is not None
         chance = random or Random()
+        self._tracer = tracer_of(tracer_provider, "aiosemel")
+        if self._tracer is not None:
+            used = TracedConnector(used, self._tracer)
         self._cluster = Cluster(
             parse_bootstrap(bootstrap), used, options or ClientOptions(), chance
         )
@@ -85,6 +96,7 @@ class SemelClient:
             random=chance,
             spawn=self._spawn,
             forget=self._forget,
+            tracer=self._tracer,
         )
 
     async def open(self) -> None:
@@ -245,6 +257,7 @@ class SemelClient:
             consumer_options=consumer_options,
             producer_options=producer_options,
             random=self._context.random,
+            tracer=self._tracer,
         )
 
     def admin(self) -> Admin:
@@ -255,7 +268,8 @@ class SemelClient:
         if self._group is None:
             run.close()
             raise ClosedError("the client is not open")
-        task = self._group.create_task(_logged(run, name), name=name)
+        with nullcontext() if self._tracer is None else outside():
+            task = self._group.create_task(_logged(run, name), name=name)
         self._running.add(task)
 
         def ended(task: asyncio.Task[None]) -> None:

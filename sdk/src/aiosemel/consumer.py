@@ -13,6 +13,7 @@ from typing import Self
 
 from aiosemel._background import Background
 from aiosemel._cluster import check_topic_name
+from aiosemel._consumer_spans import now_ns, polled
 from aiosemel._context import Context
 from aiosemel._fetcher import Fetcher
 from aiosemel._group import Group
@@ -164,19 +165,19 @@ class Consumer:
         callback raises, and what ends a membership for good. A cancelled call has returned nothing,
         and moved nothing.
         """
-        polled: dict[TopicPartition, list[ConsumerRecord]] = {}
+        by_partition: dict[TopicPartition, list[ConsumerRecord]] = {}
         for batch in await self._take(max_records, timeout_ms):
-            polled.setdefault(batch.topic_partition, []).extend(batch.records())
-        return polled
+            by_partition.setdefault(batch.topic_partition, []).extend(batch.records())
+        return by_partition
 
     async def poll_columns(
         self, max_records: int = POLL_COLUMN_RECORDS, timeout_ms: int = POLL_TIMEOUT_MS
     ) -> dict[TopicPartition, list[ColumnBatch]]:
         """Return the next records by partition as batches of columns: ``poll`` for bulk."""
-        polled: dict[TopicPartition, list[ColumnBatch]] = {}
+        by_partition: dict[TopicPartition, list[ColumnBatch]] = {}
         for batch in await self._take(max_records, timeout_ms):
-            polled.setdefault(batch.topic_partition, []).append(batch)
-        return polled
+            by_partition.setdefault(batch.topic_partition, []).append(batch)
+        return by_partition
 
     def __aiter__(self) -> Self:
         return self
@@ -203,6 +204,7 @@ class Consumer:
             raise InvalidRequestError(f"max_records is {max_records}, less than 1")
         with self._poll_running():
             deadline = Deadline.after_ms(timeout_ms)
+            began_ns = 0 if self._context.tracer is None else now_ns()
             await asyncio.sleep(0)  # a user who always finds records must not starve everybody else
             if self._group is not None:
                 await self._group.auto_commit()
@@ -219,6 +221,8 @@ class Consumer:
                     self._woken = False
                     return taken
                 if taken or not await self._arrived.wait(deadline.remaining_ms()):
+                    if taken and self._context.tracer is not None:
+                        polled(self._context.tracer, self._group_id, taken, began_ns)
                     return taken
 
     def wakeup(self) -> None:

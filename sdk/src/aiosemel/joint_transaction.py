@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Self
 
 from aiosemel._context import Context
+from aiosemel._joint_trace import joint_span
 from aiosemel._keep_alive import KeepAlive
 from aiosemel._producer.encode import wait_for
 from aiosemel._retry import Deadline
@@ -223,13 +224,14 @@ class JointTransaction:
 
     async def _send(self, request: EndJointTxnRequest, timeout_ms: int) -> EndJointTxnResponse:
         cluster = self._context.cluster
-        return await cluster.call(
-            cluster.coordinator_of(self._handle.transactional_id),
-            END_JOINT_TXN,
-            request,
-            deadline=Deadline.after_ms(timeout_ms),
-            request_timeout_ms=self._options.request_timeout_ms,
-        )
+        with joint_span(self._context.tracer, "end joint transaction", self._handle):
+            return await cluster.call(
+                cluster.coordinator_of(self._handle.transactional_id),
+                END_JOINT_TXN,
+                request,
+                deadline=Deadline.after_ms(timeout_ms),
+                request_timeout_ms=self._options.request_timeout_ms,
+            )
 
     def _committed(self, response: EndJointTxnResponse) -> JointOutcome:
         already = response.already_committed

@@ -5,6 +5,7 @@ from types import TracebackType
 from typing import Self
 
 from aiosemel._context import Context
+from aiosemel._joint_trace import joint_parent, joint_span
 from aiosemel._keep_alive import KeepAlive
 from aiosemel._producer.columns import RowColumns
 from aiosemel._producer.deliveries import ColumnsDelivery, Delivery, RecordMetadata
@@ -76,7 +77,10 @@ class JointWriter:
             transaction_timeout_ms=handle.transaction_timeout_ms,
             reset=handle.reset,
         )
-        self._already_committed = not await self._transactions.join(request)
+        tracer = self._context.tracer
+        with joint_span(tracer, "join", handle):
+            parent = None if tracer is None else joint_parent(tracer, handle)
+            self._already_committed = not await self._transactions.join(request, parent)
         if not self._already_committed:
             self._keep_alive.start()
 

@@ -7,6 +7,8 @@ from collections.abc import Collection
 from random import Random
 from typing import Protocol
 
+from opentelemetry.trace import Tracer
+
 from aiosemel._transform_loop import Transform
 from aiosemel.consumer import Consumer
 from aiosemel.consumer_options import ConsumerOptions, IsolationLevel, OffsetReset
@@ -45,6 +47,7 @@ def transform(  # noqa: PLR0913 - all but the client are named
     consumer_options: ConsumerOptions | None = None,
     producer_options: ProducerOptions | None = None,
     random: Random | None = None,
+    tracer: Tracer | None = None,
 ) -> Transform:
     """Consume topics as a member of a group, produce what a handler makes of them, exactly once.
 
@@ -59,9 +62,9 @@ def transform(  # noqa: PLR0913 - all but the client are named
         )
 
     Await what is returned, or its ``run``: it goes on until ``stop``, cancellation, or an error
-    that only a person can do something about. Outputs and consumed offsets become visible together;
-    a record whose outputs are visible is never given to a handler again. What a handler does beside
-    sending is not part of that, and may happen several times for one record.
+    that only a person can mend. Outputs and consumed offsets become visible together; a record
+    whose outputs are visible is never given to a handler again. What else a handler does is not
+    part of that.
 
     The transactional id belongs to one application instance: the same after its restart, so that
     it settles what it had left open, and another one for each instance that runs beside it (one
@@ -69,10 +72,9 @@ def transform(  # noqa: PLR0913 - all but the client are named
     member that has lost its partitions is fenced by its member epoch. So names like ``payer-0`` and
     ``payer-1``, such as those of a StatefulSet, are all it takes.
 
-    A record on which the handler raises is tried ``handler_retries`` more times, alone; then it
-    goes to ``on_poison``, or without one stops the transformation with the handler's error. By
-    default the group starts at the beginning of topics of which it has consumed nothing.
-    ``on_event`` is told what happened to each transaction. ``random`` is for tests.
+    A record on which the handler raises is tried ``handler_retries`` more times, alone; then it is
+    for ``on_poison``, or without one stops the transformation with the handler's error. A group
+    starts at the beginning of topics that are new to it. ``on_event`` is told what happened.
     """
     read = consumer_options or ConsumerOptions(auto_offset_reset=OffsetReset.EARLIEST)
     if read.enable_auto_commit or read.isolation_level != IsolationLevel.READ_COMMITTED:
@@ -90,6 +92,7 @@ def transform(  # noqa: PLR0913 - all but the client are named
         on_event=on_event,
         options=options or TransformOptions(),
         random=random,
+        tracer=tracer,
     )
 
 

@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Self
 
 import structlog
+from opentelemetry.trace import TracerProvider
 
 from aiosemel.client import SemelClient
 from aiosemel.options import ClientOptions
@@ -40,8 +41,12 @@ class LocalCluster:
         group_coordinators: int = 1,
         folder: Path | None = None,
         settings: Settings | None = None,
+        tracer_provider: TracerProvider | None = None,
     ) -> None:
-        """Do no I/O yet. Without a folder, all data is in memory, and gone with the cluster."""
+        """Do no I/O yet. Without a folder, all data is in memory, and gone with the cluster.
+
+        ``tracer_provider`` gets the spans of all services, and of the clients made here.
+        """
         self._counts = {
             Role.COORDINATOR: coordinators,
             Role.BROKER: brokers,
@@ -49,6 +54,7 @@ class LocalCluster:
         }
         self._folder = folder
         self._settings = settings or {}
+        self._tracer_provider = tracer_provider
         self._stack = AsyncExitStack()
         self._group = asyncio.TaskGroup()
         self._places: dict[ServiceName, Place] = {}
@@ -72,7 +78,7 @@ class LocalCluster:
 
     def client(self, options: ClientOptions | None = None) -> SemelClient:
         """Make a client of this cluster; to be opened with ``async with``."""
-        return SemelClient(self.bootstrap, options=options)
+        return SemelClient(self.bootstrap, options=options, tracer_provider=self._tracer_provider)
 
     async def stop_service(self, name: str) -> None:
         """Stop a service; its address answers no more, its data stay."""
@@ -128,7 +134,9 @@ class LocalCluster:
             "controller": "" if name == CONTROLLER else self.bootstrap,
             **self._settings.get(name.role, {}),
         }
-        service = self._services[str(name)] = LocalService(name, place, settings, port)
+        provider = self._tracer_provider
+        tracer = None if provider is None else provider.get_tracer(f"semel-{name}")
+        service = self._services[str(name)] = LocalService(name, place, settings, port, tracer)
         self._group.create_task(service.run(), name=str(name))
 
     async def _stop(self) -> None:

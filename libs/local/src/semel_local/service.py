@@ -9,10 +9,12 @@ from random import Random
 from typing import assert_never
 
 import structlog
+from opentelemetry.trace import Tracer
 
 from semel_broker.app import BrokerApp
 from semel_broker.config import BrokerSettings
 from semel_common.wire.grpc_connection import GrpcConnector
+from semel_common.wire.traced import TracedConnector
 from semel_coordinator.app import CoordinatorApp
 from semel_coordinator.config import CoordinatorSettings
 from semel_group.app import GroupApp
@@ -55,7 +57,12 @@ class LocalService:
     """One life of one service: run in a task, ready, told to stop."""
 
     def __init__(
-        self, name: ServiceName, place: Place, settings: Mapping[str, str | int], port: int
+        self,
+        name: ServiceName,
+        place: Place,
+        settings: Mapping[str, str | int],
+        port: int,
+        tracer: Tracer | None = None,
     ) -> None:
         """Do no I/O yet. Port 0 is any that is free."""
         self.name = name
@@ -63,6 +70,7 @@ class LocalService:
         """Where it listens; with its real port once it is ready."""
         self._place = place
         self._settings = dict(settings)
+        self._tracer = tracer
         self._ready = asyncio.Event()
         self._stop = asyncio.Event()
         self._stopped = asyncio.Event()
@@ -104,17 +112,19 @@ class LocalService:
         )
         connector = GrpcConnector()
         stack.push_async_callback(connector.close)
-        server = GrpcServer(ServerLimits())
+        tracer = self._tracer
+        server = GrpcServer(ServerLimits(), tracer)
         stack.callback(server.close)
         self.listener = server.bind(self.listener)
         server.bind_frames(Listener(name=self.listener.name, host=self.listener.host, port=0))
         environment = Environment(
             journal=journal,
-            connector=connector,
+            connector=connector if tracer is None else TracedConnector(connector, tracer),
             clock=SystemClock(),
             random=Random(),
             listeners=(self.listener,),
             offload=in_thread,
+            tracer=tracer,
         )
         app = await stack.enter_async_context(self._build(environment))
         await server.start(app.handlers)

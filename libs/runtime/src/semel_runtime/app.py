@@ -18,20 +18,23 @@ from typing import Protocol, Self, TypeVar
 
 import structlog
 import uvloop
+from opentelemetry.trace import Tracer
 from pydantic import ValidationError
 
 from semel_common.errors import KafkaStorageError, SemelError
+from semel_common.telemetry import Telemetry, open_telemetry
 from semel_common.wire.connection import Connector
 from semel_common.wire.grpc_connection import ChannelOptions, GrpcConnector
+from semel_common.wire.traced import TracedConnector
 from semel_runtime.clock import Clock, SystemClock
 from semel_runtime.cluster.copy import ClusterCopy
 from semel_runtime.cluster.image import ClusterImage, Listener, ServiceRole
 from semel_runtime.cluster.link import ClusterLink, Identity
-from semel_runtime.config import ServiceSettings, parse_listeners
+from semel_runtime.config import ServiceSettings, parse_listeners, telemetry_environment
 from semel_runtime.journal import Journal, JournalError
 from semel_runtime.journal.opening import open_journal
 from semel_runtime.journal.sqlite import SqliteOptions
-from semel_runtime.logs import configure_logging
+from semel_runtime.logs import configure_logging, log_of_telemetry
 from semel_runtime.machine import Machine, Serde
 from semel_runtime.memory import collect_garbage_seldom, keep_freed_memory
 from semel_runtime.metrics import Metrics
@@ -63,6 +66,8 @@ class Environment:
     """When to take snapshots, and the other limits of the runner."""
     offload: Offload = inline
     """Where long computations run."""
+    tracer: Tracer | None = None
+    """Records spans; None: nobody wants any."""
     metrics: Metrics | None = None
     """None: nobody asks for them."""
 
@@ -121,7 +126,12 @@ async def open_runner(
     """
     claim_token = f"{environment.random.getrandbits(128):032x}"
     runner = await Runner.open(
-        environment.journal, machine, serde, options=environment.runner, token=claim_token
+        environment.journal,
+        machine,
+        serde,
+        options=environment.runner,
+        token=claim_token,
+        tracer=environment.tracer,
     )
     if environment.metrics is not None:
         JournalMetrics(environment.metrics, runner, environment.journal)
@@ -162,7 +172,8 @@ def main(name: str, settings_class: type[S], build: Callable[[S, Environment], A
     """
     settings = _read_settings(name, settings_class)
     configure_logging(settings, name)
-    sys.exit(uvloop.run(_serve(name, settings, build)))
+    telemetry = _telemetry(name, settings)
+    sys.exit(uvloop.run(_serve(name, settings, build, telemetry)))
 
 
 def _read_settings(name: str, settings_class: type[S]) -> S:
@@ -175,12 +186,34 @@ def _read_settings(name: str, settings_class: type[S]) -> S:
         sys.exit(EXIT_USAGE)
 
 
-async def _serve(name: str, settings: S, build: Callable[[S, Environment], App]) -> int:
+def _telemetry(name: str, settings: ServiceSettings) -> Telemetry | None:
+    try:
+        telemetry = open_telemetry(
+            telemetry_environment(), name, service_instance_id=f"{name}-{settings.instance_id}"
+        )
+    except ValueError as problem:
+        sys.stderr.write(f"{name}: {problem}\n")
+        sys.exit(EXIT_USAGE)
+    if telemetry is not None:
+        log_of_telemetry()
+    return telemetry
+
+
+async def _serve(
+    name: str,
+    settings: S,
+    build: Callable[[S, Environment], App],
+    telemetry: Telemetry | None,
+) -> int:
     stop = _stop_on_signals()
     collect_garbage_seldom()
     keep_freed_memory()
     try:
         async with AsyncExitStack() as stack:
+            tracer = None
+            if telemetry is not None:
+                stack.push_async_callback(telemetry.aclose)
+                tracer = telemetry.tracer(name)
             options = SqliteOptions(disk_reserve_bytes=settings.disk_reserve_bytes)
             metrics = await _metrics(settings, stack)
             journal = await stack.enter_async_context(
@@ -192,20 +225,21 @@ async def _serve(name: str, settings: S, build: Callable[[S, Environment], App])
                 ChannelOptions(message_size_max_bytes=settings.message_size_max_bytes)
             )
             stack.push_async_callback(connector.close)
-            server = GrpcServer(settings.server_limits())
+            server = GrpcServer(settings.server_limits(), tracer)
             stack.callback(server.close)
             bound = tuple(server.bind(each) for each in parse_listeners(settings.listeners))
             for listener, advertised in settings.frame_places():
                 server.bind_frames(listener, advertised)
             environment = Environment(
                 journal=journal,
-                connector=connector,
+                connector=connector if tracer is None else TracedConnector(connector, tracer),
                 clock=SystemClock(),
                 random=Random(),
                 listeners=settings.advertised(bound),
                 runner=settings.runner_options(),
                 offload=in_thread,
                 metrics=metrics,
+                tracer=tracer,
             )
             if metrics is not None:
                 metrics.look_up(partial(stream_figures, server))

@@ -3,6 +3,8 @@
 Names are Kafka's where Kafka has the option. ``docs/configuration.md`` is made from these models.
 """
 
+import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
@@ -21,6 +23,11 @@ _INT32_MAX = (1 << 31) - 1
 Milliseconds = Annotated[int, Field(ge=0)]
 Bytes = Annotated[int, Field(ge=0)]
 Count = Annotated[int, Field(ge=1, le=_INT32_MAX)]
+
+
+def telemetry_environment() -> Mapping[str, str]:
+    """Return the environment, of which OpenTelemetry's own variables (OTEL_…) set up tracing."""
+    return os.environ
 
 
 def parse_listeners(text: str) -> tuple[Listener, ...]:

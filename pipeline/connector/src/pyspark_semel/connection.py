@@ -14,6 +14,7 @@ from functools import cache
 from typing import TypeVar
 
 from aiosemel import ClientOptions, SemelClient
+from pyspark_semel.settings import telemetry
 
 _T = TypeVar("_T")
 _Items = TypeVar("_Items", bound=Sized)
@@ -30,7 +31,9 @@ class Connection:
     ) -> None:
         """Check the addresses; raises InvalidConfigError. Connects when it is first needed."""
         self._loop = loop
-        self.client = SemelClient(bootstrap, options=options)
+        traces = telemetry()
+        provider = None if traces is None else traces.provider
+        self.client = SemelClient(bootstrap, options=options, tracer_provider=provider)
         self.call(self.client.open())
 
     def call(self, coroutine: Coroutine[object, object, _T]) -> _T:

@@ -3,6 +3,8 @@
 from collections import deque
 from dataclasses import dataclass
 
+from opentelemetry.trace import Span
+
 from aiosemel.errors import SemelError
 from semel_common.headers import HeaderPairs
 from semel_common.ids import TopicPartition
@@ -28,6 +30,7 @@ class Batch:
         "producer_epoch",
         "producer_id",
         "size_bytes",
+        "span",
         "timestamps_ms",
         "topic_partition",
         "values",
@@ -56,6 +59,8 @@ class Batch:
         self.error: SemelError | None = None
         self.expected_base_offset: int | None = None
         """Where alone it may be stored; then it is in flight alone too."""
+        self.span: Span | None = None
+        """Of its way to the broker, if it is traced."""
 
     def forget_records(self) -> None:
         """Give the memory back: whoever waits for the batch needs no more than its numbers."""

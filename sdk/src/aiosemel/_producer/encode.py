@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable, Mapping
 
-from aiosemel._producer.batch import Request
+from aiosemel._producer.batch import Batch, Request
+from aiosemel._producer.sizes import HEADER_OVERHEAD_BYTES
 from aiosemel._producer.transaction_manager import EndTxn, PrepareTxn
 from aiosemel.offsets import OffsetAndMetadata, PartitionKey
 from aiosemel.options import Compression
@@ -15,7 +16,11 @@ from semel.group.v1 import group_pb2 as group
 from semel_common import ids
 from semel_common.batches import Columns, seal
 from semel_common.compression import compress
+from semel_common.headers import HeaderPairs
 from semel_common.ids import GroupId, Participant
+from semel_common.tracing import TRACEPARENT, TRACEPARENT_LENGTH, write
+
+_TRACE_HEADER_BYTES = len(TRACEPARENT) + TRACEPARENT_LENGTH + HEADER_OVERHEAD_BYTES
 
 CODECS = {Compression.NONE: Codec.CODEC_UNSPECIFIED, Compression.ZSTD: Codec.CODEC_ZSTD}
 
@@ -26,7 +31,11 @@ def check_codec(compression: Compression) -> None:
 
 
 def produce_request(
-    request: Request, *, transactional_id: str | None, compression: Compression
+    request: Request,
+    *,
+    transactional_id: str | None,
+    compression: Compression,
+    size_max_bytes: int,
 ) -> broker.ProduceRequest:
     """Make the request that carries batches to one broker."""
     message = broker.ProduceRequest(transactional_id=transactional_id or "")
@@ -40,7 +49,7 @@ def produce_request(
                 values=batch.values,
                 keys=batch.keys if batch.has_keys else None,
                 timestamps_ms=batch.timestamps_ms,
-                headers=batch.headers,
+                headers=batch.headers if batch.span is None else traced(batch, size_max_bytes),
             ),
             producer_id=batch.producer_id,
             producer_epoch=batch.producer_epoch,
@@ -50,6 +59,24 @@ def produce_request(
             into=partition.batches.add(),
         )
     return message
+
+
+def traced(batch: Batch, size_max_bytes: int) -> dict[int, HeaderPairs]:
+    """Return the headers of records that say what wrote them.
+
+    Where all of them together would make the batch too large, only the first record says it.
+    """
+    assert batch.span is not None, "only of a batch that is traced"
+    context = batch.span.get_span_context()
+    if not context.trace_flags.sampled:
+        return batch.headers
+    header = (TRACEPARENT, write(context).encode())
+    count = len(batch.values)
+    fits = batch.size_bytes + count * _TRACE_HEADER_BYTES <= size_max_bytes
+    return {
+        **batch.headers,
+        **{at: (*batch.headers.get(at, ()), header) for at in range(count if fits else 1)},
+    }
 
 
 def topic_partitions(

@@ -13,6 +13,7 @@ from aiosemel._context import Context
 from aiosemel._producer.encode import end_txn_request
 from aiosemel._producer.pipeline import Pipeline
 from aiosemel._producer.registration import Registration
+from aiosemel._producer.spans import active
 from aiosemel._producer.transaction_manager import EndTxn, TransactionManager
 from aiosemel._producer.transaction_states import State
 from aiosemel._retry import Deadline
@@ -154,11 +155,14 @@ class Ending:
     async def _abort_quietly(self, end: EndTxn) -> None:
         try:
             deadline = Deadline.after_ms(self._options.max_block_ms)
-            self._ended(await self._send(self._request(end), deadline))
+            with active(self._pipeline.spans):
+                self._ended(await self._send(self._request(end), deadline))
         except RetriableError as error:
             _log.warning("abort of %s not answered: %s", self._transactional_id, error)
         except SemelError as error:
             self._manager.abort_failed(error)
+        finally:
+            self.end_span()
 
     # -- both -----------------------------------------------------------------------------------
 
@@ -178,6 +182,12 @@ class Ending:
     def _ended(self, response: EndTxnResponse) -> None:
         self._manager.ended(response.producer_id, response.producer_epoch)
         self.start_epoch()
+
+    def end_span(self) -> None:
+        """End the span of the transaction, if it is over."""
+        spans, manager = self._pipeline.spans, self._manager
+        if spans is not None and manager.state in (State.READY, State.FATAL_ERROR):
+            spans.end(manager.outcome, manager.error)
 
     def start_epoch(self) -> None:
         """Let the pipeline go on with the epoch that the manager has."""

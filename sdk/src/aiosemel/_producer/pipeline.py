@@ -24,6 +24,7 @@ from aiosemel._producer.encode import check_codec
 from aiosemel._producer.partitioning import Part, TopicPartitions
 from aiosemel._producer.sender import Owner, Sender
 from aiosemel._producer.sizes import check_size, check_timestamp, record_size, slices
+from aiosemel._producer.spans import ProducerSpans, settled
 from aiosemel._producer.waiting import Flushes, Room
 from aiosemel._retry import Deadline
 from aiosemel.errors import SemelError
@@ -53,7 +54,19 @@ class Pipeline:
             delivery_timeout_ms=options.delivery_timeout_ms,
         )
         self._accumulator = Accumulator(limits, transactional=owner.transactional_id is not None)
-        self._sender = Sender(context, options, self._accumulator, owner, self._settled)
+        self.spans = (
+            None
+            if context.tracer is None
+            else ProducerSpans(context.tracer, owner.transactional_id)
+        )
+        self._sender = Sender(
+            context,
+            options,
+            self._accumulator,
+            owner,
+            self._settled,
+            is_traced=self.spans is not None,
+        )
         self._completions = Completions()
         self._room = Room(self._accumulator)
         self._flushes = Flushes(self._accumulator)
@@ -136,6 +149,8 @@ class Pipeline:
                     size_bytes=size_bytes,
                     now_ms=_loop_ms(),
                 )
+                if self.spans is not None:
+                    self.spans.sending(topic, batch)
                 pieces.append(Piece(batch, len(batch.values) - (stop - start), stop - start))
                 self._unyielded_bytes += size_bytes
                 self._sender.wake()
@@ -157,6 +172,8 @@ class Pipeline:
             timestamp_ms=self._clock.now_ms(),
             now_ms=_loop_ms(),
         )
+        if self.spans is not None:
+            self.spans.sending(topic, batch)
         self._sender.wake()
         whole = Piece(batch, 0, len(append.values))
         (stored,) = await ColumnsDelivery(topic, [whole], self._completions)
@@ -190,6 +207,8 @@ class Pipeline:
             size_bytes=size_bytes,
             now_ms=_loop_ms(),
         )
+        if self.spans is not None:
+            self.spans.sending(partitions.name, batch)
         self._unyielded_bytes += size_bytes
         self._sender.wake()
         return Delivery(partitions.name, batch, len(batch.values) - 1, self._completions)
@@ -263,12 +282,16 @@ class Pipeline:
         """Stop sending; what is still there is given up."""
         await self._sender.close()
         self.discard_all(error)
+        if self.spans is not None:
+            self.spans.end(None)
 
     def _settle_all(self, batches: Sequence[Batch]) -> None:
         for batch in batches:
             self._settled(batch)
 
     def _settled(self, batch: Batch) -> None:
+        if batch.span is not None:
+            settled(batch)
         self._completions.done(batch)
         self._room.grant()
         self._flushes.check()

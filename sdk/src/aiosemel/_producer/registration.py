@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 
 from aiosemel._context import Context
 from aiosemel._producer.encode import topic_partitions
+from aiosemel._producer.spans import ProducerSpans, active
 from aiosemel._producer.transaction_manager import TransactionManager
 from aiosemel._retry import Deadline
 from aiosemel.errors import RetriableError, SemelError
@@ -36,12 +37,14 @@ class Registration:
         transactional_id: str,
         manager: TransactionManager,
         failed: Failed,
+        spans: ProducerSpans | None,
     ) -> None:
         self._context = context
         self._options = options
         self._transactional_id = transactional_id
         self._manager = manager
         self._failed = failed
+        self._spans = spans
         self._partitions: dict[TopicPartition, None] = {}
         self._groups: dict[str, None] = {}
         self._timer: asyncio.TimerHandle | None = None
@@ -103,13 +106,14 @@ class Registration:
     async def _send(self, method: Method[Req, Res], request: Req, producer_epoch: int) -> None:
         cluster = self._context.cluster
         try:
-            await cluster.call(
-                cluster.coordinator_of(self._transactional_id),
-                method,
-                request,
-                deadline=Deadline.after_ms(self._options.transaction_timeout_ms),
-                request_timeout_ms=self._options.request_timeout_ms,
-            )
+            with active(self._spans):
+                await cluster.call(
+                    cluster.coordinator_of(self._transactional_id),
+                    method,
+                    request,
+                    deadline=Deadline.after_ms(self._options.transaction_timeout_ms),
+                    request_timeout_ms=self._options.request_timeout_ms,
+                )
         except RetriableError as error:
             _log.debug("%s not answered: %s", method.name, error)
         except SemelError as error:

@@ -13,6 +13,7 @@ from aiosemel._context import Context
 from aiosemel._producer.accumulator import Accumulator
 from aiosemel._producer.batch import Batch, Request
 from aiosemel._producer.encode import produce_request
+from aiosemel._producer.spans import producing
 from aiosemel._retry import Deadline
 from aiosemel.errors import (
     RefreshRetriableError,
@@ -76,6 +77,8 @@ class Sender:
         accumulator: Accumulator,
         owner: Owner,
         settled: Callable[[Batch], None],
+        *,
+        is_traced: bool,
     ) -> None:
         """Start no task yet."""
         self._context = context
@@ -84,6 +87,7 @@ class Sender:
         self._accumulator = accumulator
         self._owner = owner
         self._settled = settled
+        self._is_traced = is_traced
         self._woken = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._requests: set[asyncio.Task[None]] = set()
@@ -154,7 +158,11 @@ class Sender:
 
     async def _produce(self, request: Request) -> None:
         try:
-            answers = await self._call(request)
+            if self._is_traced:
+                with producing(request):
+                    answers = await self._call(request)
+            else:
+                answers = await self._call(request)
         finally:
             self._accumulator.answered(request)
         refused: list[tuple[Batch, SemelError]] = []
@@ -174,6 +182,7 @@ class Sender:
         message = produce_request(
             request,
             transactional_id=self._owner.transactional_id,
+            size_max_bytes=self._options.max_request_size_bytes,
             compression=self._options.compression,
         )
         try:

@@ -9,6 +9,8 @@ import logging
 from collections.abc import Mapping
 from functools import partial
 
+from opentelemetry.trace import SpanContext
+
 from aiosemel._context import Context
 from aiosemel._producer.batch import Batch, Request
 from aiosemel._producer.columns import RowColumns
@@ -21,6 +23,7 @@ from aiosemel._producer.preparing import Preparing
 from aiosemel._producer.registration import Registration
 from aiosemel._producer.resolving import Resolver
 from aiosemel._producer.sizes import Headers
+from aiosemel._producer.spans import active, begin, call
 from aiosemel._producer.transaction_manager import TransactionManager
 from aiosemel._producer.transaction_states import Call, State
 from aiosemel._retry import Deadline
@@ -63,7 +66,7 @@ class Transactions:
         self.manager = TransactionManager(transactional_id)
         self.pipeline = Pipeline(context, options, self)
         self._registration = Registration(
-            context, options, transactional_id, self.manager, self._failed
+            context, options, transactional_id, self.manager, self._failed, self.pipeline.spans
         )
         self._ending = Ending(
             context, options, transactional_id, self.manager, self.pipeline, self._registration
@@ -95,7 +98,8 @@ class Transactions:
                 wait=wait_for(wait_until_visible),
                 keep_prepared=keep_prepared,
             )
-            return await self._init(request)
+            with call(self.pipeline.spans, "init transactions"):
+                return await self._init(request)
         finally:
             self._in_progress = None
 
@@ -123,10 +127,10 @@ class Transactions:
             for prepared in response.prepared
         )
 
-    async def join(self, request: JoinTxnRequest) -> bool:
+    async def join(self, request: JoinTxnRequest, parent: SpanContext | None) -> bool:
         """Become a writer of a joint transaction, and open it; False: it is committed already.
 
-        It is never ended here: ``seal`` says what was written, for whoever ends it.
+        It is never ended here: ``seal`` says what was written. ``parent`` is that of its span.
         """
         self._begin_call(Call.INIT_TRANSACTIONS)
         try:
@@ -144,6 +148,7 @@ class Transactions:
             return False
         self._identified(response.producer_id, response.producer_epoch)
         self.manager.begin_transaction()
+        begin(self.pipeline.spans, self.manager, parent)
         return True
 
     def _identified(self, producer_id: int, producer_epoch: int) -> None:
@@ -156,6 +161,7 @@ class Transactions:
             raise self._closed
         await self._ending.join_abort(self._deadline())
         self.manager.begin_transaction()
+        begin(self.pipeline.spans, self.manager)
 
     async def send(
         self,
@@ -220,7 +226,8 @@ class Transactions:
             self._registration.add_offsets(group.group_id)
         self._offsets_in_flight = True
         try:
-            await self._commit_offsets(request, deadline)
+            with active(self.pipeline.spans):
+                await self._commit_offsets(request, deadline)
         finally:
             self._offsets_in_flight = False
             self._offsets_answered.notify()
@@ -263,12 +270,14 @@ class Transactions:
             deadline = self._deadline()
             if not self.manager.end_sent:
                 await self._wait_for_sends(deadline)
-            await self._ending.commit(deadline, wait_until_visible=wait_until_visible)
+            with active(self.pipeline.spans):
+                await self._ending.commit(deadline, wait_until_visible=wait_until_visible)
         except TransactionOutcomeUnknownError as error:
             error.resolver = self._resolver()
             raise
         finally:
             self._in_progress = None
+            self._ending.end_span()
 
     def _resolver(self) -> Resolver:
         return Resolver(
@@ -287,17 +296,20 @@ class Transactions:
             deadline = self._deadline()
             if not self.manager.end_sent:
                 await self._wait_for_sends(deadline)
-            return await self._preparing.prepare(deadline)
+            with active(self.pipeline.spans):
+                return await self._preparing.prepare(deadline)
         finally:
             self._in_progress = None
+            self._ending.end_span()
 
     async def complete_prepared(
         self, prepared: PreparedTransactionId, *, commit: bool, wait_until_visible: bool
     ) -> None:
         """Decide a prepared transaction, whatever this producer does meanwhile."""
-        await self._preparing.complete(
-            prepared, self._deadline(), commit=commit, wait_until_visible=wait_until_visible
-        )
+        with call(self.pipeline.spans, "complete prepared transaction"):
+            await self._preparing.complete(
+                prepared, self._deadline(), commit=commit, wait_until_visible=wait_until_visible
+            )
 
     async def _wait_for_sends(self, deadline: Deadline) -> None:
         try:
@@ -344,9 +356,11 @@ class Transactions:
         """Abort; see ``Ending``."""
         self._begin_call(Call.ABORT)
         try:
-            await self._ending.abort(self._deadline())
+            with active(self.pipeline.spans):
+                await self._ending.abort(self._deadline())
         finally:
             self._in_progress = None
+            self._ending.end_span()
 
     @property
     def is_open(self) -> bool:
@@ -408,11 +422,11 @@ class Transactions:
 
     # -- inside ---------------------------------------------------------------------------------
 
-    def _check_same(self, transaction: int, call: Call) -> None:
+    def _check_same(self, transaction: int, asked: Call) -> None:
         """Refuse a call that has waited, if its transaction has ended meanwhile."""
-        self.manager.check(call)
+        self.manager.check(asked)
         if transaction != self.manager.begun:
-            raise IllegalStateError(f"the transaction that {call} belongs to has ended")
+            raise IllegalStateError(f"the transaction that {asked} belongs to has ended")
 
     def _failed(self, error: SemelError, producer_epoch: int) -> None:
         self.manager.failed(error, producer_epoch)
@@ -427,10 +441,10 @@ class Transactions:
             if not await self._offsets_answered.wait(deadline.remaining_ms()):
                 raise RequestTimedOutError("an earlier send_offsets is not answered yet")
 
-    def _begin_call(self, call: Call) -> None:
+    def _begin_call(self, asked: Call) -> None:
         if self._in_progress is not None:
-            raise IllegalStateError(f"{call} is not possible while {self._in_progress} goes on")
-        self._in_progress = call
+            raise IllegalStateError(f"{asked} is not possible while {self._in_progress} goes on")
+        self._in_progress = asked
 
     def _deadline(self) -> Deadline:
         return Deadline.after_ms(self._options.max_block_ms)

@@ -150,6 +150,7 @@ class CoordinatorApp:
             connector=environment.connector,
             random=environment.random,
             options=settings.marker_options(),
+            tracer=environment.tracer,
         )
         service = TransactionsService(
             runner=runner,

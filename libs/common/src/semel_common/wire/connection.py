@@ -8,8 +8,10 @@ from semel_common.wire.methods import Method, Req, Res
 class Connection(Protocol):
     """Calls to one address. Safe to share; calls do not wait for one another."""
 
-    async def call(self, method: Method[Req, Res], request: Req, *, timeout_ms: int) -> Res:
-        """Make one call and return its answer.
+    async def call(
+        self, method: Method[Req, Res], request: Req, *, timeout_ms: int, traceparent: str = ""
+    ) -> Res:
+        """Make one call and return its answer. ``traceparent`` goes with it, if there is one.
 
         Raises the SemelError that the service answered; RequestTimedOutError when no answer came in
         ``timeout_ms``, NetworkExceptionError when the connection broke: after either, the request

@@ -41,14 +41,16 @@ class FrameStream:
         """Whether this stream has ended and can carry no further call."""
         return self._broken is not None
 
-    async def call(self, method: Method[Req, Res], request: Req, *, timeout_ms: int) -> Res:
+    async def call(
+        self, method: Method[Req, Res], request: Req, *, timeout_ms: int, traceparent: str = ""
+    ) -> Res:
         """Make one call; errors as ``Connection.call``."""
         if self._broken:
             raise self._broken
         self._last_correlation_id += 1
         correlation_id = self._last_correlation_id
         write = self._types.write_request
-        self._outbox.put(write(correlation_id, timeout_ms, method.field, request))
+        self._outbox.put(write(correlation_id, timeout_ms, method.field, request, traceparent))
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[ResponseFrame] = loop.create_future()
         self._pending[correlation_id] = answer

@@ -11,6 +11,7 @@ from functools import partial
 import grpc
 
 from semel.common.v1.frames_pb2 import FramesPreface, OpenFramesRequest, OpenFramesResponse
+from semel_common.tracing import TRACEPARENT
 from semel_common.wire import status
 from semel_common.wire.frame_stream import FrameStream
 from semel_common.wire.grpc_pipe import GrpcPipe, StreamCall
@@ -72,15 +73,20 @@ class GrpcConnection:
         self._channel = grpc.aio.insecure_channel(address, options=options.as_channel_arguments())
         self._streams: dict[str, FrameStream] = {}
 
-    async def call(self, method: Method[Req, Res], request: Req, *, timeout_ms: int) -> Res:
+    async def call(
+        self, method: Method[Req, Res], request: Req, *, timeout_ms: int, traceparent: str = ""
+    ) -> Res:
         """Make one call; see ``Connection.call``."""
         if method.stream is not None:
-            return await self._stream(method.stream).call(method, request, timeout_ms=timeout_ms)
+            return await self._stream(method.stream).call(
+                method, request, timeout_ms=timeout_ms, traceparent=traceparent
+            )
+        metadata = ((TRACEPARENT, traceparent),) if traceparent else None
         unary = self._channel.unary_unary(
             method.path, method.request.SerializeToString, method.response.FromString
         )
         try:
-            return await unary(request, timeout=timeout_ms / 1000)
+            return await unary(request, timeout=timeout_ms / 1000, metadata=metadata)
         except grpc.aio.AioRpcError as error:
             raise status.from_rpc_error(error, self._address) from None
 

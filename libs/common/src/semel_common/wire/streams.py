@@ -43,10 +43,17 @@ class StreamTypes:
     response_tags: dict[str, bytes]
 
     def write_request(
-        self, correlation_id: int, timeout_ms: int, field: str, request: Message
+        self,
+        correlation_id: int,
+        timeout_ms: int,
+        field: str,
+        request: Message,
+        traceparent: str = "",
     ) -> bytes:
         """Write a request as an element of ``StreamRequest.frames``."""
-        fixed = self.request_frame(correlation_id=correlation_id, timeout_ms=timeout_ms)
+        fixed = self.request_frame(
+            correlation_id=correlation_id, timeout_ms=timeout_ms, traceparent=traceparent
+        )
         return _frame(fixed, self.request_tags[field], request)
 
     def write_response(self, correlation_id: int, field: str, response: Message) -> bytes:

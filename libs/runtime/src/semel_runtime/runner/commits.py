@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Generic, TypeVar
 
 from msgspec import Struct
+from opentelemetry.trace import Span
 
 from semel_common.errors import KafkaStorageError
 from semel_runtime.journal.base import StoredBatch
@@ -30,7 +31,7 @@ class Decided(Struct, Generic[R], frozen=True, kw_only=True):
 class Commit(Generic[R]):
     """One journal append, and the event that all its waiters share."""
 
-    __slots__ = ("_done", "_failure", "at", "batches", "encoded", "records", "size_bytes")
+    __slots__ = ("_done", "_failure", "at", "batches", "encoded", "records", "served", "size_bytes")
 
     def __init__(self, at: int) -> None:
         self.at = at
@@ -38,6 +39,8 @@ class Commit(Generic[R]):
         self.encoded: list[bytes] = []
         self.batches: list[StoredBatch] = []
         self.size_bytes = 0
+        self.served: tuple[Span, ...] = ()
+        """Spans of requests that wait for it, of those that are traced."""
         self._done = asyncio.Event()
         self._failure: BaseException | None = None
 
@@ -73,13 +76,14 @@ class CommitQueue(Generic[R]):
         self.last: Commit[R] | None = None
         """The newest commit that has not ended; None when everything is durable."""
 
-    def add(self, decided: Decided[R]) -> None:
-        """Queue a decision at `next_offset`."""
+    def add(self, decided: Decided[R]) -> Commit[R]:
+        """Queue a decision at `next_offset`; returns the commit that it is part of."""
         commit = self._open_commit(decided)
         commit.add(decided)
         self.next_offset += len(decided.encoded)
         self.pending_records += len(decided.encoded)
         self.pending_bytes += decided.size_bytes
+        return commit
 
     async def take(self) -> Commit[R]:
         """Wait for the next commit, and close it to further decisions."""

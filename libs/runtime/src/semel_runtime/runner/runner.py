@@ -20,7 +20,9 @@ from types import TracebackType
 from typing import Generic, Self, TypeVar
 
 import structlog
+from opentelemetry.trace import Tracer
 
+from semel_common import tracing
 from semel_common.errors import (
     KafkaStorageError,
     MessageTooLargeError,
@@ -32,6 +34,7 @@ from semel_runtime.runner.commits import Commit, CommitQueue, Decided
 from semel_runtime.runner.loading import load
 from semel_runtime.runner.options import CommitFigures, RunnerOptions, RunnerStats
 from semel_runtime.runner.snapshots import SnapshotPieces, SnapshotPolicy
+from semel_runtime.runner.spans import CommitSpans
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -53,6 +56,7 @@ class Runner(Generic[R]):
         *,
         claim: Claim,
         options: RunnerOptions,
+        tracer: Tracer | None = None,
     ) -> None:
         self._journal = journal
         self._machine = machine
@@ -61,6 +65,7 @@ class Runner(Generic[R]):
         self._options = options
         self._queue: CommitQueue[R] = CommitQueue(options, next_offset=claim.next_offset)
         self._policy = SnapshotPolicy(records_min=options.snapshot_records_min)
+        self._spans = None if tracer is None else CommitSpans(tracer)
         self._listeners: list[Callable[[Sequence[R]], None]] = []
         self._in_flight: Commit[R] | None = None
         self._committer: asyncio.Task[None] | None = None
@@ -81,6 +86,7 @@ class Runner(Generic[R]):
         *,
         options: RunnerOptions | None = None,
         token: str | None = None,
+        tracer: Tracer | None = None,
     ) -> Self:
         """Claim the journal, bring the (empty) machine to its state, and start serving.
 
@@ -89,7 +95,7 @@ class Runner(Generic[R]):
         """
         claim = await journal.claim(token or secrets.token_hex(16))
         options = options or RunnerOptions()
-        runner = cls(journal, machine, serde, claim=claim, options=options)
+        runner = cls(journal, machine, serde, claim=claim, options=options, tracer=tracer)
         await load(
             journal,
             machine,
@@ -199,7 +205,9 @@ class Runner(Generic[R]):
         except BaseException as failure:
             self._fail(failure)
             raise
-        self._queue.add(decided)
+        commit = self._queue.add(decided)
+        if self._spans is not None:
+            commit.served += tracing.spans_of_now()
 
     def _encode(self, result: Result[T, R]) -> Decided[R]:
         assert result.records or not result.batches, "batches never ride without a record"
@@ -252,11 +260,19 @@ class Runner(Generic[R]):
             self._fail(failure)
 
     async def _commit(self, commit: Commit[R]) -> None:
+        spans = self._spans.begin(commit) if self._spans is not None and commit.served else ()
         started = time.perf_counter()
-        await self._journal.append(commit.at, commit.encoded, commit.batches)
+        try:
+            await self._journal.append(commit.at, commit.encoded, commit.batches)
+        except BaseException as failure:
+            if self._spans is not None:
+                self._spans.fail(spans, failure)
+            raise
         figures = CommitFigures(
             time.perf_counter() - started, len(commit.encoded), commit.size_bytes
         )
+        if self._spans is not None:
+            self._spans.end(spans, fsync_ms=figures.seconds * 1000)
         if self.failure is None:
             self._in_flight = None
             self._queue.end(commit)

@@ -1,6 +1,8 @@
 """Running a handler: the one place where what it raises becomes an error of the protocol."""
 
 import time
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias
 
 import structlog
 from google.protobuf.message import Message
@@ -9,6 +11,9 @@ from semel_common.errors import SemelError, UnknownServerError
 from semel_runtime.server.calls import Call, Endpoint
 
 log = structlog.get_logger(__name__)
+
+Answer: TypeAlias = Callable[[Endpoint[Message, Message], Message, Call], Awaitable[Message]]
+"""``answer``, or what is around it."""
 
 
 async def answer(endpoint: Endpoint[Message, Message], request: Message, call: Call) -> Message:

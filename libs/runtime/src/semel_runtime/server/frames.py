@@ -23,7 +23,7 @@ from semel_common.wire import status
 from semel_common.wire.outbox import FRAMES_PER_SLICE, Outbox
 from semel_common.wire.pipe import Pipe
 from semel_common.wire.streams import RequestFrame, StreamTypes
-from semel_runtime.server.answer import answer
+from semel_runtime.server.answer import Answer
 from semel_runtime.server.calls import Call, Endpoint, Written
 from semel_runtime.server.limits import ServerLimits
 from semel_runtime.server.principal import Origin
@@ -56,6 +56,7 @@ class FrameSession:
         *,
         origin: Origin,
         limits: ServerLimits,
+        answer: Answer,
         ended: "Callable[[FrameSession], None]",
     ) -> None:
         """Take endpoints by the name of their field in the frames. ``ended`` is told the end."""
@@ -64,6 +65,7 @@ class FrameSession:
         self._pipe = pipe
         self._origin = origin
         self._limits = limits
+        self._answer = answer
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._arrived: deque[_Arrived] = deque()
         self._in_flight_requests = 0
@@ -196,7 +198,7 @@ class FrameSession:
             written=written,
         )
         try:
-            response = await answer(endpoint, request, call)
+            response = await self._answer(endpoint, request, call)
         except asyncio.CancelledError:
             written.settle()
             self._release(1, size)

@@ -12,6 +12,7 @@ from google.protobuf import descriptor_pool
 from google.protobuf.message import Message
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection, reflection_pb2
+from opentelemetry.trace import Tracer
 
 from semel.common.v1.frames_pb2 import OpenFramesRequest, OpenFramesResponse
 from semel_common.errors import NetworkExceptionError, ThrottlingQuotaExceededError
@@ -20,12 +21,14 @@ from semel_common.wire.methods import OPEN_FRAMES
 from semel_common.wire.pipe import Pipe
 from semel_common.wire.streams import STREAMS
 from semel_runtime.cluster.image import Listener
+from semel_runtime.server.answer import answer
 from semel_runtime.server.calls import Call, Endpoint, Handlers
 from semel_runtime.server.frames import FrameSession
 from semel_runtime.server.grpc_frames import GrpcServerPipe, StreamContext
 from semel_runtime.server.limits import ServerLimits
 from semel_runtime.server.principal import Origin
 from semel_runtime.server.socket_frames import FrameSockets
+from semel_runtime.server.spans import ServerSpans
 from semel_runtime.server.unary import unary_handlers
 
 log = structlog.get_logger(__name__)
@@ -37,9 +40,10 @@ NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
 class GrpcServer:
     """Serves handlers on several listeners. ``bind``, then ``start``, then ``stop``."""
 
-    def __init__(self, limits: ServerLimits) -> None:
-        """Do no I/O yet."""
+    def __init__(self, limits: ServerLimits, tracer: Tracer | None = None) -> None:
+        """Do no I/O yet. Requests become spans of the tracer."""
         self._limits = limits
+        self._answer = answer if tracer is None else ServerSpans(tracer).answer
         self._health = health.aio.HealthServicer()
         self._service_names: list[str] = []
         self._servers: dict[str, grpc.aio.Server] = {}
@@ -143,6 +147,7 @@ class GrpcServer:
             pipe,
             origin=origin,
             limits=self._limits,
+            answer=self._answer,
             ended=self._ended,
         )
         self._sessions.add(session)
@@ -167,7 +172,7 @@ class GrpcServer:
 
     def _register(self, server: grpc.aio.Server, handlers: Handlers, listener: str) -> None:
         services: dict[str, dict[str, grpc.RpcMethodHandler[Message, Message]]] = defaultdict(dict)
-        for name, methods in unary_handlers(handlers, listener).items():
+        for name, methods in unary_handlers(handlers, listener, self._answer).items():
             services[name].update(methods)
         for name in self._endpoints:
             services[name]["Stream"] = self._stream_handler(name, listener)

@@ -9,22 +9,22 @@ from google.protobuf.message import Message
 from grpc_status import rpc_status
 
 from semel_common.errors import SemelError
+from semel_common.tracing import TRACEPARENT
 from semel_common.wire import status
-from semel_runtime.server.answer import answer
+from semel_runtime.server.answer import Answer
 from semel_runtime.server.calls import Call, Endpoint, Handlers, Written
 from semel_runtime.server.principal import Origin
 
-TRACEPARENT = "traceparent"
-
 
 def unary_handlers(
-    handlers: Handlers, listener: str
+    handlers: Handlers, listener: str, answer: Answer
 ) -> dict[str, dict[str, "grpc.RpcMethodHandler[Message, Message]"]]:
     """Return gRPC's method handlers by service and method name."""
     ordered = sorted(handlers, key=lambda endpoint: endpoint.method.service)
     return {
         service: {
-            endpoint.method.name: _method_handler(endpoint, listener) for endpoint in endpoints
+            endpoint.method.name: _method_handler(endpoint, listener, answer)
+            for endpoint in endpoints
         }
         for service, endpoints in groupby(ordered, key=lambda endpoint: endpoint.method.service)
     }
@@ -44,7 +44,7 @@ def _deadline(remaining_s: float | None) -> float | None:
 
 
 def _method_handler(
-    endpoint: Endpoint[Message, Message], listener: str
+    endpoint: Endpoint[Message, Message], listener: str, answer: Answer
 ) -> "grpc.RpcMethodHandler[Message, Message]":
     async def behaviour(
         request: Message, context: "grpc.aio.ServicerContext[Message, Message]"

@@ -62,7 +62,12 @@ class MemoryNetwork:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def deliver(
-        self, address: str, method: Method[Req, Res], request: Req, timeout_ms: int
+        self,
+        address: str,
+        method: Method[Req, Res],
+        request: Req,
+        timeout_ms: int,
+        traceparent: str = "",
     ) -> Res:
         """Carry one call; see ``Connection.call``."""
         fault = self.decide(address, method, request)
@@ -70,16 +75,21 @@ class MemoryNetwork:
         if fault is Fault.LOSE_REQUEST:
             raise NetworkExceptionError(f"request to {address} was lost")
         if fault is Fault.REPEAT:
-            await self._wait(self._start(address, method, request, timeout_ms), address, timeout_ms)
-        response = await self._wait(
-            self._start(address, method, request, timeout_ms), address, timeout_ms
-        )
+            task = self._start(address, method, request, timeout_ms, traceparent)
+            await self._wait(task, address, timeout_ms)
+        task = self._start(address, method, request, timeout_ms, traceparent)
+        response = await self._wait(task, address, timeout_ms)
         if fault is Fault.LOSE_REPLY:
             raise NetworkExceptionError(f"answer from {address} was lost")
         return method.response.FromString(response.SerializeToString())
 
     def _start(
-        self, address: str, method: Method[Req, Res], request: Req, timeout_ms: int
+        self,
+        address: str,
+        method: Method[Req, Res],
+        request: Req,
+        timeout_ms: int,
+        traceparent: str,
     ) -> "asyncio.Task[Message]":
         handlers = self._handlers.get(address)
         endpoint = None if handlers is None else handlers.find(method.path)
@@ -87,7 +97,7 @@ class MemoryNetwork:
             raise NetworkExceptionError(f"nobody answers at {address}")
         deadline = asyncio.get_running_loop().time() + timeout_ms / 1000
         copy = method.request.FromString(request.SerializeToString())
-        call = Call(origin=Origin(listener="default"), deadline=deadline)
+        call = Call(origin=Origin(listener="default"), deadline=deadline, traceparent=traceparent)
         task = asyncio.create_task(answer(endpoint, copy, call), name=f"{method.name} at {address}")
         self._tasks.add(task)
         task.add_done_callback(self._done)
@@ -115,6 +125,8 @@ class MemoryConnection:
         self._network = network
         self._address = address
 
-    async def call(self, method: Method[Req, Res], request: Req, *, timeout_ms: int) -> Res:
+    async def call(
+        self, method: Method[Req, Res], request: Req, *, timeout_ms: int, traceparent: str = ""
+    ) -> Res:
         """Make one call; see ``Connection.call``."""
-        return await self._network.deliver(self._address, method, request, timeout_ms)
+        return await self._network.deliver(self._address, method, request, timeout_ms, traceparent)

@@ -7,6 +7,7 @@ from aiosemel import JointOutcome, JointReceipt, SemelClient
 from aiosemel.errors import SemelError
 from pyspark_semel.connection import connect
 from pyspark_semel.errors import TransactionError
+from pyspark_semel.settings import flush_spans
 from pyspark_semel.sink.options import TRANSACTIONAL_ID, SinkOptions
 
 _log = logging.getLogger(__name__)
@@ -19,7 +20,10 @@ def commit(options: SinkOptions, receipts: Sequence[JointReceipt]) -> None:
     what is no repeat, and yet is not written, because its version or a later one is committed.
     """
     connection = connect(options.bootstrap, api_timeout_ms=options.api_timeout_ms)
-    connection.call(_commit(connection.client, options, receipts))
+    try:
+        connection.call(_commit(connection.client, options, receipts))
+    finally:
+        flush_spans()
 
 
 def abort(options: SinkOptions, receipts: Sequence[JointReceipt]) -> None:

@@ -12,6 +12,7 @@ from aiosemel import JointHandle, JointReceipt, JointWriter
 from aiosemel.errors import JointOwnerMismatchError, MessageTooLargeError, ProducerFencedError
 from pyspark_semel.connection import Connection, connect
 from pyspark_semel.errors import RecordError, TransactionError
+from pyspark_semel.settings import flush_spans
 from pyspark_semel.sink import columns
 from pyspark_semel.sink.options import MAX_REQUEST_SIZE, RESET, TRANSACTIONAL_ID, SinkOptions
 from pyspark_semel.sink.reach import Topics
@@ -43,6 +44,7 @@ def write(
             receipt = _send_watched(connection, options, writer, batches)
     finally:
         connection.call(writer.close())
+        flush_spans()
     return Written(receipt.to_json())
 
 

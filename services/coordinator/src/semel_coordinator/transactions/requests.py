@@ -182,5 +182,6 @@ def list_filter(request: wire.ListTransactionsRequest) -> ListFilter:
 
 
 def traceparent(call: Call) -> str:
-    """Return the trace context if it can be one: it is stored."""
-    return call.traceparent if len(call.traceparent) <= _TRACEPARENT_LENGTH_MAX else ""
+    """Return the trace context if it can be one, and is recorded: it is stored."""
+    given = call.traceparent
+    return "" if len(given) > _TRACEPARENT_LENGTH_MAX or given.endswith("-00") else given

@@ -8,8 +8,10 @@ transactions are sent again; participants take repeats.
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from random import Random
+from typing import TypeAlias
 
 import structlog
+from opentelemetry.trace import Tracer
 
 from semel.common.v1 import participants_pb2
 from semel.coordinator.v1 import cluster_pb2
@@ -29,6 +31,7 @@ from semel_common.wire.methods import (
     BROKER_WRITE_TXN_MARKERS,
     GROUP_WRITE_TXN_MARKERS,
     METADATA,
+    Method,
 )
 from semel_common.wire.status import from_value
 from semel_coordinator.transactions.machine import (
@@ -53,12 +56,17 @@ from semel_coordinator.transactions.markers.plan import (
     Target,
 )
 from semel_coordinator.transactions.markers.routes import Routes
+from semel_coordinator.transactions.markers.spans import MarkerSpans
 from semel_coordinator.transactions.runs import Runs
 from semel_runtime.cluster.copy import ClusterCopy
 from semel_runtime.cluster.image import ServiceRole
 from semel_runtime.machine import Result
 
 log = structlog.get_logger(__name__)
+
+MarkersMethod: TypeAlias = Method[
+    participants_pb2.WriteTxnMarkersRequest, participants_pb2.WriteTxnMarkersResponse
+]
 
 
 class MarkerSender:
@@ -73,6 +81,7 @@ class MarkerSender:
         connector: Connector,
         random: Random,
         options: MarkerOptions,
+        tracer: Tracer | None = None,
     ) -> None:
         """Listen to the journal from now on; send nothing before `run`."""
         self._runner = runner
@@ -80,6 +89,7 @@ class MarkerSender:
         self._cluster = cluster
         self._connector = connector
         self._options = options
+        self._spans = None if tracer is None else MarkerSpans(tracer)
         self._plan = MarkerPlan(
             options, route=Routes(cluster), wake=self._wake, jitter=random.random
         )
@@ -111,7 +121,7 @@ class MarkerSender:
         """Send what the journal has, then what comes, until cancelled. To be run after `claim`."""
         pending = await self._runner.run(lambda: Result(self._machine.pending_markers()))
         for decided in pending:
-            self._plan.add(decided)
+            self._decided(decided)
         async with asyncio.TaskGroup() as group:
             self._group = group
             try:
@@ -124,11 +134,16 @@ class MarkerSender:
     def _on_durable(self, records: Sequence[object]) -> None:
         for record in records:
             if isinstance(record, DecidedTransaction):
-                self._plan.add(record)
+                self._decided(record)
             elif isinstance(record, TransactionCompleted):
                 completion = self._completions.pop(record.producer_id, None)
                 if completion is not None:
                     completion.set()
+
+    def _decided(self, decided: DecidedTransaction) -> None:
+        if self._spans is not None:
+            self._spans.decided(decided)
+        self._plan.add(decided)
 
     def _wake(self, target: Target) -> None:
         event = self._events.get(target)
@@ -177,7 +192,14 @@ class MarkerSender:
             await self._any_finished.wait()
             self._any_finished.clear()
             keys, self._finished = self._finished, []
-            await self._runner.run(lambda: self._machine.complete_txn(keys), privileged=True)  # noqa: B023 - the handler runs before the next turn
+            if self._spans is None:
+                await self._complete_txn(keys)
+            else:
+                with self._spans.completing(keys):
+                    await self._complete_txn(keys)
+
+    async def _complete_txn(self, keys: Sequence[TransactionKey]) -> None:
+        await self._runner.run(lambda: self._machine.complete_txn(keys), privileged=True)
 
     # -- asking participants -------------------------------------------------------------------
 
@@ -194,6 +216,14 @@ class MarkerSender:
             else GROUP_WRITE_TXN_MARKERS
         )
         address = self._cluster.address(target.role, target.instance_id, self._options.listener)
+        if self._spans is None:
+            return await self._call(method, address, batch)
+        with self._spans.sending(method, address, target, batch) as traced:
+            return await self._call(method, address, traced)
+
+    async def _call(
+        self, method: MarkersMethod, address: str, batch: Sequence[Marker]
+    ) -> Mapping[int, ParticipantSet]:
         request = markers_request(
             batch,
             cluster_id=self._cluster.cluster_id,

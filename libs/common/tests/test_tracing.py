@@ -1,0 +1,75 @@
+"""Trace contexts as text: what is one, and what is not."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, get_current_span
+
+from semel_common import tracing
+
+CONTEXT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
+
+@given(
+    trace_id=st.integers(1, (1 << 128) - 1),
+    span_id=st.integers(1, (1 << 64) - 1),
+    flags=st.sampled_from((0, 1)),
+)
+def test_what_is_written_is_read_again(trace_id: int, span_id: int, flags: int) -> None:
+    context = SpanContext(trace_id, span_id, is_remote=True, trace_flags=TraceFlags(flags))
+    text = tracing.write(context)
+    assert len(text) == tracing.TRACEPARENT_LENGTH
+    assert tracing.read(text) == context
+    assert (tracing.sampled(text) is not None) == bool(flags)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "of call",
+        CONTEXT.upper(),
+        CONTEXT[:-1],
+        f"{CONTEXT}-00",
+        f"ff{CONTEXT[2:]}",
+        f"00-{'0' * 32}-b7ad6b7169203331-01",
+        f"00-0af7651916cd43dd8448eb211c80319c-{'0' * 16}-01",
+        "x" * 10_000,
+    ],
+)
+def test_what_is_no_context_is_ignored(text: str) -> None:
+    assert tracing.read(text) is None
+    assert tracing.sampled(text) is None
+
+
+@given(st.text())
+def test_any_text_is_either_a_context_or_none(text: str) -> None:
+    assert tracing.read(text) is None
+
+
+def test_a_newer_version_is_read_as_far_as_it_is_known() -> None:
+    assert tracing.read(f"01{CONTEXT[2:]}") is not None
+
+
+def test_links_are_distinct_and_bounded() -> None:
+    def context(number: int) -> SpanContext:
+        return SpanContext(1, number, is_remote=True)
+
+    contexts = [context(n) for n in range(1, 300)]
+    assert len(tracing.links(contexts)) == tracing.LINKS_MAX
+    assert len(tracing.links(contexts, maximum=3)) == 3
+    assert len(tracing.links([contexts[0]] * 3)) == 1
+
+
+def test_what_is_started_outside_belongs_to_no_span() -> None:
+    context = tracing.read(CONTEXT)
+    assert context is not None
+    span = NonRecordingSpan(context)
+    with tracing.within((span,)):
+        assert tracing.spans_of_now() == (span,)
+        assert get_current_span() is span
+        with tracing.outside():
+            assert tracing.spans_of_now() == ()
+            assert not get_current_span().get_span_context().is_valid
+        assert tracing.spans_of_now() == (span,)
+    assert tracing.spans_of_now() == ()

@@ -1,0 +1,120 @@
+"""Server spans: each request, unary or in a frame, is one in the trace of its caller.
+
+A request without a trace context begins a trace of its own, if it is one that somebody waits for.
+A request with markers has the contexts of their transactions instead, and is a span in each of
+these traces.
+"""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+
+from google.protobuf.message import Message
+from msgspec.structs import replace
+from opentelemetry.trace import Span, SpanKind, Tracer
+
+from semel.common.v1.participants_pb2 import TransactionResult, TxnMarker, WriteTxnMarkersRequest
+from semel_common import tracing
+from semel_common.errors import SemelError
+from semel_common.wire import methods, rpc_spans
+from semel_runtime.server.answer import answer
+from semel_runtime.server.calls import Call, Endpoint
+
+_JOINING_ONLY = frozenset(
+    method.path
+    for method in (
+        methods.CONSUMER_GROUP_HEARTBEAT,
+        methods.FETCH,
+        methods.FETCH_OFFSETS,
+        methods.FIND_COORDINATOR,
+        methods.INQUIRE_TRANSACTIONS,
+        methods.KEEP_ALIVE_TXN,
+        methods.LIST_OFFSETS,
+        methods.METADATA,
+        methods.OPEN_FRAMES,
+        methods.REGISTER_INSTANCE,
+    )
+)
+"""What clients and services ask in the background, again and again: never a trace of its own."""
+
+
+class ServerSpans:
+    """Makes the spans of one server."""
+
+    def __init__(self, tracer: Tracer) -> None:
+        self._tracer = tracer
+
+    async def answer(
+        self, endpoint: Endpoint[Message, Message], request: Message, call: Call
+    ) -> Message:
+        """Do as ``answer`` does, within the spans of the request."""
+        spans = self._begin(endpoint, request, call.traceparent)
+        if not spans:
+            return await answer(endpoint, request, call)
+        if not call.traceparent:
+            # What is stored of the call, and done later, joins the trace that begins here.
+            call = replace(call, traceparent=tracing.write(spans[0].get_span_context()))
+        try:
+            with tracing.within(spans):
+                response = await answer(endpoint, request, call)
+        except SemelError as error:
+            for span in spans:
+                rpc_spans.failed(span, error, server=True)
+            raise
+        except asyncio.CancelledError:
+            for span in spans:
+                rpc_spans.cancelled(span)
+            raise
+        else:
+            for span in spans:
+                rpc_spans.succeeded(span)
+            return response
+        finally:
+            for span in spans:
+                span.end()
+
+    def _begin(
+        self, endpoint: Endpoint[Message, Message], request: Message, traceparent: str
+    ) -> Sequence[Span]:
+        """Return the recorded spans of a request; none if it is in no trace that is recorded."""
+        if isinstance(request, WriteTxnMarkersRequest):
+            return list(self._of_markers(endpoint, request))
+        if traceparent:
+            parent = tracing.sampled(traceparent)
+            if parent is None:
+                return ()
+            context = tracing.below(parent)
+        elif endpoint.method.path in _JOINING_ONLY:
+            return ()
+        else:
+            context = None
+        span = self._tracer.start_span(
+            rpc_spans.span_name(endpoint.method),
+            context=context,
+            kind=SpanKind.SERVER,
+            attributes=rpc_spans.request_attributes(endpoint.method, request),
+        )
+        return (span,) if span.is_recording() else ()
+
+    def _of_markers(
+        self, endpoint: Endpoint[Message, Message], request: WriteTxnMarkersRequest
+    ) -> Iterator[Span]:
+        for marker in request.markers:
+            parent = tracing.sampled(marker.traceparent)
+            if parent is not None:
+                yield self._tracer.start_span(
+                    rpc_spans.span_name(endpoint.method),
+                    context=tracing.below(parent),
+                    kind=SpanKind.SERVER,
+                    attributes=rpc_spans.request_attributes(endpoint.method, request)
+                    | _marker_attributes(marker),
+                )
+
+
+def _marker_attributes(marker: TxnMarker) -> rpc_spans.Attributes:
+    return {
+        "semel.producer_id": marker.producer_id,
+        "semel.producer_epoch": marker.producer_epoch,
+        "semel.result": TransactionResult.Name(marker.result).rpartition("_")[2],
+        "semel.participants": sum(len(each.partitions) for each in marker.participants.topics)
+        + len(marker.participants.group_ids),
+    }

@@ -1,0 +1,138 @@
+"""Spans of the fan-out, in the traces of its transactions, from their stored trace contexts.
+
+One request carries the markers of many transactions: it is a client span in each of their traces,
+and its markers carry the contexts of these spans on. After a restart the contexts come from the
+journal, so what is resumed joins the trace in which it began.
+"""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from google.protobuf.message import Message
+from opentelemetry.trace import Span, SpanContext, SpanKind, Tracer
+
+from semel_common import tracing
+from semel_common.errors import SemelError
+from semel_common.wire import rpc_spans
+from semel_common.wire.methods import Method
+from semel_coordinator.transactions.machine import DecidedTransaction, TransactionKey
+from semel_coordinator.transactions.markers.plan import Marker, Target
+
+COMPLETE = "complete transaction"
+
+
+class MarkerSpans:
+    """Makes the spans of one coordinator's markers."""
+
+    def __init__(self, tracer: Tracer) -> None:
+        self._tracer = tracer
+        self._decided: dict[TransactionKey, SpanContext] = {}
+
+    def decided(self, decided: DecidedTransaction) -> None:
+        """Remember a transaction that is traced until it is complete."""
+        context = tracing.sampled(decided.traceparent)
+        if context is not None:
+            self._decided[decided.key] = context
+
+    @contextmanager
+    def sending(
+        self,
+        method: Method[Message, Message],
+        address: str,
+        target: Target,
+        batch: Sequence[Marker],
+    ) -> Iterator[Sequence[Marker]]:
+        """Let a block send a batch; yields it with the contexts that are to go with it."""
+        spans: list[Span] = []
+        sent = []
+        for marker in batch:
+            parent = tracing.sampled(marker.traceparent)
+            if parent is not None:
+                spans.append(self._begin(method, address, target, marker, parent, len(batch)))
+                own = tracing.write(spans[-1].get_span_context())
+                sent.append(marker._replace(traceparent=own))
+            else:
+                sent.append(marker)
+        _link(spans)
+        try:
+            yield sent
+        except SemelError as error:
+            for span in spans:
+                rpc_spans.failed(span, error)
+            raise
+        except asyncio.CancelledError:
+            for span in spans:
+                rpc_spans.cancelled(span)
+            raise
+        else:
+            for span in spans:
+                rpc_spans.succeeded(span)
+        finally:
+            for span in spans:
+                span.end()
+
+    @contextmanager
+    def completing(self, keys: Sequence[TransactionKey]) -> Iterator[None]:
+        """Let a block complete transactions whose last marker is acknowledged."""
+        spans = []
+        for key in keys:
+            parent = self._decided.pop(key, None)
+            if parent is not None:
+                spans.append(
+                    self._tracer.start_span(
+                        COMPLETE,
+                        context=tracing.below(parent),
+                        kind=SpanKind.INTERNAL,
+                        attributes=_of(key),
+                    )
+                )
+        if not spans:
+            yield
+            return
+        try:
+            with tracing.within(spans):
+                yield
+        finally:
+            for span in spans:
+                span.end()
+
+    def _begin(
+        self,
+        method: Method[Message, Message],
+        address: str,
+        target: Target,
+        marker: Marker,
+        parent: SpanContext,
+        batch_size: int,
+    ) -> Span:
+        attributes: rpc_spans.Attributes = {
+            "rpc.system.name": "grpc",
+            "rpc.method": rpc_spans.span_name(method),
+            "semel.instance": _instance(target),
+            "semel.result": "COMMIT" if marker.commit else "ABORT",
+            "semel.participants": len(marker.participants),
+            "semel.markers": batch_size,
+        }
+        return self._tracer.start_span(
+            rpc_spans.span_name(method),
+            context=tracing.below(parent),
+            kind=SpanKind.CLIENT,
+            attributes=attributes | _of(marker.key) | rpc_spans.address_attributes(address),
+        )
+
+
+def _of(key: TransactionKey) -> rpc_spans.Attributes:
+    return {"semel.producer_id": key.producer_id, "semel.producer_epoch": key.producer_epoch}
+
+
+def _link(spans: Sequence[Span]) -> None:
+    """Tie spans of one request to one another."""
+    for span in spans:
+        for other in spans[: tracing.SHARED_LINKS_MAX]:
+            if other is not span:
+                span.add_link(other.get_span_context())
+
+
+def _instance(target: Target) -> str:
+    return f"{target.role.name.lower().replace('_', '-')}-{target.instance_id}"

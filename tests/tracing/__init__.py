@@ -1,0 +1,1 @@
+"""Traces of whole transactions, as a collector gets them: from processes, and from one process."""
