@@ -28,6 +28,7 @@ from semel_common.wire.methods import (
     Method,
 )
 from semel_runtime.server.calls import Call
+from semel_runtime.server.grpc_server import LIVENESS, NOT_SERVING, SERVING
 from semel_runtime.server.limits import ServerLimits
 
 Request = group.TxnOffsetCommitRequest
@@ -282,7 +283,7 @@ async def test_an_empty_frame_is_refused_and_the_stream_goes_on() -> None:
         await channel.close()
 
 
-async def test_health_follows_the_service() -> None:
+async def test_health_follows_the_service_and_liveness_does_not() -> None:
     async with serving(echo) as served:
         channel = grpc.aio.insecure_channel(served.address)
         check = channel.unary_unary(
@@ -290,8 +291,16 @@ async def test_health_follows_the_service() -> None:
             health_pb2.HealthCheckRequest.SerializeToString,
             health_pb2.HealthCheckResponse.FromString,
         )
-        answer = await check(health_pb2.HealthCheckRequest(service=GROUP))
-        assert answer.status == health_pb2.HealthCheckResponse.SERVING
+
+        async def statuses() -> list[int]:
+            asked = (health_pb2.HealthCheckRequest(service=name) for name in ("", GROUP, LIVENESS))
+            return [(await check(each)).status for each in asked]
+
+        assert await statuses() == [SERVING, SERVING, SERVING]
+        stopping = asyncio.create_task(served.server.stop(drain_ms=60_000, grace_ms=0))
+        while await statuses() != [NOT_SERVING, NOT_SERVING, SERVING]:
+            pass
+        stopping.cancel()
         await channel.close()
 
 

@@ -32,6 +32,11 @@ log = structlog.get_logger(__name__)
 
 SERVING = health_pb2.HealthCheckResponse.SERVING
 NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
+LIVENESS = "liveness"
+"""What health is asked for by who restarts a process that hangs: SERVING as long as it answers.
+
+All other names say whether the service is ready, which may take until the controller is there.
+"""
 
 
 class GrpcServer:
@@ -79,6 +84,7 @@ class GrpcServer:
         for name, server in self._servers.items():
             self._register(server, handlers, name)
         await self._set_health(NOT_SERVING)
+        await self._health.set(LIVENESS, SERVING)
         await asyncio.gather(*(server.start() for server in self._servers.values()))
         await self._sockets.start()
 
