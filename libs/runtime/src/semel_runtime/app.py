@@ -197,6 +197,8 @@ async def _serve(name: str, settings: S, build: Callable[[S, Environment], App])
             bound = tuple(server.bind(each) for each in parse_listeners(settings.listeners))
             for listener, advertised in settings.frame_places():
                 server.bind_frames(listener, advertised)
+            if settings.health_listener:
+                server.bind_health(settings.health_listener)
             environment = Environment(
                 journal=journal,
                 connector=connector,
