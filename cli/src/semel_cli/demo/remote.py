@@ -6,22 +6,28 @@ killed by others: `k8s/pizza` has all of it.
 
 import asyncio
 import json
+import math
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from semel_cli.demo.topics import EXACTLY_ONCE, PARTITIONS
+from semel_cli.offsets import watermarks
 from semel_cli.output import Facts, Format, FormatOption, Json, examples, note, show
 from semel_cli.session import EXIT_FAILURE, BootstrapOption, CommandError, find_bootstrap, run
 
 if TYPE_CHECKING:
     from aiosemel import SemelClient
-    from semel_cli.demo.input import Orders
+    from semel_cli.demo.input import OrderLine, Orders
     from semel_cli.demo.report import Sums
 
 _CHUNKS_PER_SECOND = 4
+_LOADER = "pizza-orders"
+"""The transactional id of whoever loads the orders."""
 _POLL_S = 2.0
+_SETTLE_S = 0.1
 
 
 def orders(
@@ -32,7 +38,7 @@ def orders(
 ) -> None:
     """Let the orders come into a cluster that is there already.
 
-    Makes the topics if need be. Refuses a topic that has orders, for each must come once.
+    Makes the topics if need be. Interrupted, it goes on where it was when it is started again.
     """
     run(_orders(find_bootstrap(bootstrap), seconds))
 
@@ -63,20 +69,44 @@ async def _orders(bootstrap: str, seconds: float) -> None:
         lines = read_orders().lines
     except InputMissingError as error:
         raise CommandError(str(error)) from error
-    chunks = max(1, int(seconds * _CHUNKS_PER_SECOND))
-    size = -(-len(lines) // chunks)
+    began = time.monotonic()
     async with SemelClient(bootstrap) as client:
         await _make_topics(client)
-        if there := await _count(client, EXACTLY_ONCE.orders):
-            raise CommandError(f"topic {EXACTLY_ONCE.orders} has {there} orders already")
-        producer = client.producer()
+        loaded = await _load_through_aborts(client, lines, seconds)
+    note(f"{loaded:,} order lines in {time.monotonic() - began:.1f} s")
+
+
+async def _load_through_aborts(
+    client: "SemelClient", lines: "Sequence[OrderLine]", seconds: float
+) -> int:
+    from aiosemel import AbortableTransactionError, TransactionOutcomeUnknownError
+
+    while True:
+        try:
+            return await _load(client, lines, seconds)
+        except TransactionOutcomeUnknownError as error:
+            note(str(await error.resolve()))
+        except AbortableTransactionError as error:
+            note(f"goes on after: {error}")
+
+
+async def _load(client: "SemelClient", lines: "Sequence[OrderLine]", seconds: float) -> int:
+    """Send what is not there yet, in transactions; return how much that was."""
+    size = math.ceil(len(lines) / max(1.0, seconds * _CHUNKS_PER_SECOND))
+    async with client.transactional_producer(_LOADER) as producer:
+        # Settles what a predecessor has left open: from here on, what can be seen is what is there.
+        await producer.init_transactions()
+        await _settled(client, EXACTLY_ONCE.orders)
+        there = await _count(client, EXACTLY_ONCE.orders)
         began = time.monotonic()
-        for number, start in enumerate(range(0, len(lines), size), start=1):
+        for start in range(there, len(lines), size):
             chunk = lines[start : start + size]
             values, keys = [line.value for line in chunk], [line.key for line in chunk]
-            await (await producer.send_columns(EXACTLY_ONCE.orders, values, keys=keys))
-            await asyncio.sleep(began + seconds * number / chunks - time.monotonic())
-    note(f"{len(lines):,} order lines in {time.monotonic() - began:.1f} s")
+            async with producer.transaction():
+                await producer.send_columns(EXACTLY_ONCE.orders, values, keys=keys)
+            due = began + seconds * (start + len(chunk) - there) / len(lines)
+            await asyncio.sleep(due - time.monotonic())
+    return len(lines) - there
 
 
 async def _income(bootstrap: str, timeout_s: float, output_format: Format) -> int:
@@ -116,6 +146,16 @@ async def _all_there(client: "SemelClient", lines: int) -> None:
         except RetriableError as error:
             note(json.dumps({"waits": str(error)}))
         await asyncio.sleep(_POLL_S)
+
+
+async def _settled(client: "SemelClient", topic: str) -> None:
+    """Wait until no transaction is open in a topic."""
+    partitions = [(topic, number) for number in range(PARTITIONS)]
+    while True:
+        marks = await watermarks(client, partitions)
+        if all(each.stable_end == each.end for each in marks):
+            return
+        await asyncio.sleep(_SETTLE_S)
 
 
 async def _count(client: "SemelClient", topic: str) -> int:
