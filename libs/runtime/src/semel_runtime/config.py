@@ -83,8 +83,8 @@ class ServiceSettings(BaseSettings):
     inter_broker_listener_name: str = "default"
     """Name of the listener through which services reach one another."""
     health_listener: Address = ""
-    """Address to bind for health alone, as HOST:PORT, never encrypted: the probes of Kubernetes know no
-    TLS. Health is on the other listeners too."""
+    """Address to bind for health alone, as HOST:PORT, never encrypted: the probes of Kubernetes
+    know no TLS. Health is on the other listeners too."""
     controller: str = ""
     """Address host:port of coordinator 0, on the listener for services."""
     registration_interval_ms: Milliseconds = 5_000
