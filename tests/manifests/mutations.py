@@ -130,6 +130,10 @@ MUTATIONS = [
              lambda o: _put(container(o), image="semel-broker:latest")),
     Mutation("pods that do not say what they are", "labels_name_the_program",
              lambda o: broker(o)["template"]["metadata"]["labels"].pop("app.kubernetes.io/name")),
+    Mutation("checkpoints on no volume", "pipelines_find_what_they_name",
+             lambda o: without(o, "PersistentVolumeClaim", "checkpoints"), "prod"),
+    Mutation("a driver that is nobody", "pipelines_find_what_they_name",
+             lambda o: without(o, "ServiceAccount", "spark-driver"), "prod"),
     # what the code knows
     Mutation("another program", "services_run_their_program",
              lambda o: _put(container(o), command=["python3", "-m", "semel_group"])),

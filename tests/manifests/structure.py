@@ -197,6 +197,30 @@ def every_instance_is_reached_from_outside(objects: Objects) -> Iterator[str]:
                 yield f"{name}-{number} has no load balancer"
 
 
+def pipelines_find_what_they_name(objects: Objects) -> Iterator[str]:
+    """An operator makes their pods, long after this."""
+    known = {
+        "persistentVolumeClaim": ("claimName", objects.names("PersistentVolumeClaim")),
+        "configMap": ("name", objects.names("ConfigMap")),
+    }
+    for each in objects.of("SparkApplication"):
+        name, spec = each["metadata"]["name"], each["spec"]
+        if spec["driver"]["serviceAccount"] not in objects.names("ServiceAccount"):
+            yield f"the driver of {name} has a ServiceAccount that is not there"
+        for volume in spec["volumes"]:
+            for kind, (field, names) in known.items():
+                if kind in volume and volume[kind][field] not in names:
+                    yield f"{name}: volume {volume['name']} is of a {kind} that is not there"
+        for role in (spec["driver"], spec["executor"]):
+            mounted = {mount["name"] for mount in role["volumeMounts"]}
+            if not mounted <= {volume["name"] for volume in spec["volumes"]}:
+                yield f"{name} mounts what is no volume"
+            if role["labels"].get("semel-client") != "true":
+                yield f"{name} is not admitted by the services"
+        if spec["image"].endswith((":latest", "pipelines")):
+            yield f"{name} runs any version"
+
+
 def labels_name_the_program(objects: Objects) -> Iterator[str]:
     for name, pod in objects.pods():
         if NAME not in labels_of(pod):
