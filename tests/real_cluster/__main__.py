@@ -5,7 +5,7 @@ import json
 import shlex
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from random import Random
 
@@ -13,10 +13,12 @@ from real_cluster import faults, outside
 from real_cluster.faults import Cut
 from real_cluster.job import SERVICES, check_nothing_was_seen, progress
 from real_cluster.kubectl import ClusterError, Kubectl, wait_until
-from real_cluster.overlay import WITHOUT_JAEGER, render
+from real_cluster.overlay import WITHOUT_JAEGER, of_kubernetes, render
 
 LINES = 49_574
 EXACT = {"exact": True, "income": "817860.05", "lines": LINES, "duplicates": 0, "losses": 0}
+_TRIED = "semel-tried"
+"""The namespace in which nothing is."""
 _AFTER = 2_000
 """Lines of income that must come after each fault, while there are orders."""
 
@@ -80,6 +82,8 @@ class Run:
 
 def _all(run: Run, options: argparse.Namespace) -> None:
     kubectl, image = run.kubectl, options.image
+    with run.check("the API server would take what is for work, without a warning"):
+        _try(Kubectl(kubectl.command, _TRIED), ("overlays/prod", "pipeline"), image)
     with run.check("the overlay is applied without a warning, its collector of traces is away"):
         text = render(kubectl, options.overlay, image, [WITHOUT_JAEGER])
         _apply(kubectl, text)
@@ -112,6 +116,18 @@ def _all(run: Run, options: argparse.Namespace) -> None:
         if wrong:
             raise ClusterError(f"the income is wrong: {last}")
         print(f"          {last}")
+
+
+def _try(kubectl: Kubectl, folders: Sequence[str], image: str) -> None:
+    """Let the server say what it would do; it needs a namespace for that."""
+    kubectl("create", "namespace", _TRIED)
+    try:
+        for folder in folders:
+            text = of_kubernetes(render(kubectl, folder, image, namespace=_TRIED))
+            options = ("--server-side", "--dry-run=server", "--force-conflicts", "--filename", "-")
+            kubectl("apply", *options, stdin=text)
+    finally:
+        kubectl.attempt("delete", "namespace", _TRIED, "--wait=false")
 
 
 def _apply(kubectl: Kubectl, text: str) -> None:

@@ -20,6 +20,7 @@ class Kubectl:
     """Calls ``command`` in the namespace of the manifests."""
 
     command: tuple[str, ...]
+    namespace: str = NAMESPACE
 
     @classmethod
     def parse(cls, text: str) -> "Kubectl":
@@ -37,7 +38,7 @@ class Kubectl:
 
     def attempt(self, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
         """Run it, whatever comes of it."""
-        line = [*self.command, "--namespace", NAMESPACE, *arguments]
+        line = [*self.command, "--namespace", self.namespace, *arguments]
         return subprocess.run(line, input=stdin, capture_output=True, text=True, check=False)
 
     def items(self, kind: str, selector: str = "") -> list[Any]:
