@@ -22,12 +22,16 @@ export UV_PROJECT_ENVIRONMENT := $(CURDIR)/.venv
 export UV_PYTHON_DOWNLOADS := never
 unexport VIRTUAL_ENV
 
+# What builds images.
+ENGINE      ?= $(firstword $(foreach each,docker podman buildah,$(shell command -v $(each))))
+
 .DEFAULT_GOAL := help
 .PHONY: help demo test simulate defects explore fuzz chaos pipeline pipeline-chaos coverage check format \
-        protos docs release-protos bench bench-spark jaeger trace-demo alerts-check dist clean
+        protos docs release-protos bench bench-spark jaeger trace-demo alerts-check dist clean \
+        images k8s-check k8s-test
 
 help: ## this list
-	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | \
+	@sed -n 's/^\([a-z0-9-]*\):[^#]*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | \
 		awk -F'|' '{ printf "%-22s %s\n", $$1, $$2 }'
 
 demo: $(SYNCED) ## all set-up, then the main job: 49,574 real order lines, processes killed, income exact
@@ -59,6 +63,20 @@ chaos: $(SYNCED) ## real processes under real faults, and a checked history: SEC
 pipeline-chaos: $(SPARK) ## jobs of Spark that are killed, and exact topics: SCENARIOS="k1 k2" SEED=k
 	GRPC_ENABLE_FORK_SUPPORT=0 PYTHONPATH=pipeline/tests $(BIN)/python -m crashes --seed $(or $(SEED),0) \
 		$(SCENARIOS)
+
+k8s-check: $(SPARK) ## k8s/ without a cluster: schemas, rules, and mistakes that must be found; needs kubectl
+	@command -v kubectl >/dev/null || { echo "kubectl IS NOT THERE: k8s/ is not checked"; exit 1; }
+	$(BIN)/pytest tests/manifests -q
+
+k8s-test: $(SYNCED) ## k8s/ on the cluster of KUBECTL, under its faults; IMAGE=semel-cli's image there
+	@test -n "$(IMAGE)" || { echo "IMAGE=name:tag: an image of semel-cli that the cluster can pull"; exit 1; }
+	PYTHONPATH=tests $(BIN)/python -m real_cluster --kubectl "$(or $(KUBECTL),kubectl)" --image "$(IMAGE)" \
+		--outside "$(OUTSIDE)" --cut-node "$(CUT_NODE)" --cut "$(CUT)" --heal "$(HEAL)"
+
+images: ## build the images of k8s/ with docker, podman or buildah: TAG=0.1.0 REGISTRY=registry.example.com/
+	@test -n "$(ENGINE)" || { echo "no docker, podman or buildah is here: ENGINE=/path/to/one"; exit 1; }
+	set -e; for package in coordinator broker group cli; do \
+		$(ENGINE) build --build-arg PACKAGE=semel-$$package --tag $(REGISTRY)semel-$$package:$(or $(TAG),0.1.0) .; done
 
 coverage: $(SPARK) ## all tests with branch coverage: pure modules must reach 100 %
 	$(BIN)/pytest --cov --cov-report=
@@ -143,7 +161,7 @@ $(JAEGER):
 # want them. The smaller set-up takes nothing away (--inexact), so neither undoes the other.
 $(SYNCED): uv.lock pyproject.toml $(MEMBERS)
 	$(set-up)
-	$(BIN)/uv sync --quiet --frozen --inexact --all-extras --no-group spark --compile-bytecode \
+	$(BIN)/uv sync --quiet --frozen --inexact --all-extras --no-group spark --no-group kubernetes --compile-bytecode \
 		--package semel-workspace --package semel-cli
 	$(BIN)/python -m compileall -q $(SOURCES)
 	@touch $@

@@ -29,6 +29,8 @@ def test_the_commands_are_those_that_are_promised() -> None:
     assert [" ".join(path) for path in COMMANDS] == [
         "cluster describe",
         "consume",
+        "demo income",
+        "demo orders",
         "demo pizza",
         "doctor",
         "groups delete",

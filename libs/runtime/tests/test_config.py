@@ -35,6 +35,11 @@ def test_an_advertised_listener_must_be_bound() -> None:
         ServiceSettings(data_dir=Path(), advertised_listeners="other://h:1")
 
 
+def test_the_listener_for_health_is_a_host_and_a_port(tmp_path: Path) -> None:
+    with pytest.raises(ValidationError, match="HOST:PORT"):
+        ServiceSettings(data_dir=tmp_path, health_listener="9096")
+
+
 def test_the_listener_between_services_must_be_bound() -> None:
     with pytest.raises(ValidationError, match="inter_broker_listener_name is 'internal'"):
         ServiceSettings(data_dir=Path(), inter_broker_listener_name="internal")

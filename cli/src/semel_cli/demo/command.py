@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from semel_cli.demo import remote
 from semel_cli.output import Facts, Format, FormatOption, Table, examples, note, show
 from semel_cli.session import EXIT_FAILURE, CommandError, run
 
@@ -29,9 +30,8 @@ _SLOW_S = 30.0
 """A machine that takes longer with transactions has to do half the kills without them."""
 
 
-@app.callback()
-def demo() -> None:
-    """Have subcommands even while there is only one."""
+app.command(epilog=remote.ORDERS_EXAMPLES)(remote.orders)
+app.command(epilog=remote.INCOME_EXAMPLES)(remote.income)
 
 
 @app.command(epilog=examples("semel demo pizza", "semel demo pizza --seed 7 --no-plain"))

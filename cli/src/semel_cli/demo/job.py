@@ -3,8 +3,6 @@
 import asyncio
 import time
 from collections import Counter
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -14,12 +12,12 @@ from semel_cli.demo.chaos import carry_out, plan_kills
 from semel_cli.demo.input import Orders
 from semel_cli.demo.log_reader import LogReader
 from semel_cli.demo.processes import JobProcesses
-from semel_cli.demo.progress import IncomeProgress, JobError
+from semel_cli.demo.progress import IncomeProgress
 from semel_cli.demo.report import Sums, sum_up
+from semel_cli.demo.settling import all_consumed, settled_ends
 from semel_cli.demo.tally import Tally
 from semel_cli.demo.topics import INSTANCES, PARTITIONS, Job
 from semel_cli.demo.view import DemoView, JobState
-from semel_cli.offsets import group_offsets, watermarks
 from semel_common.wire.grpc_connection import GrpcConnector
 from semel_local import ProcessCluster
 
@@ -27,8 +25,6 @@ if TYPE_CHECKING:
     from aiosemel import SemelClient
 
 _CHUNK_LINES = 2_000
-_END_TIMEOUT_S = 40.0
-_POLL_S = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +100,7 @@ class JobRun:
             async with asyncio.TaskGroup() as group:
                 follower = group.create_task(self._progress.follow(), name="follow the income")
                 await self._work()
-                ends = await self._settled_ends()
+                ends = await settled_ends(client, self._job)
                 await self._progress.caught_up(ends)
                 follower.cancel()
         finally:
@@ -144,32 +140,4 @@ class JobRun:
             await carry_out(self._plan, processes, self, self._random)
             self._view.phase("All kills are done; the last orders come in")
             await self.load_up_to(lines)
-            await self._all_consumed()
-
-    async def _all_consumed(self) -> None:
-        """Wait until the group has consumed every order."""
-        async with _deadline(f"group {self._job.group} has not consumed all orders"):
-            while True:
-                offsets = await group_offsets(self._place.client, self._job.group)
-                if len(offsets) == PARTITIONS and not any(each.lag for each in offsets):
-                    return
-                await asyncio.sleep(_POLL_S)
-
-    async def _settled_ends(self) -> dict[int, int]:
-        """Return where the income ends in each partition, when no transaction is open any more."""
-        partitions = [(self._job.income, number) for number in range(PARTITIONS)]
-        async with _deadline(f"transactions in {self._job.income} stay open"):
-            while True:
-                marks = await watermarks(self._place.client, partitions)
-                if all(each.stable_end == each.end for each in marks):
-                    return {number: each.end for number, each in enumerate(marks)}
-                await asyncio.sleep(_POLL_S)
-
-
-@asynccontextmanager
-async def _deadline(complaint: str) -> AsyncIterator[None]:
-    try:
-        async with asyncio.timeout(_END_TIMEOUT_S):
-            yield
-    except TimeoutError:
-        raise JobError(f"{complaint} after {_END_TIMEOUT_S:g} s") from None
+            await all_consumed(self._place.client, self._job)

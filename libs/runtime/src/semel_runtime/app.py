@@ -8,7 +8,7 @@ it through the Environment, so a test can put a whole cluster into one process.
 import asyncio
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -21,7 +21,7 @@ import uvloop
 from opentelemetry.trace import Tracer
 from pydantic import ValidationError
 
-from semel_common.errors import KafkaStorageError, SemelError
+from semel_common.errors import KafkaStorageError, SemelError, StaleClaimEpochError
 from semel_common.telemetry import Telemetry, open_telemetry
 from semel_common.wire.connection import Connector
 from semel_common.wire.grpc_connection import ChannelOptions, GrpcConnector
@@ -42,6 +42,7 @@ from semel_runtime.metrics.endpoint import metrics_endpoint
 from semel_runtime.metrics.journal import JournalMetrics
 from semel_runtime.metrics.server import stream_figures
 from semel_runtime.offload import Offload, in_thread, inline
+from semel_runtime.refusal import check_not_refused, refuse
 from semel_runtime.runner import Runner, RunnerOptions
 from semel_runtime.server.calls import Handlers
 from semel_runtime.server.grpc_server import GrpcServer
@@ -216,6 +217,7 @@ async def _serve(
                 tracer = telemetry.tracer(name)
             options = SqliteOptions(disk_reserve_bytes=settings.disk_reserve_bytes)
             metrics = await _metrics(settings, stack)
+            check_not_refused(settings.data_dir)
             journal = await stack.enter_async_context(
                 await open_journal(
                     settings.data_dir, service=f"{name} {settings.instance_id}", options=options
@@ -230,6 +232,8 @@ async def _serve(
             bound = tuple(server.bind(each) for each in parse_listeners(settings.listeners))
             for listener, advertised in settings.frame_places():
                 server.bind_frames(listener, advertised)
+            if settings.health_listener:
+                server.bind_health(settings.health_listener)
             environment = Environment(
                 journal=journal,
                 connector=connector if tracer is None else TracedConnector(connector, tracer),
@@ -281,6 +285,10 @@ async def _run(app: App, server: GrpcServer, settings: ServiceSettings, stop: as
         task.cancel()
     results = await asyncio.gather(*ends, ready, return_exceptions=True)
     _report(results)
+    for error in _errors(results):
+        # Without a claim epoch, it is the controller that is old: this journal is fine.
+        if isinstance(error, StaleClaimEpochError) and "claim_epoch" in error.details:
+            refuse(settings.data_dir, error.message)
     return EXIT_FAILURE if failed else 0
 
 
@@ -292,13 +300,18 @@ async def _announce(app: App, server: GrpcServer) -> None:
 
 def _report(results: Sequence[BaseException | bool | None]) -> None:
     """Log why background work ended; everything else was cancelled here."""
+    for error in _errors(results):
+        # Of a failed journal the runner has said in one line why, and `failed` is set.
+        if not isinstance(error, KafkaStorageError):
+            log.error("background work failed", error=str(error), exc_info=error)
+
+
+def _errors(results: Iterable[BaseException | bool | None]) -> Iterator[Exception]:
     for result in results:
         if isinstance(result, BaseExceptionGroup):
-            _report(result.exceptions)
-        elif isinstance(result, KafkaStorageError):
-            continue  # The runner has said in one line why the journal failed, and `failed` is set.
+            yield from _errors(result.exceptions)
         elif isinstance(result, Exception):
-            log.error("background work failed", error=str(result), exc_info=result)
+            yield result
 
 
 def _stop_on_signals() -> asyncio.Event:

@@ -52,17 +52,18 @@ def _checked_listeners(text: str) -> str:
     return text
 
 
-def _checked_metrics_listener(text: str) -> str:
+def _checked_address(text: str) -> str:
     if text:
-        _parse_metrics_listener(text)
+        _parse_address(text)
     return text
 
 
-def _parse_metrics_listener(text: str) -> Listener:
-    return _parse_listener(f"metrics://{text}")
+def _parse_address(text: str) -> Listener:
+    return _parse_listener(f"address://{text}")
 
 
 Listeners = Annotated[str, AfterValidator(_checked_listeners)]
+Address = Annotated[str, AfterValidator(_checked_address)]
 
 
 class ServiceSettings(BaseSettings):
@@ -88,6 +89,9 @@ class ServiceSettings(BaseSettings):
     bound, at the host that the client knows."""
     inter_broker_listener_name: str = "default"
     """Name of the listener through which services reach one another."""
+    health_listener: Address = ""
+    """Address to bind for health alone, as HOST:PORT, never encrypted: the probes of Kubernetes
+    know no TLS. Health is on the other listeners too."""
     controller: str = ""
     """Address host:port of coordinator 0, on the listener for services."""
     registration_interval_ms: Milliseconds = 5_000
@@ -110,7 +114,7 @@ class ServiceSettings(BaseSettings):
     """How long to serve on after SIGTERM while health says NOT_SERVING, in milliseconds."""
     shutdown_grace_ms: Milliseconds = 5_000
     """How long requests in flight may still take at shutdown, in milliseconds."""
-    metrics_listener: Annotated[str, AfterValidator(_checked_metrics_listener)] = ""
+    metrics_listener: Address = ""
     """Address to bind for Prometheus, as HOST:PORT; empty: there are no metrics. It asks nobody who
     they are: let only those reach it who may know the names of topics and groups."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
@@ -163,7 +167,7 @@ class ServiceSettings(BaseSettings):
 
     def metrics_place(self) -> Listener | None:
         """Return what to bind for metrics, if anything."""
-        return _parse_metrics_listener(self.metrics_listener) if self.metrics_listener else None
+        return _parse_address(self.metrics_listener) if self.metrics_listener else None
 
     def frame_places(self) -> list[tuple[Listener, Listener | None]]:
         """Return what to bind for frames, each with where clients are sent to."""

@@ -27,7 +27,8 @@ from semel_common.wire.methods import (
     TXN_OFFSET_COMMIT,
     Method,
 )
-from semel_runtime.server.calls import Call
+from semel_runtime.server.calls import Call, Handlers
+from semel_runtime.server.grpc_server import LIVENESS, NOT_SERVING, SERVING, GrpcServer
 from semel_runtime.server.limits import ServerLimits
 
 Request = group.TxnOffsetCommitRequest
@@ -282,17 +283,45 @@ async def test_an_empty_frame_is_refused_and_the_stream_goes_on() -> None:
         await channel.close()
 
 
-async def test_health_follows_the_service() -> None:
+async def test_health_follows_the_service_and_liveness_does_not() -> None:
     async with serving(echo) as served:
         channel = grpc.aio.insecure_channel(served.address)
-        check = channel.unary_unary(
-            "/grpc.health.v1.Health/Check",
-            health_pb2.HealthCheckRequest.SerializeToString,
-            health_pb2.HealthCheckResponse.FromString,
-        )
-        answer = await check(health_pb2.HealthCheckRequest(service=GROUP))
-        assert answer.status == health_pb2.HealthCheckResponse.SERVING
+        assert await statuses(channel) == [SERVING, SERVING, SERVING]
+        stopping = asyncio.create_task(served.server.stop(drain_ms=60_000, grace_ms=0))
+        while await statuses(channel) != [NOT_SERVING, NOT_SERVING, SERVING]:
+            pass
+        stopping.cancel()
         await channel.close()
+
+
+async def test_the_listener_for_health_answers_nothing_else() -> None:
+    server = GrpcServer(ServerLimits())
+    port = server.bind_health("127.0.0.1:0")
+    await server.start(Handlers())
+    channel = grpc.aio.insecure_channel(f"127.0.0.1:{port}")
+    assert await status(channel, "") == NOT_SERVING
+    assert await status(channel, LIVENESS) == SERVING
+    with pytest.raises(grpc.aio.AioRpcError) as refused:
+        await GroupServiceStub(channel).ListGroups(group.ListGroupsRequest())
+    assert refused.value.code() == grpc.StatusCode.UNIMPLEMENTED
+    await channel.close()
+    await server.stop(drain_ms=0, grace_ms=0)
+
+
+async def statuses(channel: grpc.aio.Channel) -> list[int]:
+    """Return the health of all, of the service, and of the process."""
+    return [await status(channel, name) for name in ("", GROUP, LIVENESS)]
+
+
+async def status(channel: grpc.aio.Channel, name: str) -> int:
+    """Return the health by this name."""
+    check = channel.unary_unary(
+        "/grpc.health.v1.Health/Check",
+        health_pb2.HealthCheckRequest.SerializeToString,
+        health_pb2.HealthCheckResponse.FromString,
+    )
+    answer = await check(health_pb2.HealthCheckRequest(service=name))
+    return answer.status
 
 
 @pytest.mark.parametrize("version", ["v1", "v1alpha"])

@@ -31,6 +31,8 @@ class ChannelOptions:
     """The largest message that is sent or taken."""
     reconnect_backoff_max_ms: int = 1_000
     """How long gRPC waits at most between attempts to connect."""
+    resolution_interval_ms: int = 1_000
+    """How long a name's address is used at least, when it cannot be reached there."""
     keepalive_time_ms: int = 30_000
     """How long a connection is silent before it is probed."""
     keepalive_timeout_ms: int = 10_000
@@ -54,6 +56,8 @@ class ChannelOptions:
             ("grpc.initial_reconnect_backoff_ms", 50),
             ("grpc.min_reconnect_backoff_ms", 50),
             ("grpc.max_reconnect_backoff_ms", self.reconnect_backoff_max_ms),
+            # By default 30 s, in which a restarted pod would be looked for where it was.
+            ("grpc.dns_min_time_between_resolutions_ms", self.resolution_interval_ms),
             ("grpc.keepalive_time_ms", self.keepalive_time_ms),
             ("grpc.keepalive_timeout_ms", self.keepalive_timeout_ms),
             ("grpc.keepalive_permit_without_calls", 1),

@@ -35,6 +35,11 @@ log = structlog.get_logger(__name__)
 
 SERVING = health_pb2.HealthCheckResponse.SERVING
 NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
+LIVENESS = "liveness"
+"""What health is asked for by who restarts a process that hangs: SERVING as long as it answers.
+
+All other names say whether the service is ready, which may take until the controller is there.
+"""
 
 
 class GrpcServer:
@@ -45,6 +50,7 @@ class GrpcServer:
         self._limits = limits
         self._answer = answer if tracer is None else ServerSpans(tracer).answer
         self._health = health.aio.HealthServicer()
+        self._health_servers: list[grpc.aio.Server] = []
         self._service_names: list[str] = []
         self._servers: dict[str, grpc.aio.Server] = {}
         self._endpoints: dict[str, dict[str, Endpoint[Message, Message]]] = {}
@@ -58,10 +64,7 @@ class GrpcServer:
             options=_channel_arguments(self._limits),
             maximum_concurrent_rpcs=self._limits.concurrent_calls_max,
         )
-        try:
-            port = server.add_insecure_port(listener.address)
-        except RuntimeError as error:
-            raise OSError(f"cannot listen on {listener.address}: in use, or not ours") from error
+        port = _bind(server, listener.address)
         self._servers[listener.name] = server
         return Listener(name=listener.name, host=listener.host, port=port)
 
@@ -71,6 +74,17 @@ class GrpcServer:
         Clients are sent to ``advertised``; without, to this port at the host that they know.
         """
         self._sockets.bind(listener, advertised)
+
+    def bind_health(self, address: str) -> int:
+        """Bind ``host:port`` for health and nothing else; returns the port. Raises OSError."""
+        server = grpc.aio.server(
+            options=_channel_arguments(self._limits),
+            maximum_concurrent_rpcs=self._limits.concurrent_calls_max,
+        )
+        port = _bind(server, address)
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
+        self._health_servers.append(server)
+        return port
 
     def close(self) -> None:
         """Let go of the ports for frames, also those of a server that was never started."""
@@ -83,7 +97,8 @@ class GrpcServer:
         for name, server in self._servers.items():
             self._register(server, handlers, name)
         await self._set_health(NOT_SERVING)
-        await asyncio.gather(*(server.start() for server in self._servers.values()))
+        await self._health.set(LIVENESS, SERVING)
+        await asyncio.gather(*(server.start() for server in self._all_servers()))
         await self._sockets.start()
 
     @property
@@ -112,7 +127,7 @@ class GrpcServer:
             session.drain()
         await asyncio.gather(
             self._until_all_ended(grace_ms / 1000),
-            *(server.stop(grace_ms / 1000) for server in self._servers.values()),
+            *(server.stop(grace_ms / 1000) for server in self._all_servers()),
         )
 
     async def abort(self) -> None:
@@ -120,7 +135,7 @@ class GrpcServer:
         self._sockets.close()
         for session in tuple(self._sessions):
             session.abort()
-        await asyncio.gather(*(server.stop(None) for server in self._servers.values()))
+        await asyncio.gather(*(server.stop(None) for server in self._all_servers()))
 
     # -- frames --------------------------------------------------------------------------------
 
@@ -168,6 +183,9 @@ class GrpcServer:
         for session in tuple(self._sessions):
             session.abort()
 
+    def _all_servers(self) -> tuple[grpc.aio.Server, ...]:
+        return (*self._servers.values(), *self._health_servers)
+
     # -- registration --------------------------------------------------------------------------
 
     def _register(self, server: grpc.aio.Server, handlers: Handlers, listener: str) -> None:
@@ -204,6 +222,13 @@ class GrpcServer:
     async def _set_health(self, value: int) -> None:
         for name in ("", *self._service_names):
             await self._health.set(name, value)
+
+
+def _bind(server: grpc.aio.Server, address: str) -> int:
+    try:
+        return server.add_insecure_port(address)
+    except RuntimeError as error:
+        raise OSError(f"cannot listen on {address}: in use, or not ours") from error
 
 
 def _endpoints_by_stream(handlers: Handlers) -> dict[str, dict[str, Endpoint[Message, Message]]]:

@@ -1,0 +1,25 @@
+# One of Semel's programs, and nothing that it does not need:
+#   docker build --build-arg PACKAGE=semel-broker --tag semel-broker:0.1.0 .
+# PACKAGE: semel-coordinator, semel-broker, semel-group, semel-cli (all of Semel), semel-pipelines (with Spark).
+# It has no entry point: k8s/ says what runs, as `python3 -m semel_broker`.
+ARG BASE_IMAGE=python:3.13-slim
+
+FROM ${BASE_IMAGE} AS build
+ARG PACKAGE
+ARG UV_VERSION=0.13.8
+ENV UV_PROJECT_ENVIRONMENT=/opt/semel UV_PYTHON_DOWNLOADS=never UV_LINK_MODE=copy PIP_ROOT_USER_ACTION=ignore
+WORKDIR /src
+RUN python3 -m venv /opt/uv && /opt/uv/bin/pip install --quiet --no-cache-dir uv==${UV_VERSION}
+COPY . .
+# As locked, every file by its hash; compiled here, because nothing can be written where it runs.
+RUN test -n "${PACKAGE}" && /opt/uv/bin/uv sync --quiet --no-cache --frozen --no-default-groups --no-editable \
+        --compile-bytecode --all-extras --package "${PACKAGE}"
+
+FROM ${BASE_IMAGE}
+ARG PACKAGE
+LABEL org.opencontainers.image.title=${PACKAGE} \
+      org.opencontainers.image.licenses=Apache-2.0
+COPY --from=build /opt/semel /opt/semel
+ENV PATH=/opt/semel/bin:${PATH} PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
+USER 65532:65532
+WORKDIR /tmp

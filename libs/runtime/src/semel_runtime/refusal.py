@@ -1,0 +1,26 @@
+"""A journal that its cluster has refused stays refused, however often its service is started.
+
+Every start raises the claim epoch of a journal, by which the controller knows an old backup or a
+copy. Whoever starts again what has ended would so bring it past what the controller remembers.
+"""
+
+from pathlib import Path
+
+from semel_runtime.journal import JournalOpenError
+
+_FILE = "refused"
+
+
+def refuse(folder: Path, sentence: str) -> None:
+    """Let nobody work on this folder any more, and keep why."""
+    (folder / _FILE).write_text(sentence, encoding="utf-8")
+
+
+def check_not_refused(folder: Path) -> None:
+    """Raise JournalOpenError if the folder was refused."""
+    path = folder / _FILE
+    if path.exists():
+        raise JournalOpenError(
+            f"This journal was refused: {path.read_text(encoding='utf-8')}. Put back the newest"
+            " state of this volume, or all volumes of the cluster from one point in time."
+        )

@@ -1,0 +1,250 @@
+"""Rules between the manifests and the code: settings, addresses, ports, health, ends."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from pydantic import ValidationError
+
+from manifests.rendered import (
+    MODULES,
+    NAMESPACE,
+    Object,
+    Objects,
+    containers,
+    environment,
+    policy_ports,
+    ports,
+)
+from semel_broker.config import BrokerSettings
+from semel_common.wire.methods import BROKER, GROUP, TRANSACTIONS
+from semel_coordinator.config import CoordinatorSettings
+from semel_group.config import GroupSettings
+from semel_runtime.cluster.image import Listener
+from semel_runtime.config import ServiceSettings, parse_listeners
+from semel_runtime.server.grpc_server import LIVENESS
+
+SETTINGS: dict[str, type[ServiceSettings]] = {
+    "coordinator": CoordinatorSettings,
+    "broker": BrokerSettings,
+    "group-coordinator": GroupSettings,
+}
+HEALTH = {"coordinator": TRANSACTIONS, "broker": BROKER, "group-coordinator": GROUP}
+"""What each service's health is called; every service that its code serves has one."""
+PREFIX = "SEMEL_"
+CLOSING_MS = 5_000
+"""What is left after drain and grace, to close the journal in."""
+_METRICS_PORT = "metrics"
+_TELEMETRY = {
+    "OTEL_EXPORTER_OTLP_ENDPOINT",
+    "OTEL_EXPORTER_OTLP_PROTOCOL",
+    "OTEL_TRACES_EXPORTER",
+    "OTEL_TRACES_SAMPLER",
+    "OTEL_TRACES_SAMPLER_ARG",
+}
+_OF_THE_MANIFESTS = {"POD_NAME", "POD_NAMESPACE", "SERVICE"}
+"""From which others are put together."""
+
+
+def read_settings(objects: Objects, workload: Object, instance: int = 0) -> ServiceSettings:
+    """Read what a service would read. Raises ValidationError, KeyError."""
+    found = environment(objects, workload, instance=instance)
+    given: dict[str, Any] = {
+        name.removeprefix(PREFIX).lower(): value
+        for name, value in found.items()
+        if name.startswith(PREFIX)
+    }
+    return SETTINGS[workload["metadata"]["name"]](**given)
+
+
+def services_run_their_program(objects: Objects) -> Iterator[str]:
+    for each in objects.services():
+        name = each["metadata"]["name"]
+        command = each["spec"]["template"]["spec"]["containers"][0]["command"]
+        if command != ["python3", "-m", MODULES[name]]:
+            yield f"{name} runs {command}"
+
+
+def settings_are_known(objects: Objects) -> Iterator[str]:
+    for each in objects.services():
+        name = each["metadata"]["name"]
+        known = {f"{PREFIX}{field.upper()}" for field in SETTINGS[name].model_fields}
+        for unknown in set(objects.settings(each)) - known - _TELEMETRY - _OF_THE_MANIFESTS:
+            yield f"{name} knows no {unknown}"
+
+
+def settings_are_taken(objects: Objects) -> Iterator[str]:
+    """By the models that the services read them with, for every instance."""
+    for each in objects.services():
+        for instance in range(each["spec"]["replicas"]):
+            try:
+                settings = read_settings(objects, each, instance)
+            except ValidationError as error:
+                yield f"{each['metadata']['name']}-{instance}: {error}"
+                continue
+            if settings.instance_id != instance:
+                yield f"{each['metadata']['name']}-{instance} is {settings.instance_id}"
+
+
+def there_are_as_many_as_the_layout_says(objects: Objects) -> Iterator[str]:
+    settings = read_settings(objects, objects.one("StatefulSet", "coordinator"))
+    assert isinstance(settings, CoordinatorSettings)
+    for name, count in (
+        ("coordinator", settings.coordinators),
+        ("group-coordinator", settings.group_coordinators),
+    ):
+        if objects.one("StatefulSet", name)["spec"]["replicas"] != count:
+            yield f"{name}: {count} are in the settings"
+
+
+def journals_are_on_the_volume(objects: Objects) -> Iterator[str]:
+    for each in objects.services():
+        claims = {claim["metadata"]["name"] for claim in each["spec"]["volumeClaimTemplates"]}
+        mounts = each["spec"]["template"]["spec"]["containers"][0]["volumeMounts"]
+        paths = [mount["mountPath"] for mount in mounts if mount["name"] in claims]
+        folder = read_settings(objects, each).data_dir
+        if not any(folder.is_relative_to(path) for path in paths):
+            yield f"{each['metadata']['name']} keeps its journal in {folder}, which is no volume"
+
+
+def addresses_lead_to_their_instance(objects: Objects) -> Iterator[str]:
+    """Inside the cluster; and no two instances have one address, inside or outside."""
+    seen: dict[str, str] = {}
+    for each in objects.services():
+        name = each["metadata"]["name"]
+        for instance in range(each["spec"]["replicas"]):
+            settings = read_settings(objects, each, instance)
+            own = f"{name}-{instance}.{name}.{NAMESPACE}.svc"
+            bound = {told.name: told for told in parse_listeners(settings.listeners)}
+            for told in _advertised(settings):
+                if told.address in seen:
+                    yield f"{own} and {seen[told.address]} are both told to be at {told.address}"
+                seen[told.address] = own
+            for listener, place in settings.frame_places():
+                if place is None or (listener.name == "internal" and place.host != own):
+                    yield f"{own}: where its frames are is not told"
+            inside = settings.advertised(tuple(bound.values()))[0]
+            if (inside.name, inside.address) != ("internal", f"{own}:{bound['internal'].port}"):
+                yield f"{own} is told to be at {inside}"
+
+
+def the_controller_is_where_all_look_for_it(objects: Objects) -> Iterator[str]:
+    coordinator = objects.one("StatefulSet", "coordinator")
+    bound = parse_listeners(read_settings(objects, coordinator).listeners)
+    address = read_settings(objects, coordinator).advertised(bound)[0].address
+    for each in objects.services():
+        if read_settings(objects, each).controller != address:
+            yield f"{each['metadata']['name']} looks for it elsewhere than at {address}"
+
+
+def clients_are_told_of_services_that_are_there(objects: Objects) -> Iterator[str]:
+    there = {
+        f"{service['metadata']['name']}:{port['port']}"
+        for service in objects.of("Service")
+        for port in service["spec"].get("ports", ())
+    }
+    for name, pod in objects.pods():
+        for container in containers(pod):
+            told = [
+                v.get("value", "") for v in container.get("env", ()) if "BOOTSTRAP" in v["name"]
+            ]
+            told += [word for word in container.get("command", ()) if word.endswith(":9092")]
+            for address in told:
+                if address not in there:
+                    yield f"{name} is told of {address}"
+    for each in objects.services():
+        endpoint = objects.settings(each).get("OTEL_EXPORTER_OTLP_ENDPOINT")
+        if endpoint and endpoint.removeprefix("http://") not in there:
+            yield f"{each['metadata']['name']} sends traces to {endpoint}"
+
+
+def reached_ports(objects: Objects, workload: Object) -> set[int]:
+    """Return the ports at which others, but not the node itself, may reach a service."""
+    settings = read_settings(objects, workload)
+    listeners = [*parse_listeners(settings.listeners), *(p for p, _ in settings.frame_places())]
+    found = {each.port for each in listeners if each.host != "127.0.0.1"}
+    metrics = settings.metrics_place()
+    return found if metrics is None else {*found, metrics.port}
+
+
+def ports_are_those_of_the_settings(objects: Objects) -> Iterator[str]:
+    for each in objects.services():
+        name, settings = each["metadata"]["name"], read_settings(objects, each)
+        health = int(settings.health_listener.rpartition(":")[2] or 0)
+        declared = set(ports(each["spec"]["template"]).values())
+        wanted = {*reached_ports(objects, each), health}
+        if declared != wanted:
+            yield f"{name} declares {sorted(declared)}, its settings {sorted(wanted)}"
+
+
+def policies_admit_exactly_the_ports_in_use(objects: Objects) -> Iterator[str]:
+    policies = [each["spec"] for each in objects.of("NetworkPolicy")]
+    for each in objects.services():
+        template = each["spec"]["template"]
+        mine = [spec for spec in policies if template in objects.selected(spec["podSelector"])]
+        admitted = policy_ports([rule for spec in mine for rule in spec.get("ingress", ())])
+        used = reached_ports(objects, each)
+        if admitted != used:
+            yield f"{each['metadata']['name']}: {sorted(admitted)} admitted, {sorted(used)} used"
+        inside = {
+            *(p.port for p in parse_listeners(read_settings(objects, each).listeners)[:1]),
+            *(p.port for p, _ in read_settings(objects, each).frame_places()[:1]),
+        }
+        if not inside <= policy_ports([r for spec in mine for r in spec.get("egress", ())]):
+            yield f"{each['metadata']['name']} may not reach the others"
+
+
+def probes_ask_for_what_the_service_says(objects: Objects) -> Iterator[str]:
+    for each in objects.services():
+        name, settings = each["metadata"]["name"], read_settings(objects, each)
+        container = each["spec"]["template"]["spec"]["containers"][0]
+        health = int(settings.health_listener.rpartition(":")[2])
+        for kind, asked in (
+            ("startupProbe", LIVENESS),
+            ("livenessProbe", LIVENESS),
+            ("readinessProbe", HEALTH[name]),
+        ):
+            probe = container.get(kind, {}).get("grpc")
+            if probe != {"port": health, "service": asked}:
+                yield f"{name}: {kind} asks {probe}, not for {asked} at {health}"
+
+
+def probes_have_patience(objects: Objects) -> Iterator[str]:
+    for name, pod in objects.pods():
+        for container in containers(pod):
+            for kind in ("startupProbe", "livenessProbe", "readinessProbe"):
+                for what, number in container.get(kind, {}).items():
+                    if isinstance(number, int) and number < 1:
+                        yield f"{name}: {kind} has a {what} of {number}"
+
+
+def ends_take_no_longer_than_they_may(objects: Objects) -> Iterator[str]:
+    for each in objects.services():
+        settings = read_settings(objects, each)
+        grace_ms = each["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] * 1000
+        if grace_ms < settings.shutdown_drain_ms + settings.shutdown_grace_ms + CLOSING_MS:
+            yield f"{each['metadata']['name']} would be killed while it stops"
+
+
+def logs_are_for_programs(objects: Objects) -> Iterator[str]:
+    for each in objects.services():
+        if read_settings(objects, each).log_format != "json":
+            yield f"{each['metadata']['name']} does not log JSON"
+
+
+def certificates_name_all_addresses(objects: Objects) -> Iterator[str]:
+    """Where there are any."""
+    for certificate in objects.of("Certificate"):
+        name = certificate["metadata"]["name"]
+        if name not in MODULES:
+            continue
+        covered = certificate["spec"]["dnsNames"]
+        settings = read_settings(objects, objects.one("StatefulSet", name))
+        for told in _advertised(settings):
+            wildcard = "*." + told.host.partition(".")[2]
+            if told.host not in covered and wildcard not in covered:
+                yield f"the certificate of {name} does not cover {told.host}"
+
+
+def _advertised(settings: ServiceSettings) -> list[Listener]:
+    told = [place for _, place in settings.frame_places() if place is not None]
+    return [*settings.advertised(parse_listeners(settings.listeners)), *told]

@@ -1,0 +1,118 @@
+"""Rules of what pods may do, and of what may be done to them."""
+
+from collections.abc import Iterator
+
+from manifests.rendered import NAMESPACE, Object, Objects, containers
+
+_VOLUMES = {"configMap", "emptyDir", "persistentVolumeClaim", "projected", "secret"}
+
+
+def pods_are_restricted(objects: Objects) -> Iterator[str]:
+    """As the Pod Security Standard of that name has it; and none may write to its image."""
+    for name, pod in objects.pods():
+        spec = pod["spec"]
+        security = spec.get("securityContext", {})
+        if security.get("runAsNonRoot") is not True or not security.get("runAsUser"):
+            yield f"{name} may run as root"
+        if security.get("seccompProfile", {}).get("type") != "RuntimeDefault":
+            yield f"{name} has no seccomp profile"
+        if {"hostNetwork", "hostPID", "hostIPC"} & set(spec):
+            yield f"{name} is in the namespaces of its node"
+        for container in containers(pod):
+            yield from _unrestricted(name, container)
+        for volume in spec.get("volumes", ()):
+            if not _VOLUMES & set(volume):
+                yield f"{name}: volume {volume['name']} is of a kind that may not be"
+
+
+def _unrestricted(name: str, container: Object) -> Iterator[str]:
+    security = container.get("securityContext", {})
+    if security.get("allowPrivilegeEscalation") is not False or security.get("privileged"):
+        yield f"{name} may get more privileges"
+    if security.get("readOnlyRootFilesystem") is not True:
+        yield f"{name} may write to its image"
+    if security.get("capabilities") != {"drop": ["ALL"]}:
+        yield f"{name} has capabilities"
+    if any("hostPort" in port for port in container.get("ports", ())):
+        yield f"{name} takes a port of its node"
+
+
+def the_namespace_takes_only_restricted_pods(objects: Objects) -> Iterator[str]:
+    labels = objects.one("Namespace", NAMESPACE)["metadata"]["labels"]
+    if labels.get("pod-security.kubernetes.io/enforce") != "restricted":
+        yield "the namespace enforces nothing"
+
+
+def nobody_has_a_token(objects: Objects) -> Iterator[str]:
+    for account in objects.of("ServiceAccount"):
+        if account.get("automountServiceAccountToken") is not False and not _is_granted(
+            objects, account["metadata"]["name"]
+        ):
+            yield f"ServiceAccount {account['metadata']['name']} has a token"
+    for name, pod in objects.pods():
+        if pod["spec"].get("automountServiceAccountToken") is not False:
+            yield f"{name} has a token"
+
+
+def _is_granted(objects: Objects, account: str) -> bool:
+    """Whether it may do something in the cluster: only who may needs a token."""
+    bindings = objects.of("RoleBinding")
+    return any(account == subject["name"] for each in bindings for subject in each["subjects"])
+
+
+def each_service_is_somebody(objects: Objects) -> Iterator[str]:
+    for each in objects.services():
+        if each["spec"]["template"]["spec"]["serviceAccountName"] != each["metadata"]["name"]:
+            yield f"{each['metadata']['name']} has no ServiceAccount of its own"
+
+
+def one_instance_may_leave_at_a_time(objects: Objects) -> Iterator[str]:
+    for each in objects.services():
+        template = each["spec"]["template"]
+        budgets = [
+            budget["spec"]
+            for budget in objects.of("PodDisruptionBudget")
+            if template in objects.selected(budget["spec"]["selector"])
+        ]
+        if [budget.get("maxUnavailable") for budget in budgets] != [1]:
+            yield f"{each['metadata']['name']} has {len(budgets)} budgets, or another one than 1"
+
+
+def instances_spread_over_nodes_and_zones(objects: Objects) -> Iterator[str]:
+    for each in objects.services():
+        constraints = each["spec"]["template"]["spec"].get("topologySpreadConstraints", ())
+        keys = {constraint["topologyKey"] for constraint in constraints}
+        if keys != {"topology.kubernetes.io/zone", "kubernetes.io/hostname"}:
+            yield f"{each['metadata']['name']} spreads over {sorted(keys)}"
+
+
+def instances_start_together_and_keep_volumes(objects: Objects) -> Iterator[str]:
+    for each in objects.services():
+        spec = each["spec"]
+        if spec.get("podManagementPolicy") != "Parallel":
+            yield f"{each['metadata']['name']}: one would wait for another that waits for it"
+        policy = spec.get("persistentVolumeClaimRetentionPolicy")
+        if policy != {"whenDeleted": "Retain", "whenScaled": "Retain"}:
+            yield f"{each['metadata']['name']} loses its volumes"
+
+
+def nothing_is_reached_by_default(objects: Objects) -> Iterator[str]:
+    closed = [
+        each
+        for each in objects.of("NetworkPolicy")
+        if each["spec"]["podSelector"] == {}
+        and set(each["spec"]["policyTypes"]) == {"Ingress", "Egress"}
+        and not each["spec"].get("ingress")
+        and not each["spec"].get("egress")
+    ]
+    if not closed:
+        yield "whatever has no policy of its own is open"
+
+
+def clients_bear_the_label(objects: Objects) -> Iterator[str]:
+    for each in objects.of("Job", "StatefulSet"):
+        template = each["spec"]["template"]
+        images = [container["image"] for container in containers(template)]
+        is_client = any("semel-cli" in image for image in images)
+        if is_client and template["metadata"]["labels"].get("semel-client") != "true":
+            yield f"{each['metadata']['name']} is not admitted by the services"

@@ -1,0 +1,1 @@
+"""`make k8s-test`: manifests, images and the main job on a real cluster, under its faults."""

@@ -1,0 +1,46 @@
+"""The main job as it goes on inside the cluster, and what must not be seen of it."""
+
+import json
+from typing import Any
+
+from real_cluster.kubectl import ClusterError, Kubectl
+
+SERVICES = ("coordinator", "broker", "group-coordinator")
+APPLICATION = "pizza-app"
+_SIGNS = ("Traceback", "Error:")
+"""What an application writes that was not spared an error."""
+
+
+def progress(kubectl: Kubectl) -> dict[str, int]:
+    """Return how many lines of orders and of income the checking Job has seen last."""
+    said = kubectl.attempt("logs", "job/income", "--tail=20").stdout.splitlines()
+    found = [json.loads(line) for line in said if line.startswith('{"orders"')]
+    return found[-1] if found else {"orders": 0, "income": 0}
+
+
+def errors_of_application(kubectl: Kubectl) -> list[str]:
+    """Return the lines of its logs that tell of an error."""
+    options = ("--selector", f"app.kubernetes.io/name={APPLICATION}", "--tail=-1", "--prefix")
+    lines = kubectl("logs", *options).splitlines()
+    return [line for line in lines if any(sign in line for sign in _SIGNS)]
+
+
+def restarts(kubectl: Kubectl) -> dict[str, int]:
+    """Return how often Kubernetes has restarted containers that ended by themselves."""
+    return {
+        pod["metadata"]["name"]: count
+        for pod in kubectl.items("pods")
+        if (count := sum(map(_restarts, pod["status"].get("containerStatuses", ()))))
+    }
+
+
+def _restarts(status: Any) -> int:  # noqa: ANN401 - JSON
+    return int(status["restartCount"])
+
+
+def check_nothing_was_seen(kubectl: Kubectl) -> None:
+    """Raise ClusterError if an application had an error, or a service had to be restarted."""
+    if found := errors_of_application(kubectl):
+        raise ClusterError("the application had errors:\n" + "\n".join(found[:20]))
+    if found_restarts := restarts(kubectl):
+        raise ClusterError(f"containers ended by themselves: {found_restarts}")

@@ -1,0 +1,63 @@
+"""kubectl, as one calls it from a shell."""
+
+import json
+import shlex
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+NAMESPACE = "semel"
+
+
+class ClusterError(Exception):
+    """The cluster does not do what it should."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kubectl:
+    """Calls ``command`` in the namespace of the manifests."""
+
+    command: tuple[str, ...]
+    namespace: str = NAMESPACE
+
+    @classmethod
+    def parse(cls, text: str) -> "Kubectl":
+        """Read what a shell would take: a program, perhaps with arguments."""
+        return cls(tuple(shlex.split(text)))
+
+    def __call__(self, *arguments: str, stdin: str = "") -> str:
+        """Run it; return what it says. Raises ClusterError if it fails or warns."""
+        done = self.attempt(*arguments, stdin=stdin)
+        if done.returncode:
+            raise ClusterError(f"kubectl {' '.join(arguments)}: {done.stderr or done.stdout}")
+        if "Warning:" in done.stderr:
+            raise ClusterError(f"kubectl {' '.join(arguments)} warns: {done.stderr}")
+        return done.stdout
+
+    def attempt(self, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+        """Run it, whatever comes of it."""
+        line = [*self.command, "--namespace", self.namespace, *arguments]
+        return subprocess.run(line, input=stdin, capture_output=True, text=True, check=False)
+
+    def items(self, kind: str, selector: str = "") -> list[Any]:
+        """Return objects of a kind, with these labels if any are named."""
+        labels = ["--selector", selector] if selector else []
+        found: list[Any] = json.loads(self("get", kind, *labels, "--output", "json"))["items"]
+        return found
+
+    def rolled_out(self, *sets: str, timeout_s: float = 120) -> None:
+        """Wait until every instance of these StatefulSets is new and ready."""
+        for each in sets:
+            self("rollout", "status", f"statefulset/{each}", f"--timeout={timeout_s:g}s")
+
+
+def wait_until(what: str, condition: Callable[[], bool], timeout_s: float = 120) -> float:
+    """Wait for something; return the seconds it took. Raises ClusterError."""
+    began = time.monotonic()
+    while not condition():
+        if time.monotonic() - began > timeout_s:
+            raise ClusterError(f"not {what} after {timeout_s:g} s")
+        time.sleep(0.5)
+    return time.monotonic() - began
