@@ -22,7 +22,7 @@ unexport VIRTUAL_ENV
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test simulate defects explore fuzz chaos pipeline pipeline-chaos coverage check format \
-        protos docs release-protos bench bench-spark alerts-check dist clean
+        protos docs release-protos bench bench-spark alerts-check test-clients loadtest dist clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | \
@@ -57,6 +57,9 @@ chaos: $(SYNCED) ## real processes under real faults, and a checked history: SEC
 pipeline-chaos: $(SPARK) ## jobs of Spark that are killed, and exact topics: SCENARIOS="k1 k2" SEED=k
 	GRPC_ENABLE_FORK_SUPPORT=0 PYTHONPATH=pipeline/tests $(BIN)/python -m crashes --seed $(or $(SEED),0) \
 		$(SCENARIOS)
+
+test-clients: $(SYNCED) ## examples/ in Go, TypeScript and Java: built, and run on a cluster with trouble
+	GRPC_ENABLE_FORK_SUPPORT=0 PYTHONPATH=tests $(BIN)/python -m foreign $(LANGUAGES)
 
 coverage: $(SPARK) ## all tests with branch coverage: pure modules must reach 100 %
 	$(BIN)/pytest --cov --cov-report=
