@@ -3,6 +3,7 @@
 
 PYTHON      ?= python3
 UV_VERSION  := 0.13.8
+GHZ_VERSION := 0.121.0
 BIN         := .venv/bin
 PROMETHEUS  := github.com/prometheus/prometheus@v0.307.3
 MEMBERS     := $(wildcard protos/pyproject.toml libs/*/pyproject.toml services/*/pyproject.toml \
@@ -14,6 +15,7 @@ RELEASED    := protos/released.binpb
 JOURNALS    := $(patsubst protos/%,--path %,$(wildcard protos/semel/*/journal))
 SYNCED      := .venv/.synced
 SPARK       := .venv/.synced-with-spark
+GHZ         := build/tools/ghz-$(GHZ_VERSION)/ghz
 
 # uv must take the .venv that is here, whatever environment the caller has active, and bring no Python.
 export UV_PROJECT_ENVIRONMENT := $(CURDIR)/.venv
@@ -60,6 +62,9 @@ pipeline-chaos: $(SPARK) ## jobs of Spark that are killed, and exact topics: SCE
 
 test-clients: $(SYNCED) ## examples/ in Go, TypeScript and Java: built, and run on a cluster with trouble
 	GRPC_ENABLE_FORK_SUPPORT=0 PYTHONPATH=tests $(BIN)/python -m foreign $(LANGUAGES)
+
+loadtest: $(SYNCED) $(GHZ) ## all of loadtest/ with ghz against a cluster: SCENARIOS="one two"; needs Go
+	$(BIN)/python -m loadtest --ghz $(GHZ) $(if $(BOOTSTRAP),--bootstrap $(BOOTSTRAP)) $(SCENARIOS)
 
 coverage: $(SPARK) ## all tests with branch coverage: pure modules must reach 100 %
 	$(BIN)/pytest --cov --cov-report=
@@ -126,6 +131,10 @@ $(SYNCED): uv.lock pyproject.toml $(MEMBERS)
 		--package semel-workspace --package semel-cli
 	$(BIN)/python -m compileall -q $(SOURCES)
 	@touch $@
+
+$(GHZ):
+	@command -v go >/dev/null || { echo "ghz is built by Go, which this machine does not have"; exit 1; }
+	GOBIN=$(CURDIR)/$(@D) go install github.com/bojand/ghz/cmd/ghz@v$(GHZ_VERSION)
 
 $(SPARK): uv.lock pyproject.toml $(MEMBERS)
 	$(set-up)

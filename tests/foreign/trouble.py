@@ -138,9 +138,8 @@ class TroubledCoordinator(grpc.GenericRpcHandler):
             raise
 
     async def _call(self, path: str, request: bytes) -> bytes:
-        call = self._channel.unary_unary(path)
-        answer: bytes = await call(request, timeout=_CALL_TIMEOUT_S)
-        return answer
+        call: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = self._channel.unary_unary(path)
+        return await call(request, timeout=_CALL_TIMEOUT_S)
 
     def _moved(self, response: bytes) -> bytes:
         answer = FindCoordinatorResponse.FromString(response)
