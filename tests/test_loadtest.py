@@ -1,6 +1,7 @@
 """The load test without ghz: its configurations are ones that ghz reads, its check has teeth."""
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from loadtest.effects import Effects
 from loadtest.page import page
 from loadtest.prepare import Preparation
 from loadtest.requests import RECORDS_PER_CALL, produce_request
-from loadtest.scenarios import ROOT, SCENARIOS, Run, read_config, read_runs
+from loadtest.scenarios import DATA, ROOT, SCENARIOS, Run, read_config, read_runs
 from loadtest.target import find_target
 
 from aiosemel import SemelClient
@@ -161,3 +162,28 @@ def test_whatever_is_wrong_fails_the_check(changes: dict[str, object], said: str
     wrong = check(report, RUN)
     assert any(said in each for each in wrong), wrong
     assert said in page(RUN, report, [{"latency": 5}], wrong)
+
+
+def test_the_job_in_a_cluster_runs_what_is_there() -> None:
+    """The image has the folder's layout; what the Job says exists, and fits the Dockerfile."""
+    job = (ROOT / "loadtest" / "k8s" / "job.yaml").read_text("utf-8")
+    image = (ROOT / "loadtest" / "k8s" / "Dockerfile").read_text("utf-8")
+    words = re.search(r"command: \[(.*)\]", job)
+    assert words
+    command = [word.strip('"') for word in words[1].split(", ")]
+    assert command[:3] == ["python3", "-m", "loadtest"]
+    for word in command[3:]:
+        assert f'"{word.partition("=")[0]}"' in (ROOT / "loadtest" / "__main__.py").read_text(
+            "utf-8"
+        )
+    home = re.findall(r"WORKDIR (.*)", image)
+    assert re.findall(r"workingDir: (.*)", job) == home
+    assert f"mountPath: {home[0]}/{DATA.parents[0].parent.relative_to(ROOT)}}}" in job
+    for source, target in re.findall(r"^COPY (\S+) (\S+)$", image, re.MULTILINE):
+        assert (ROOT / source).exists()
+        assert target == f"{home[0]}/{source}"
+    ghz = re.findall(r"GHZ_VERSION\s*:?=\s*(\S+)", image + (ROOT / "Makefile").read_text("utf-8"))
+    assert len(ghz) == 2
+    assert len(set(ghz)) == 1
+    for setting in ("runAsNonRoot: true", "readOnlyRootFilesystem: true", "drop: [ALL]"):
+        assert setting in job
