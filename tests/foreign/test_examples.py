@@ -11,6 +11,7 @@ from foreign.trouble import Scripted, Trouble, TroubledCoordinator
 from semel.common.v1.participants_pb2 import TransactionResult
 from semel.coordinator.v1.transactions_pb2 import EndTxnRequest
 from semel_common import errors
+from semel_common.partitioner import key_hash, partition_for_key
 from semel_common.wire.methods import END_TXN, METADATA
 from semel_local import LocalCluster
 
@@ -108,3 +109,25 @@ async def test_a_commit_is_lost_as_the_script_says_and_its_repeat_passes() -> No
     details = dict(refused.value.trailing_metadata() or ())["grpc-status-details-bin"]
     assert b"INVALID_PRODUCER_ID_MAPPING" in bytes(details)
     assert script.done == [Trouble.LOST_REQUEST]
+
+
+def test_the_page_for_clients_has_every_error_under_its_class() -> None:
+    page = (ROOT / "docs" / "clients.md").read_text("utf-8")
+    listed = {
+        name: set(re.findall(r"`([A-Z_]+)`", reasons))
+        for name, reasons in re.findall(r"^\| `(\w+Error)` \|.*\|.*\| (.*) \|$", page, re.MULTILINE)
+    }
+    own: dict[str, set[str]] = {name: set() for name in listed}
+    for code in errors.ErrorCode:
+        classes = type(errors.error_for(code, "", {})).__mro__
+        own[next(each.__name__ for each in classes if each.__name__ in own)].add(code.name)
+    assert listed == own
+
+
+def test_the_page_for_clients_has_the_hashes_of_keys() -> None:
+    page = (ROOT / "docs" / "clients.md").read_text("utf-8")
+    rows = re.findall(r"^\| (?:`(.*?)`|\(empty\)).* \| (\d+) \| (\d+) \|$", page, re.MULTILINE)
+    assert len(rows) == 4
+    for key, hashed, partition in rows:
+        assert key_hash(key.encode()) == int(hashed), key
+        assert partition_for_key(key.encode(), 10) == int(partition), key
