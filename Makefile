@@ -3,6 +3,7 @@
 
 PYTHON      ?= python3
 UV_VERSION  := 0.13.8
+GHZ_VERSION := 0.121.0
 BIN         := .venv/bin
 PROMETHEUS  := github.com/prometheus/prometheus@v0.307.3
 MEMBERS     := $(wildcard protos/pyproject.toml libs/*/pyproject.toml services/*/pyproject.toml \
@@ -16,6 +17,7 @@ SYNCED      := .venv/.synced
 SPARK       := .venv/.synced-with-spark
 JAEGER_AT   := v1.76.0
 JAEGER      := build/jaeger/$(JAEGER_AT)/jaeger-all-in-one
+GHZ         := build/tools/ghz-$(GHZ_VERSION)/ghz
 
 # uv must take the .venv that is here, whatever environment the caller has active, and bring no Python.
 export UV_PROJECT_ENVIRONMENT := $(CURDIR)/.venv
@@ -28,7 +30,7 @@ ENGINE      ?= $(firstword $(foreach each,docker podman buildah,$(shell command 
 .DEFAULT_GOAL := help
 .PHONY: help demo test simulate defects explore fuzz chaos pipeline pipeline-chaos coverage check format \
         protos docs release-protos bench bench-spark jaeger trace-demo alerts-check dist clean \
-        images k8s-check k8s-test
+        images k8s-check k8s-test test-clients loadtest
 
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):[^#]*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | \
@@ -77,6 +79,11 @@ images: ## build the images of k8s/ with docker, podman or buildah: TAG=0.1.0 RE
 	@test -n "$(ENGINE)" || { echo "no docker, podman or buildah is here: ENGINE=/path/to/one"; exit 1; }
 	set -e; for package in coordinator broker group cli; do \
 		$(ENGINE) build --build-arg PACKAGE=semel-$$package --tag $(REGISTRY)semel-$$package:$(or $(TAG),0.1.0) .; done
+test-clients: $(SYNCED) ## examples/ in Go, TypeScript and Java: built, and run on a cluster with trouble
+	GRPC_ENABLE_FORK_SUPPORT=0 PYTHONPATH=tests $(BIN)/python -m foreign $(LANGUAGES)
+
+loadtest: $(SYNCED) $(GHZ) ## all of loadtest/ with ghz against a cluster: SCENARIOS="one two"; needs Go
+	$(BIN)/python -m loadtest --ghz $(GHZ) $(if $(BOOTSTRAP),--bootstrap $(BOOTSTRAP)) $(SCENARIOS)
 
 coverage: $(SPARK) ## all tests with branch coverage: pure modules must reach 100 %
 	$(BIN)/pytest --cov --cov-report=
@@ -165,6 +172,10 @@ $(SYNCED): uv.lock pyproject.toml $(MEMBERS)
 		--package semel-workspace --package semel-cli
 	$(BIN)/python -m compileall -q $(SOURCES)
 	@touch $@
+
+$(GHZ):
+	@command -v go >/dev/null || { echo "ghz is built by Go, which this machine does not have"; exit 1; }
+	GOBIN=$(CURDIR)/$(@D) go install github.com/bojand/ghz/cmd/ghz@v$(GHZ_VERSION)
 
 $(SPARK): uv.lock pyproject.toml $(MEMBERS)
 	$(set-up)
