@@ -30,6 +30,8 @@ class ChannelOptions:
     """The largest message that is sent or taken."""
     reconnect_backoff_max_ms: int = 1_000
     """How long gRPC waits at most between attempts to connect."""
+    attempt_timeout_ms: int = 3_000
+    """How long one such attempt may take: TCP, TLS and the first bytes of HTTP/2."""
     keepalive_time_ms: int = 30_000
     """How long a connection is silent before it is probed."""
     keepalive_timeout_ms: int = 10_000
@@ -51,7 +53,8 @@ class ChannelOptions:
             ("grpc.max_send_message_length", self.message_size_max_bytes),
             ("grpc.max_receive_message_length", self.message_size_max_bytes),
             ("grpc.initial_reconnect_backoff_ms", 50),
-            ("grpc.min_reconnect_backoff_ms", 50),
+            # No backoff in spite of its name: the least time that an attempt is given.
+            ("grpc.min_reconnect_backoff_ms", self.attempt_timeout_ms),
             ("grpc.max_reconnect_backoff_ms", self.reconnect_backoff_max_ms),
             ("grpc.keepalive_time_ms", self.keepalive_time_ms),
             ("grpc.keepalive_timeout_ms", self.keepalive_timeout_ms),
