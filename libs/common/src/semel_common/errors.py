@@ -1,6 +1,6 @@
 """Every error of the protocol: Kafka's names, in classes that say what the caller must do.
 
-The classes follow KIP-1050. A caller that catches one of the six general classes and does what
+The classes follow KIP-1050. A caller that catches one of the seven general classes and does what
 its docstring says is correct; the leaves exist for those who want to know more. ``docs/errors.md``
 lists them all. How errors travel is the business of ``semel_common.wire.status``.
 """
@@ -42,6 +42,7 @@ class ErrorCode(IntEnum):
     TRANSACTION_COORDINATOR_FENCED = 52
     OPERATION_NOT_ATTEMPTED = 55
     KAFKA_STORAGE_ERROR = 56
+    SASL_AUTHENTICATION_FAILED = 58
     NON_EMPTY_GROUP = 68
     GROUP_ID_NOT_FOUND = 69
     FENCED_LEADER_EPOCH = 74
@@ -100,6 +101,10 @@ class InvalidRequestError(SemelError):
     """The call itself is wrong: the caller's bug, or the user's."""
 
     code = ErrorCode.INVALID_REQUEST
+
+
+class InvalidConfigurationError(SemelError):
+    """Who calls is not as the cluster wants it: its configuration has to be mended."""
 
 
 class UnknownServerError(SemelError):
@@ -304,6 +309,15 @@ class StaleClaimEpochError(SemelError):
     """An instance's journal was restored from an old backup, or is a copy."""
 
     code = ErrorCode.STALE_CLAIM_EPOCH
+
+
+# -- mend the configuration ----------------------------------------------------------------------
+
+
+class SaslAuthenticationError(InvalidConfigurationError):
+    """Who calls has not proven who it is, or not any more: nothing was done."""
+
+    code = ErrorCode.SASL_AUTHENTICATION_FAILED
 
 
 # -- fix the call --------------------------------------------------------------------------------

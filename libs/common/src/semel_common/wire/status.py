@@ -32,6 +32,7 @@ _STATUS_BY_CLASS: list[tuple[type[SemelError], grpc.StatusCode]] = [
     (errors.StaleClaimEpochError, grpc.StatusCode.FAILED_PRECONDITION),
     (errors.NonEmptyGroupError, grpc.StatusCode.FAILED_PRECONDITION),
     (errors.GroupSubscribedToTopicError, grpc.StatusCode.FAILED_PRECONDITION),
+    (errors.SaslAuthenticationError, grpc.StatusCode.UNAUTHENTICATED),
     (errors.InvalidRequestError, grpc.StatusCode.INVALID_ARGUMENT),
     (SemelError, grpc.StatusCode.INTERNAL),
 ]
@@ -71,6 +72,8 @@ def from_rpc_error(error: grpc.aio.AioRpcError, address: str) -> SemelError:
         case grpc.StatusCode.UNIMPLEMENTED:
             # An instance has moved, and a service of another kind is where it was.
             return errors.NetworkExceptionError(f"{text} (another service, or an older one)")
+        case grpc.StatusCode.UNAUTHENTICATED:
+            return errors.SaslAuthenticationError(text)
         case grpc.StatusCode.INVALID_ARGUMENT:
             return errors.InvalidRequestError(text)
         case _:

@@ -14,6 +14,7 @@ log = structlog.get_logger(__name__)
 async def answer(endpoint: Endpoint[Message, Message], request: Message, call: Call) -> Message:
     """Return the handler's response.
 
+    A proof of identity that has run out, in a stream that was let in with it, is no proof.
     Raises SemelError only: anything else is logged with its traceback and becomes
     UnknownServerError, which tells the caller the kind of exception, but nothing of its contents.
     """
@@ -31,6 +32,7 @@ async def answer(endpoint: Endpoint[Message, Message], request: Message, call: C
 
 async def _answer(endpoint: Endpoint[Message, Message], request: Message, call: Call) -> Message:
     try:
+        call.origin.principal.check_not_expired(time.time())
         return await endpoint.handler(request, call)
     except SemelError as error:
         log.debug(

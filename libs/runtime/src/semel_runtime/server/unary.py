@@ -12,20 +12,18 @@ from semel_common.errors import SemelError
 from semel_common.wire import status
 from semel_runtime.server.answer import answer
 from semel_runtime.server.calls import Call, Endpoint, Handlers, Written
-from semel_runtime.server.principal import Origin
+from semel_runtime.server.gate import Gate
 
 TRACEPARENT = "traceparent"
 
 
 def unary_handlers(
-    handlers: Handlers, listener: str
+    handlers: Handlers, gate: Gate
 ) -> dict[str, dict[str, "grpc.RpcMethodHandler[Message, Message]"]]:
     """Return gRPC's method handlers by service and method name."""
     ordered = sorted(handlers, key=lambda endpoint: endpoint.method.service)
     return {
-        service: {
-            endpoint.method.name: _method_handler(endpoint, listener) for endpoint in endpoints
-        }
+        service: {endpoint.method.name: _method_handler(endpoint, gate) for endpoint in endpoints}
         for service, endpoints in groupby(ordered, key=lambda endpoint: endpoint.method.service)
     }
 
@@ -44,20 +42,20 @@ def _deadline(remaining_s: float | None) -> float | None:
 
 
 def _method_handler(
-    endpoint: Endpoint[Message, Message], listener: str
+    endpoint: Endpoint[Message, Message], gate: Gate
 ) -> "grpc.RpcMethodHandler[Message, Message]":
     async def behaviour(
         request: Message, context: "grpc.aio.ServicerContext[Message, Message]"
     ) -> Message:
         written = Written()
         context.add_done_callback(lambda _: written.settle())  # type: ignore[arg-type]  # stubs want a class
-        call = Call(
-            origin=Origin(listener=listener),
-            written=written,
-            traceparent=traceparent_of(context.invocation_metadata() or ()),
-            deadline=_deadline(context.time_remaining()),
-        )
         try:
+            call = Call(
+                origin=await gate.admit(context),
+                written=written,
+                traceparent=traceparent_of(context.invocation_metadata() or ()),
+                deadline=_deadline(context.time_remaining()),
+            )
             return await answer(endpoint, request, call)
         except SemelError as error:
             await context.abort_with_status(rpc_status.to_status(status.to_status(error)))
