@@ -27,6 +27,7 @@ EXAMPLES = examples(
     "semel up",
     "semel up --brokers 3 --data ./orders-cluster",
     "semel up --metrics",
+    "semel up --tls",
     "semel up --port 0                              # any port that is free",
 )
 
@@ -63,6 +64,13 @@ def up(
     metrics: Annotated[
         bool, typer.Option("--metrics", help="Let every service serve metrics for Prometheus.")
     ] = False,
+    tls: Annotated[
+        bool,
+        typer.Option(
+            help="Encrypt everything, and let in only who has a certificate: made for this cluster"
+            " in its folder, found by the other commands."
+        ),
+    ] = False,
     restart: Annotated[
         bool, typer.Option(help="Start a service again that has ended by itself.")
     ] = True,
@@ -84,6 +92,7 @@ def up(
         coordinators=coordinators,
         group_coordinators=group_coordinators,
         port=port,
+        tls=tls,
         on_ended=ended.put_nowait,
         start_options=ports.start_options if ports is not None else None,
     )
@@ -106,7 +115,7 @@ async def _run(
     began = time.monotonic()
     with progress("Starting the services…"):
         await cluster.open()
-    found = RunningCluster(bootstrap=cluster.bootstrap, folder=str(cluster.folder), pid=os.getpid())
+    found = _running(cluster)
     try:
         write_running(found)
         _announce(cluster, ports, time.monotonic() - began)
@@ -119,6 +128,18 @@ async def _run(
     finally:
         forget_running(found)
         await _stop(cluster)
+
+
+def _running(cluster: "ProcessCluster") -> RunningCluster:
+    files = cluster.certificates
+    return RunningCluster(
+        bootstrap=cluster.bootstrap,
+        folder=str(cluster.folder),
+        pid=os.getpid(),
+        tls_ca=str(files.ca) if files else "",
+        tls_cert=str(files.client_certificate) if files else "",
+        tls_key=str(files.client_key) if files else "",
+    )
 
 
 def _announce(cluster: "ProcessCluster", ports: "MetricsPorts | None", took_s: float) -> None:
@@ -137,10 +158,23 @@ def _announce(cluster: "ProcessCluster", ports: "MetricsPorts | None", took_s: f
             for name in cluster.names
         ],
     )
-    facts = Facts({"Bootstrap": cluster.bootstrap, "Data": str(cluster.folder)})
+    facts = Facts({"Bootstrap": cluster.bootstrap, "Data": str(cluster.folder), **_tls(cluster)})
     show(Format.TEXT, None, facts, table)
     sys.stdout.flush()
     note(f"Ready after {took_s:.1f} s. Ctrl-C stops the cluster.")
+
+
+def _tls(cluster: "ProcessCluster") -> dict[str, str]:
+    """Return how programs connect, which have no `semel up` to find."""
+    files = cluster.certificates
+    if files is None:
+        return {}
+    options = {
+        "SEMEL_TLS_CA": files.ca,
+        "SEMEL_TLS_CERT": files.client_certificate,
+        "SEMEL_TLS_KEY": files.client_key,
+    }
+    return {"TLS": " ".join(f"{name}={path}" for name, path in options.items())}
 
 
 async def _supervise(

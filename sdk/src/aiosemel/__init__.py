@@ -110,6 +110,7 @@ from aiosemel.transform_types import (
     TransformStats,
 )
 from semel_common.headers import HeaderPairs
+from semel_common.wire.security import Security, TokenSource
 
 logging.getLogger(__name__).addHandler(logging.NullHandler())
 
@@ -192,6 +193,7 @@ __all__ = [
     "ResetTo",
     "Resolution",
     "RetriableError",
+    "Security",
     "SemelClient",
     "SemelError",
     "ServiceRole",
@@ -199,6 +201,7 @@ __all__ = [
     "SystemClock",
     "ToOffset",
     "ToTimestamp",
+    "TokenSource",
     "TopicDescription",
     "TopicPartition",
     "TopicsDescription",
