@@ -1,9 +1,12 @@
 """A certificate authority and an issuer of tokens, and what may be wrong with what they give."""
 
+import asyncio
 import hmac
 import json
+import ssl
 import time
 from base64 import urlsafe_b64decode, urlsafe_b64encode
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,6 +15,7 @@ import trustme
 from joserfc import jwt
 from joserfc.jwk import ECKey, Key, KeySet
 
+from semel_common.wire.messages import SIGN_OF_LIFE
 from semel_common.wire.security import Security
 from semel_runtime.server.jwks import KeysInFile
 from semel_runtime.server.tls import ServerTls, TlsFiles
@@ -74,6 +78,23 @@ class Authority:
 def server_tls(files: TlsFiles, *, asks_clients: bool) -> ServerTls:
     client_ca = files.client_ca if asks_clients else None
     return ServerTls(TlsFiles(certificate=files.certificate, key=files.key, client_ca=client_ca))
+
+
+async def takes(port: int, client: Security) -> bool:
+    """Whether a socket for frames lets this client in: it waits for a ticket then."""
+    context = ssl.create_default_context(cafile=client.ssl_ca_location)
+    if client.ssl_certificate_location is not None:
+        context.load_cert_chain(client.ssl_certificate_location, client.ssl_key_location)
+    reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=context)
+    writer.write(SIGN_OF_LIFE)
+    try:
+        return await reader.read(len(SIGN_OF_LIFE)) == SIGN_OF_LIFE
+    except OSError:
+        return False
+    finally:
+        writer.close()
+        with suppress(OSError):
+            await writer.wait_closed()
 
 
 def new_key(key_id: str) -> Key:

@@ -4,6 +4,7 @@ import asyncio
 import ssl
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -11,15 +12,24 @@ import grpc
 import pytest
 from google.rpc import error_details_pb2
 from grpc_status import rpc_status
-from security_harness import AUDIENCE, HOUR_S, Authority, Issuer, new_key, server_tls
+from security_harness import (
+    AUDIENCE,
+    HOUR_S,
+    Authority,
+    Issuer,
+    new_key,
+    server_tls,
+    takes,
+)
 from server_harness import serving
 
 from semel.common.v1.frames_pb2 import OpenFramesRequest
 from semel.group.v1 import group_pb2 as group
 from semel_common.errors import NetworkExceptionError, SaslAuthenticationError, SemelError
-from semel_common.wire.grpc_connection import GrpcConnector
+from semel_common.wire.grpc_connection import ChannelOptions, GrpcConnector
 from semel_common.wire.methods import GROUP, OPEN_FRAMES, TXN_OFFSET_COMMIT, Method
-from semel_common.wire.security import Security
+from semel_common.wire.security import ClientCredentials, Security
+from semel_common.wire.socket_pipe import ClientTls, SocketPipe, connect
 from semel_runtime.server.calls import Call
 from semel_runtime.server.gate import ListenerSecurity
 from semel_runtime.server.principal import Principal
@@ -283,12 +293,12 @@ async def test_frames_of_a_listener_with_tls_are_encrypted_too(authority: Author
         )
         context = ssl.create_default_context(cafile=authority.ca)
         _, writer = await asyncio.open_connection("127.0.0.1", offer.port, ssl=context)
-        writer.close()
+        await closed(writer)
         reader, writer = await asyncio.open_connection("127.0.0.1", offer.port)
         writer.write(b"GET / HTTP/1.1\r\n\r\n")
         with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
             await reader.readexactly(100)
-        writer.close()
+        await closed(writer)
 
 
 async def test_a_frame_socket_that_asks_for_certificates_asks_everybody(
@@ -300,13 +310,52 @@ async def test_a_frame_socket_that_asks_for_certificates_asks_everybody(
         offer = await served.connection.call(
             OPEN_FRAMES, OpenFramesRequest(service=GROUP), timeout_ms=5_000
         )
-        context = ssl.create_default_context(cafile=authority.ca)
-        reader, writer = await asyncio.open_connection("127.0.0.1", offer.port, ssl=context)
-        with pytest.raises((ssl.SSLError, ConnectionError, asyncio.IncompleteReadError)):
-            await reader.readexactly(1)
-        writer.close()
+        assert await takes(offer.port, authority.client())
+        assert not await takes(offer.port, Security(ssl_ca_location=authority.ca))
         await served.connection.call(TXN_OFFSET_COMMIT, Request(), timeout_ms=5_000)
     assert "go over gRPC" not in caplog.text
+
+
+async def closed(writer: asyncio.StreamWriter) -> None:
+    writer.close()
+    with suppress(OSError):
+        await writer.wait_closed()
+
+
+class Deaf:
+    """Uses a pipe, and hears nothing."""
+
+    def received(self, message: bytes | bytearray) -> None:
+        pass
+
+    def written(self) -> None:
+        pass
+
+    def lost(self, error: SemelError) -> None:
+        pass
+
+
+async def test_a_frame_socket_of_another_server_is_refused(authority: Authority) -> None:
+    """It is for the name that the channel is for, though the other side says where it is."""
+    listener = ListenerSecurity(tls=server_tls(authority.server(), asks_clients=False))
+    client = Security(ssl_ca_location=authority.ca)
+    credentials = ClientCredentials(client).certificates()
+    assert credentials is not None
+    async with serving(echo, listener=listener, client=client) as served:
+        offer = await served.connection.call(
+            OPEN_FRAMES, OpenFramesRequest(service=GROUP), timeout_ms=5_000
+        )
+        options = ChannelOptions().as_socket_options()
+
+        async def pipe_to(name: str) -> SocketPipe:
+            tls = ClientTls(credentials.context, name)
+            return await connect("127.0.0.1", offer.port, b"", Deaf(), options, tls)
+
+        with pytest.raises(ssl.SSLCertVerificationError, match="mismatch"):
+            await pipe_to("other.example")
+        pipe = await pipe_to("localhost")
+        assert pipe.write((b"small",)), "what the kernel takes is written at once"
+        pipe.abort()
 
 
 async def test_large_messages_and_pauses_pass_through_tls(authority: Authority) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Self
 
 import pytest
-from security_harness import OPTIONS, Authority, Issuer, new_key, server_tls
+from security_harness import OPTIONS, Authority, Issuer, new_key, server_tls, takes
 from server_harness import Served, serving
 
 from semel.common.v1.frames_pb2 import OpenFramesRequest
@@ -21,7 +21,6 @@ from semel_common.errors import (
     SaslAuthenticationError,
 )
 from semel_common.wire.grpc_connection import GrpcConnector
-from semel_common.wire.messages import SIGN_OF_LIFE
 from semel_common.wire.methods import GROUP, OPEN_FRAMES, TXN_OFFSET_COMMIT, Method
 from semel_common.wire.security import Security
 from semel_runtime.server.calls import Call
@@ -61,23 +60,6 @@ async def shown(port: int, ca: Path, client: Security | None = None) -> bytes:
     with suppress(OSError):
         await writer.wait_closed()
     return found
-
-
-async def takes(port: int, client: Security) -> bool:
-    """Whether a socket for frames lets this certificate in: it waits for a ticket then."""
-    context = ssl.create_default_context(cafile=client.ssl_ca_location)
-    assert client.ssl_certificate_location is not None
-    context.load_cert_chain(client.ssl_certificate_location, client.ssl_key_location)
-    reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=context)
-    writer.write(SIGN_OF_LIFE)
-    try:
-        return await reader.read(len(SIGN_OF_LIFE)) == SIGN_OF_LIFE
-    except OSError:
-        return False
-    finally:
-        writer.close()
-        with suppress(OSError):
-            await writer.wait_closed()
 
 
 async def frames_port(served: Served) -> int:

@@ -7,6 +7,7 @@ answer, the keys stay as they were.
 
 import asyncio
 import json
+import urllib.error
 import urllib.request
 from functools import partial
 from pathlib import Path
@@ -126,8 +127,13 @@ class _StayHandler(urllib.request.HTTPRedirectHandler):
 
 def _read(url: str) -> bytes:
     """Ask; raises OSError."""
-    with urllib.request.build_opener(_StayHandler).open(url, timeout=FETCH_TIMEOUT_S) as answer:
-        content: bytes = answer.read(SIZE_MAX_BYTES)
+    opener = urllib.request.build_opener(_StayHandler)
+    try:
+        with opener.open(url, timeout=FETCH_TIMEOUT_S) as answer:
+            content: bytes = answer.read(SIZE_MAX_BYTES)
+    except urllib.error.HTTPError as error:
+        error.close()  # It holds the connection.
+        raise
     return content
 
 
