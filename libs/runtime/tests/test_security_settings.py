@@ -142,6 +142,30 @@ def test_a_listener_may_have_what_the_others_have_not() -> None:
     assert found.ssl_certificate_location == Path("c")
 
 
+@pytest.mark.parametrize(
+    ("protocol", "client_auth", "authenticates"),
+    [
+        ("PLAINTEXT", "required", False),
+        ("SSL", "none", False),
+        ("SSL", "required", True),
+        ("SASL_SSL", "none", True),
+        ("SASL_PLAINTEXT", "none", True),
+    ],
+)
+def test_settings_know_whether_a_listener_tells_who_calls(
+    protocol: str, client_auth: str, authenticates: bool
+) -> None:
+    found = settings(
+        listeners="default://127.0.0.1:0",
+        listener_security_protocol_map=f"default:{protocol}",
+        ssl_client_auth=client_auth,
+        ssl_ca_location=Path("ca"),
+        **FILES,
+        **TOKENS,
+    )
+    assert found.authenticates is authenticates
+
+
 def test_a_service_calls_others_as_their_listener_for_services_asks(tmp_path: Path) -> None:
     token = tmp_path / "token"
     options = {

@@ -213,6 +213,12 @@ class ServiceSettings(BaseSettings):
         check_algorithms(self.sasl_oauthbearer_algorithms)
         return self
 
+    @property
+    def authenticates(self) -> bool:
+        """Whether any listener tells who calls."""
+        listeners = parse_listeners(self.listeners)
+        return any(self.security_of(each.name).authenticates for each in listeners)
+
     def security_of(self, listener: str) -> ListenerOptions:
         """Return how a listener is secured."""
         protocols = parse_protocols(self.listener_security_protocol_map)

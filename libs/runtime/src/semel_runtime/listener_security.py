@@ -81,6 +81,11 @@ class ListenerOptions:
         )
 
     @property
+    def authenticates(self) -> bool:
+        """Whether it tells who calls."""
+        return self.protocol.has_tokens or self._asks_clients
+
+    @property
     def _asks_clients(self) -> bool:
         return self.protocol.has_tls and self.ssl_client_auth == "required"
 
@@ -92,7 +97,7 @@ class ListenerOptions:
             return
         if not self.protocol.has_tls:
             self._refuse(bound, "TLS")
-        if not self.protocol.has_tokens and not self._asks_clients:
+        if not self.authenticates:
             self._refuse(bound, "authentication")
 
     def _check_files(self, listener: str) -> None:

@@ -12,7 +12,8 @@ from semel_common.errors import SemelError
 from semel_common.wire import status
 from semel_runtime.server.answer import answer
 from semel_runtime.server.calls import Call, Endpoint, Handlers, Written
-from semel_runtime.server.gate import Gate
+from semel_runtime.server.gate import Caller, Gate
+from semel_runtime.server.principal import Origin
 
 TRACEPARENT = "traceparent"
 
@@ -41,6 +42,16 @@ def _deadline(remaining_s: float | None) -> float | None:
     return None if remaining_s is None else asyncio.get_running_loop().time() + remaining_s
 
 
+async def _admitted(endpoint: Endpoint[Message, Message], gate: Gate, caller: Caller) -> Origin:
+    """Return where a call comes from; a refusal counts as the method's."""
+    try:
+        return await gate.admit(caller)
+    except SemelError as error:
+        if endpoint.metrics is not None:
+            endpoint.metrics.refused(error.code.name)
+        raise
+
+
 def _method_handler(
     endpoint: Endpoint[Message, Message], gate: Gate
 ) -> "grpc.RpcMethodHandler[Message, Message]":
@@ -51,7 +62,7 @@ def _method_handler(
         context.add_done_callback(lambda _: written.settle())  # type: ignore[arg-type]  # stubs want a class
         try:
             call = Call(
-                origin=await gate.admit(context),
+                origin=await _admitted(endpoint, gate, context),
                 written=written,
                 traceparent=traceparent_of(context.invocation_metadata() or ()),
                 deadline=_deadline(context.time_remaining()),
