@@ -97,7 +97,7 @@ async def takes(port: int, client: Security) -> bool:
             await writer.wait_closed()
 
 
-def new_key(key_id: str) -> Key:
+def new_key(key_id: str) -> ECKey:
     return ECKey.generate_key("P-256", {"kid": key_id, "alg": "ES256", "use": "sig"})
 
 
@@ -107,7 +107,7 @@ class Issuer:
 
     path: Path
     """Of its key set."""
-    key: Key = field(default_factory=lambda: new_key("first"))
+    key: ECKey = field(default_factory=lambda: new_key("first"))
 
     def __post_init__(self) -> None:
         self.publish(self.key)
