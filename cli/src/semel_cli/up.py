@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 RESTARTS_MAX = 5
 RESTARTS_WINDOW_S = 60.0
 
+FixedCount = Annotated[
+    int | None, typer.Option(min=1, max=50, help="Fixed at the first start.", show_default="1")
+]
+
 EXAMPLES = examples(
     "semel up",
     "semel up --brokers 3 --data ./orders-cluster",
@@ -44,14 +48,8 @@ def up(
         int | None,
         typer.Option(min=1, max=100, help="May be raised later.", show_default="1"),
     ] = None,
-    coordinators: Annotated[
-        int | None,
-        typer.Option(min=1, max=50, help="Fixed at the first start.", show_default="1"),
-    ] = None,
-    group_coordinators: Annotated[
-        int | None,
-        typer.Option(min=1, max=50, help="Fixed at the first start.", show_default="1"),
-    ] = None,
+    coordinators: FixedCount = None,
+    group_coordinators: FixedCount = None,
     port: Annotated[
         int | None,
         typer.Option(

@@ -8,6 +8,7 @@ committed), or raises ``TransactionOutcomeUnknownError`` (its ``resolve()`` find
 from typing import Protocol
 
 from aiosemel.outcomes import Resolution
+from semel_common.error_codes import ErrorCode
 from semel_common.errors import (
     AbortableTransactionError,
     ApplicationRecoverableError,
@@ -17,7 +18,6 @@ from semel_common.errors import (
     CoordinatorLoadInProgressError,
     CoordinatorNotAvailableError,
     CorruptMessageError,
-    ErrorCode,
     FencedInstanceIdError,
     FencedLeaderEpochError,
     FencedMemberEpochError,

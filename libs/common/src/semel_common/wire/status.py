@@ -6,7 +6,8 @@ from google.rpc import error_details_pb2, status_pb2
 
 from semel.common.v1.errors_pb2 import Error
 from semel_common import errors
-from semel_common.errors import ErrorCode, SemelError
+from semel_common.error_codes import ErrorCode
+from semel_common.errors import SemelError
 
 DOMAIN = "semel"
 """The domain of ``google.rpc.ErrorInfo``; its reason is the name of the ErrorCode."""
