@@ -10,6 +10,7 @@ from types import SimpleNamespace
 
 import grpc
 import pytest
+import structlog
 from google.rpc import error_details_pb2
 from grpc_status import rpc_status
 from security_harness import (
@@ -125,6 +126,19 @@ async def test_the_cluster_knows_its_own(
     async with serving(echo, sockets=sockets, listener=listener, client=client) as served:
         await served.connection.call(method, Request(), timeout_ms=5_000)
         assert served.calls[0].origin.principal.is_cluster
+
+
+async def test_refusals_do_not_fill_the_log(issuer: Issuer) -> None:
+    listener = ListenerSecurity(tokens=issuer.verifier())
+    with structlog.testing.capture_logs() as logs:
+        async with serving(echo, listener=listener) as served:
+            for _ in range(20):
+                with pytest.raises(SaslAuthenticationError):
+                    await served.connection.call(UNARY, Request(), timeout_ms=5_000)
+    said = [entry for entry in logs if entry["event"] == "authentication failed"]
+    assert len(said) < 5
+    assert (said[0]["listener"], said[0]["count"]) == ("default", 1)
+    assert "127.0.0.1" in said[0]["peer"]
 
 
 async def test_any_grpc_client_is_told_why_it_is_refused(issuer: Issuer) -> None:

@@ -206,6 +206,7 @@ class KeyServer:
         self._path = path
         self.asked = 0
         self.away = False
+        self.broken = False
 
     async def __aenter__(self) -> Self:
         self._server = await asyncio.start_server(self._answer, "127.0.0.1", 0)
@@ -220,6 +221,10 @@ class KeyServer:
         await reader.readuntil(b"\r\n\r\n")
         self.asked += 1
         body = self._path.read_bytes()
+        if self.broken:
+            writer.write(b"no HTTP\r\n\r\n")
+            writer.close()
+            return
         status = b"503 Away" if self.away else b"200 OK"
         writer.write(b"HTTP/1.0 %b\r\nContent-Length: %d\r\n\r\n%b" % (status, len(body), body))
         writer.close()
@@ -274,5 +279,7 @@ async def test_keys_stay_while_their_url_does_not_answer(tmp_path: Path) -> None
         await verifier.verify(issuer.token())
         server.away = True
         await keys.refresh()
-        assert server.asked == 2
+        server.broken = True
+        await keys.refresh()
+        assert server.asked == 3
         await verifier.verify(issuer.token(subject="other"))

@@ -6,6 +6,7 @@ for, the token says who calls, and a certificate only opens the door. Frame stre
 principal of the call that opened them.
 """
 
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
@@ -59,6 +60,8 @@ class Gate:
         self._listener = listener
         self._tokens = security.tokens
         self._cluster = security.cluster_principals
+        self._refused = 0
+        self._quiet_until = 0.0
         self._anonymous = self._origin(ANONYMOUS)
 
     async def admit(self, caller: Caller) -> Origin:
@@ -76,13 +79,20 @@ class Gate:
         try:
             return await tokens.verify(_token_of(caller))
         except SaslAuthenticationError as error:
-            log.info(
-                "authentication failed",
-                listener=self._listener,
-                peer=caller.peer(),
-                reason=error.message,
-            )
+            self._log(caller.peer(), error.message)
             raise
+
+    def _log(self, peer: str, reason: str) -> None:
+        """Say who is refused, but once in a second: anybody can be, as often as they like."""
+        self._refused += 1
+        now = time.monotonic()
+        if now < self._quiet_until:
+            return
+        count, self._refused = self._refused, 0
+        self._quiet_until = now + 1.0
+        log.info(
+            "authentication failed", listener=self._listener, peer=peer, reason=reason, count=count
+        )
 
     def _origin(self, principal: Principal) -> Origin:
         if str(principal) in self._cluster:

@@ -10,6 +10,7 @@ import json
 import urllib.error
 import urllib.request
 from functools import partial
+from http.client import HTTPException
 from pathlib import Path
 from typing import Protocol
 
@@ -134,6 +135,8 @@ def _read(url: str) -> bytes:
     except urllib.error.HTTPError as error:
         error.close()  # It holds the connection.
         raise
+    except HTTPException as error:
+        raise OSError(f"{type(error).__name__} instead of an answer") from error
     return content
 
 
