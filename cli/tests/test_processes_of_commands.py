@@ -63,8 +63,8 @@ async def command(*arguments: str) -> AsyncIterator[Up]:
 
 
 @asynccontextmanager
-async def semel_up(folder: Path) -> AsyncIterator[Up]:
-    async with command("up", "--data", str(folder), "--port", "0") as up:
+async def semel_up(folder: Path, *options: str) -> AsyncIterator[Up]:
+    async with command("up", "--data", str(folder), "--port", "0", *options) as up:
         await up.until("Ready after")
         yield up
 
@@ -137,6 +137,28 @@ async def test_up_and_commands_export_their_spans(
             up.process.send_signal(signal.SIGINT)
             assert await up.ends() == 0
     assert {"semel", "semel-coordinator", "semel-broker"} <= collector.services()
+
+
+@pytest.mark.timeout(150)
+async def test_a_cluster_with_tls_is_found_with_its_certificates(tmp_path: Path) -> None:
+    folder = tmp_path / "cluster"
+    async with semel_up(folder, "--tls"):
+        async with command("topics", "create", "secured") as created:
+            assert await created.ends() == 0
+        async with command("produce", "secured", "--transactional-id", "secured") as produce:
+            assert produce.process.stdin is not None
+            produce.process.stdin.write(b"one\n")
+            produce.process.stdin.close()
+            assert await produce.ends() == 0
+        async with command("--no-tls", "topics", "list") as plain:
+            assert await plain.ends() == 1
+        async with command("--tls-ca", str(folder / "tls" / "ca.pem"), "topics", "list") as nobody:
+            assert await nobody.ends() == 1
+        keys = [path for path in (folder / "tls").iterdir() if path.suffix == ".key"]
+        assert {path.name for path in keys} == {"client.key", "services.key"}
+        assert {path.stat().st_mode & 0o077 for path in keys} == {0}
+        said = "".join(path.read_text() for path in (folder / "logs").iterdir())
+        assert "PRIVATE" not in said
 
 
 async def test_ctrl_c_aborts_the_transaction_that_the_input_is(bootstrap: str) -> None:

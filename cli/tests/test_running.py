@@ -1,6 +1,7 @@
 """How other commands find the cluster that `semel up` has started."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,13 @@ from semel_cli.running import (
     read_running,
     write_running,
 )
-from semel_cli.session import UsageError, find_bootstrap
+from semel_cli.session import (
+    SecurityOptions,
+    UsageError,
+    find_bootstrap,
+    find_security,
+    use_security,
+)
 
 NOBODY = 2**22 + 1
 """No process has this number."""
@@ -61,3 +68,33 @@ def test_a_folder_that_is_not_absolute_is_passed_over(
     monkeypatch.setenv("XDG_DATA_HOME", "relative")
     monkeypatch.setenv("HOME", str(tmp_path))
     assert data_folder() == tmp_path / ".local" / "share" / "semel"
+
+
+def test_the_certificates_of_a_cluster_are_found_with_it() -> None:
+    cluster = replace(running(os.getpid()), tls_ca="ca", tls_cert="cert", tls_key="key")
+    write_running(cluster)
+    found = find_security(cluster.bootstrap)
+    assert found is not None
+    assert found.ssl_ca_location == Path("ca")
+    assert found.ssl_certificate_location == Path("cert")
+    assert find_security("other:1") is None
+
+
+def test_a_cluster_without_certificates_is_plain_text() -> None:
+    write_running(running(os.getpid()))
+    assert find_security(running(os.getpid()).bootstrap) is None
+
+
+def test_options_say_how_to_connect_before_anything_that_is_found(tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    cluster = replace(running(os.getpid()), tls_ca="ca", tls_cert="cert", tls_key="key")
+    write_running(cluster)
+    use_security(SecurityOptions(token_file=token, server_name="semel"))
+    found = find_security(cluster.bootstrap)
+    use_security(SecurityOptions(tls=False))
+    plain = find_security(cluster.bootstrap)
+    use_security(SecurityOptions())
+    assert found is not None
+    assert (found.tls, found.token, found.ssl_ca_location) == (True, token, None)
+    assert plain is not None
+    assert not plain.tls

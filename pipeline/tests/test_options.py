@@ -1,7 +1,11 @@
 """Options are read as the documentation says, and nothing misspelt passes."""
 
+import pickle
+from pathlib import Path
+
 import pytest
 
+from aiosemel import Security
 from pyspark_semel.errors import OptionError
 from pyspark_semel.options import Options
 
@@ -40,3 +44,46 @@ def test_a_number_is_whole_and_not_too_small(value: str) -> None:
 def test_a_boolean_is_true_or_false() -> None:
     with pytest.raises(OptionError, match="neither true nor false"):
         Options({"a": "yes"}, ["a"]).boolean("a", default=True)
+
+
+def test_without_a_protocol_it_is_plain_text() -> None:
+    assert Options({}, []).security is None
+
+
+@pytest.mark.parametrize("prefix", ["", "kafka."])
+def test_security_has_the_names_that_it_has_for_kafka(prefix: str) -> None:
+    given = {
+        f"{prefix}security.protocol": "sasl_ssl",
+        f"{prefix}ssl.ca.location": "ca.pem",
+        f"{prefix}ssl.certificate.location": "cert.pem",
+        f"{prefix}ssl.key.location": "key.pem",
+        f"{prefix}ssl.server.name": "semel.example",
+        f"{prefix}sasl.oauthbearer.token.location": "token",
+    }
+    expected = Security(
+        ssl_ca_location=Path("ca.pem"),
+        ssl_certificate_location=Path("cert.pem"),
+        ssl_key_location=Path("key.pem"),
+        ssl_server_name="semel.example",
+        token=Path("token"),
+    )
+    assert Options(given, []).security == expected
+    assert pickle.loads(pickle.dumps(expected)) == expected, "Spark sends it to its tasks"  # noqa: S301 - our own
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ({"security.protocol": "tls"}, "none of PLAINTEXT"),
+        ({"ssl.ca.location": "ca.pem"}, "ssl.ca.location is of no use"),
+        ({"security.protocol": "SASL_SSL"}, "token.location is missing"),
+        (
+            {"security.protocol": "SSL", "sasl.oauthbearer.token.location": "t"},
+            "token.location is of no use",
+        ),
+        ({"security.protocol": "SSL", "ssl.key.location": "k"}, "belong together"),
+    ],
+)
+def test_security_that_cannot_work_is_refused(given: dict[str, str], problem: str) -> None:
+    with pytest.raises(OptionError, match=problem):
+        assert Options(given, []).security

@@ -16,6 +16,7 @@ from typing import Self
 
 from chaos.disk import Disk, compile_library
 from chaos.proxy import Link, Ports
+from chaos.secured import Secured
 from semel_local import ProcessCluster
 from semel_local.errors import ServiceFailedError
 from semel_local.layout import (
@@ -67,8 +68,9 @@ SETTINGS: Settings = {
 class Stage:
     """All services, in a folder. ``async with`` starts them, and stops them."""
 
-    def __init__(self, folder: Path, random: Random) -> None:
-        """Do no I/O yet."""
+    def __init__(self, folder: Path, random: Random, secured: Secured | None = None) -> None:
+        """Do no I/O yet. Without ``secured``, everything is plain text."""
+        self._secured = {} if secured is None else secured.settings
         self.folder = folder
         self.problems: list[str] = []
         """Services that ended by themselves, when nothing had been done to their disks."""
@@ -88,6 +90,7 @@ class Stage:
         self._tasks = asyncio.TaskGroup()
         self._cluster = ProcessCluster(
             folder / "cluster",
+            security=None if secured is None else secured.nobody,
             settings=SETTINGS,
             on_ended=self._ended,
             start_options=self._start_options,
@@ -249,6 +252,7 @@ class Stage:
             ),
             "inter_broker_listener_name": name.role.value,
             "controller": f"{HOST}:{self.links[name.role.value, str(CONTROLLER)].ports.grpc}",
+            **self._secured,
         }
         return StartOptions(settings=settings, environment=self.disks[own].environment)
 

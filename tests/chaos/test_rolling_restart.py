@@ -20,11 +20,14 @@ from aiosemel import (
     ConsumerRecord,
     OffsetReset,
     ProducerOptions,
+    SaslAuthenticationError,
+    Security,
     SemelClient,
     TopicPartition,
     TransactionAbortedError,
 )
 from aiosemel.transform_types import Outputs
+from chaos.secured import Secured
 from chaos.stage import Stage
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
@@ -107,9 +110,9 @@ async def _copy(records: Sequence[ConsumerRecord], outputs: Outputs) -> None:
 
 
 @asynccontextmanager
-async def under_load(stage: Stage) -> AsyncIterator[Load]:
+async def under_load(stage: Stage, security: Security | None = None) -> AsyncIterator[Load]:
     """Let an application work meanwhile; then all that went in must have come out, once."""
-    async with SemelClient(stage.bootstrap) as client:
+    async with SemelClient(stage.bootstrap, security=security) as client:
         for topic in ("in", "out"):
             await client.admin().create_topic(topic, partitions=PARTITIONS)
         load = Load(client)
@@ -157,6 +160,40 @@ async def test_an_application_survives_a_rolling_restart_at_new_addresses(stage:
             assert await stage.restart_in_order(name, move=True)
             while len(load.committed) == before:  # noqa: ASYNC110 - the load goes on by itself
                 await asyncio.sleep(0.01)
+
+
+async def test_tls_and_tokens_are_no_reason_to_fail_in_a_rolling_restart(tmp_path: Path) -> None:
+    """Tokens expire every few seconds and certificates are exchanged, all the while."""
+    secured = Secured(tmp_path / "secrets")
+    async with Stage(tmp_path, Random(0), secured) as stage:
+        async with under_load(stage, secured.client) as load:
+            for name in stage.names:
+                before = len(load.committed)
+                secured.exchange_certificates()
+                assert await stage.restart_in_order(name, move=True)
+                while len(load.committed) == before:  # noqa: ASYNC110 - the load goes on by itself
+                    await asyncio.sleep(0.01)
+        assert not stage.problems
+        assert len(secured.tokens) > len(stage.names)
+        async with SemelClient(stage.bootstrap, security=secured.nobody) as nobody:
+            with pytest.raises(SaslAuthenticationError, match="no token"):
+                await nobody.admin().list_topics()
+        await assert_nothing_is_told(stage, secured)
+
+
+async def assert_nothing_is_told(stage: Stage, secured: Secured) -> None:
+    """No token and no key is in a log, nor where `ps` shows it."""
+    ps = await asyncio.create_subprocess_exec(
+        "ps", "axeww", "-o", "args=", stdout=asyncio.subprocess.PIPE
+    )
+    shown, _ = await ps.communicate()
+    told = {"ps": shown.decode(errors="replace")}
+    told |= {name: path.read_text() for name, path in stage.log_paths().items()}
+    assert "semel_broker" in told["ps"]
+    signatures = [token.rpartition(".")[2] for token in secured.tokens]
+    for where, text in told.items():
+        for secret in (*signatures, *secured.private_keys()):
+            assert secret not in text, where
 
 
 async def test_an_application_finds_instances_at_the_addresses_of_others(stage: Stage) -> None:

@@ -1,5 +1,6 @@
 """The command `semel` and its subcommands. Each is a module of its own, and imports late."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -7,6 +8,7 @@ import typer
 from semel_cli import cluster, consume, doctor, groups, produce, topics, transactions, up
 from semel_cli.demo import command as demo
 from semel_cli.output import examples
+from semel_cli.session import SecurityOptions, use_security
 
 app = typer.Typer(
     name="semel",
@@ -40,9 +42,52 @@ def semel(
             "--version", is_eager=True, callback=_show_version, help="Show the version and exit."
         ),
     ] = False,
+    tls: Annotated[
+        bool | None,
+        typer.Option(
+            "--tls/--no-tls",
+            envvar="SEMEL_TLS",
+            help="Connect with TLS; by default, if another option of TLS or tokens is given.",
+            show_default=False,
+        ),
+    ] = None,
+    tls_ca: Annotated[
+        Path | None,
+        typer.Option(
+            envvar="SEMEL_TLS_CA", help="Certificates (PEM) of who may vouch for the cluster."
+        ),
+    ] = None,
+    tls_cert: Annotated[
+        Path | None,
+        typer.Option(envvar="SEMEL_TLS_CERT", help="The certificate (PEM) to show."),
+    ] = None,
+    tls_key: Annotated[
+        Path | None, typer.Option(envvar="SEMEL_TLS_KEY", help="Its private key (PEM).")
+    ] = None,
+    tls_server_name: Annotated[
+        str | None,
+        typer.Option(
+            envvar="SEMEL_TLS_SERVER_NAME",
+            help="The name in the cluster's certificates, if it is not the host's.",
+        ),
+    ] = None,
+    token_file: Annotated[
+        Path | None,
+        typer.Option(envvar="SEMEL_TOKEN_FILE", help="A file with the bearer token to show."),
+    ] = None,
 ) -> None:
     """Take what holds for every command."""
     del version  # the callback has shown it
+    use_security(
+        SecurityOptions(
+            tls=tls,
+            ca=tls_ca,
+            certificate=tls_cert,
+            key=tls_key,
+            server_name=tls_server_name,
+            token_file=token_file,
+        )
+    )
 
 
 app.command(epilog=up.EXAMPLES)(up.up)

@@ -18,6 +18,10 @@ class RunningCluster:
     folder: str
     pid: int
     """Of `semel up` itself."""
+    tls_ca: str = ""
+    """Files of the certificates to connect with; empty: it is plain text."""
+    tls_cert: str = ""
+    tls_key: str = ""
 
     @property
     def is_alive(self) -> bool:

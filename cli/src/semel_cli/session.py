@@ -8,6 +8,9 @@ import os
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Coroutine
+from contextvars import ContextVar
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn, TypeVar
 
 import typer
@@ -16,7 +19,7 @@ from semel_cli.output import note
 from semel_cli.running import read_running
 
 if TYPE_CHECKING:
-    from aiosemel import SemelClient
+    from aiosemel import Security, SemelClient
 
 EXIT_FAILURE = 1
 EXIT_USAGE = 2
@@ -37,6 +40,27 @@ BootstrapOption = Annotated[
         show_default=False,
     ),
 ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SecurityOptions:
+    """What stands before the command: how to connect."""
+
+    tls: bool | None = None
+    """None: as soon as another of these is given."""
+    ca: Path | None = None
+    certificate: Path | None = None
+    key: Path | None = None
+    server_name: str | None = None
+    token_file: Path | None = None
+
+
+_security = ContextVar("security", default=SecurityOptions())  # noqa: B039 - it is frozen
+
+
+def use_security(options: SecurityOptions) -> None:
+    """Let this command connect so."""
+    _security.set(options)
 
 
 class UsageError(Exception):
@@ -60,9 +84,12 @@ def with_client(
             request_timeout_ms=REQUEST_TIMEOUT_MS, default_api_timeout_ms=API_TIMEOUT_MS
         )
         address = find_bootstrap(bootstrap)
+        security = find_security(address)
         async with (
             tracer_provider() as provider,
-            SemelClient(address, options=options, tracer_provider=provider) as client,
+            SemelClient(
+                address, options=options, security=security, tracer_provider=provider
+            ) as client,
         ):
             return await work(client)
 
@@ -85,6 +112,30 @@ def find_bootstrap(given: str | None) -> str:
             " again, or name another one with --bootstrap HOST:PORT or SEMEL_BOOTSTRAP"
         )
     return running.bootstrap
+
+
+def find_security(address: str) -> "Security | None":
+    """Return how to connect: as the options say, or as `semel up` does if the address is its."""
+    from aiosemel import Security
+
+    given = _security.get()
+    if given != SecurityOptions():
+        return Security(
+            tls=given.tls is not False,
+            ssl_ca_location=given.ca,
+            ssl_certificate_location=given.certificate,
+            ssl_key_location=given.key,
+            ssl_server_name=given.server_name,
+            token=given.token_file,
+        )
+    running = read_running()
+    if running is None or running.bootstrap != address or not running.tls_ca:
+        return None
+    return Security(
+        ssl_ca_location=Path(running.tls_ca),
+        ssl_certificate_location=Path(running.tls_cert),
+        ssl_key_location=Path(running.tls_key),
+    )
 
 
 def run(work: Coroutine[None, None, T]) -> T:

@@ -29,10 +29,15 @@ if TYPE_CHECKING:
 RESTARTS_MAX = 5
 RESTARTS_WINDOW_S = 60.0
 
+FixedCount = Annotated[
+    int | None, typer.Option(min=1, max=50, help="Fixed at the first start.", show_default="1")
+]
+
 EXAMPLES = examples(
     "semel up",
     "semel up --brokers 3 --data ./orders-cluster",
     "semel up --metrics",
+    "semel up --tls",
     "semel up --port 0                              # any port that is free",
     "semel up --jaeger                              # with traces, and where to see them",
 )
@@ -50,14 +55,8 @@ def up(  # noqa: PLR0913, PLR0917 - all are options of the command line
         int | None,
         typer.Option(min=1, max=100, help="May be raised later.", show_default="1"),
     ] = None,
-    coordinators: Annotated[
-        int | None,
-        typer.Option(min=1, max=50, help="Fixed at the first start.", show_default="1"),
-    ] = None,
-    group_coordinators: Annotated[
-        int | None,
-        typer.Option(min=1, max=50, help="Fixed at the first start.", show_default="1"),
-    ] = None,
+    coordinators: FixedCount = None,
+    group_coordinators: FixedCount = None,
     port: Annotated[
         int | None,
         typer.Option(
@@ -69,6 +68,13 @@ def up(  # noqa: PLR0913, PLR0917 - all are options of the command line
     ] = None,
     metrics: Annotated[
         bool, typer.Option("--metrics", help="Let every service serve metrics for Prometheus.")
+    ] = False,
+    tls: Annotated[
+        bool,
+        typer.Option(
+            help="Encrypt everything, and let in only who has a certificate: made for this cluster"
+            " in its folder, found by the other commands."
+        ),
     ] = False,
     restart: Annotated[
         bool, typer.Option(help="Start a service again that has ended by itself.")
@@ -102,6 +108,7 @@ def up(  # noqa: PLR0913, PLR0917 - all are options of the command line
             coordinators=coordinators,
             group_coordinators=group_coordinators,
             port=port,
+            tls=tls,
             on_ended=ended.put_nowait,
             start_options=watch.start_options,
         )
@@ -156,7 +163,7 @@ async def _run(
     began = time.monotonic()
     with progress("Starting the services…"):
         await cluster.open()
-    found = RunningCluster(bootstrap=cluster.bootstrap, folder=str(cluster.folder), pid=os.getpid())
+    found = _running(cluster)
     try:
         write_running(found)
         _announce(cluster, watch, time.monotonic() - began)
@@ -169,6 +176,18 @@ async def _run(
     finally:
         forget_running(found)
         await _stop(cluster)
+
+
+def _running(cluster: "ProcessCluster") -> RunningCluster:
+    files = cluster.certificates
+    return RunningCluster(
+        bootstrap=cluster.bootstrap,
+        folder=str(cluster.folder),
+        pid=os.getpid(),
+        tls_ca=str(files.ca) if files else "",
+        tls_cert=str(files.client_certificate) if files else "",
+        tls_key=str(files.client_key) if files else "",
+    )
 
 
 def _announce(cluster: "ProcessCluster", watch: Watch, took_s: float) -> None:
@@ -188,7 +207,7 @@ def _announce(cluster: "ProcessCluster", watch: Watch, took_s: float) -> None:
             for name in cluster.names
         ],
     )
-    facts = {"Bootstrap": cluster.bootstrap, "Data": str(cluster.folder)}
+    facts = {"Bootstrap": cluster.bootstrap, "Data": str(cluster.folder), **_tls(cluster)}
     if watch.jaeger is not None:
         facts["Jaeger"] = watch.jaeger.ui
     if watch.endpoint is not None:
@@ -196,6 +215,19 @@ def _announce(cluster: "ProcessCluster", watch: Watch, took_s: float) -> None:
     show(Format.TEXT, None, Facts(facts), table)
     sys.stdout.flush()
     note(f"Ready after {took_s:.1f} s. Ctrl-C stops the cluster.")
+
+
+def _tls(cluster: "ProcessCluster") -> dict[str, str]:
+    """Return how programs connect, which have no `semel up` to find."""
+    files = cluster.certificates
+    if files is None:
+        return {}
+    options = {
+        "SEMEL_TLS_CA": files.ca,
+        "SEMEL_TLS_CERT": files.client_certificate,
+        "SEMEL_TLS_KEY": files.client_key,
+    }
+    return {"TLS": " ".join(f"{name}={path}" for name, path in options.items())}
 
 
 async def _supervise(

@@ -5,7 +5,8 @@ import pytest
 
 from semel.common.v1 import errors_pb2
 from semel_common import errors
-from semel_common.errors import ErrorCode, SemelError, error_for
+from semel_common.error_codes import ErrorCode
+from semel_common.errors import SemelError, error_for
 from semel_common.wire import status
 
 PREFIX = "ERROR_CODE_"

@@ -11,8 +11,10 @@ from semel.group.v1 import group_pb2 as group
 from semel_common.wire import methods
 from semel_common.wire.grpc_connection import GrpcConnection, GrpcConnector
 from semel_common.wire.methods import Method
+from semel_common.wire.security import Security
 from semel_runtime.cluster.image import Listener
 from semel_runtime.server.calls import Call, Handlers
+from semel_runtime.server.gate import ListenerSecurity
 from semel_runtime.server.grpc_server import GrpcServer
 from semel_runtime.server.limits import ServerLimits
 
@@ -40,17 +42,22 @@ class Served:
 
 @asynccontextmanager
 async def serving(
-    commit: Commit, limits: ServerLimits | None = None, *, sockets: bool = True
+    commit: Commit,
+    limits: ServerLimits | None = None,
+    *,
+    sockets: bool = True,
+    listener: ListenerSecurity | None = None,
+    client: Security | None = None,
 ) -> AsyncIterator[Served]:
     """Serve ``commit`` as TxnOffsetCommit; every other method answers an empty response.
 
-    Frames go over sockets, or else over gRPC.
+    Frames go over sockets, or else over gRPC. The connection has the client's security.
     """
     server = GrpcServer(limits or ServerLimits())
-    bound = server.bind(Listener(name="default", host="127.0.0.1", port=0))
+    bound = server.bind(Listener(name="default", host="127.0.0.1", port=0), listener)
     if sockets:
         server.bind_frames(Listener(name="default", host="127.0.0.1", port=0))
-    connector = GrpcConnector()
+    connector = GrpcConnector(security=client)
     served = Served(server, bound.address, connector.connect(bound.address))
     handlers = Handlers()
     for method in GROUP_METHODS:

@@ -24,6 +24,7 @@ def test_every_option_of_a_batch_is_read() -> None:
     read = options.of_batch(EVERYTHING)
     assert read == options.SinkOptions(
         bootstrap="a:1",
+        security=None,
         topic="t",
         transactional_id="load",
         txn_version=7,

@@ -55,6 +55,7 @@ from aiosemel.errors import (
     ProducerFencedError,
     RequestTimedOutError,
     RetriableError,
+    SaslAuthenticationError,
     SemelError,
     TransactionAbortedError,
     TransactionOutcomeUnknownError,
@@ -110,6 +111,7 @@ from aiosemel.transform_types import (
     TransformStats,
 )
 from semel_common.headers import HeaderPairs
+from semel_common.wire.security import Security, TokenSource
 
 logging.getLogger(__name__).addHandler(logging.NullHandler())
 
@@ -192,6 +194,8 @@ __all__ = [
     "ResetTo",
     "Resolution",
     "RetriableError",
+    "SaslAuthenticationError",
+    "Security",
     "SemelClient",
     "SemelError",
     "ServiceRole",
@@ -199,6 +203,7 @@ __all__ = [
     "SystemClock",
     "ToOffset",
     "ToTimestamp",
+    "TokenSource",
     "TopicDescription",
     "TopicPartition",
     "TopicsDescription",

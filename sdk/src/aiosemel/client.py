@@ -33,6 +33,7 @@ from aiosemel.transform_types import Handler, OnEvent, OnPoison, TransformOption
 from semel_common.tracing import outside, tracer_of
 from semel_common.wire.connection import Connector
 from semel_common.wire.grpc_connection import GrpcConnector
+from semel_common.wire.security import Security
 from semel_common.wire.traced import TracedConnector
 
 _log = logging.getLogger(__name__)
@@ -56,8 +57,9 @@ class SemelClient:
             await producer.send_and_wait("greetings", b"hello")
 
     ``bootstrap`` is the address of one coordinator, ``host:port``, or of several, with commas
-    between; the client finds all others from there. Connector, clock and random are for tests: a
-    connector that is given is not closed. Use it in one event loop.
+    between; the client finds all others from there. ``security`` is TLS, and who the client is;
+    without, connections are plain text, and the client anonymous. Connector, clock and random are
+    for tests: a connector that is given is not closed. Use it in one event loop.
 
     ``tracer_provider`` gets the client's spans; without one, the global provider does, if it is set
     before the client is made. See docs/traces.md.
@@ -68,13 +70,14 @@ class SemelClient:
         bootstrap: str,
         *,
         options: ClientOptions | None = None,
+        security: Security | None = None,
         connector: Connector | None = None,
         clock: Clock | None = None,
         random: Random | None = None,
         tracer_provider: TracerProvider | None = None,
     ) -> None:
-        """Check the addresses; raises InvalidConfigError. Does no I/O."""
-        self._owned_connector = GrpcConnector() if connector is None else None
+        """Check the addresses, and read the files of the security; raises InvalidConfigError."""
+        self._owned_connector = GrpcConnector(security=security) if connector is None else None
         used = self._owned_connector if connector is None else connector
         assert used is not None
         chance = random or Random()

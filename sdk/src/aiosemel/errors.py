@@ -8,6 +8,7 @@ committed), or raises ``TransactionOutcomeUnknownError`` (its ``resolve()`` find
 from typing import Protocol
 
 from aiosemel.outcomes import Resolution
+from semel_common.error_codes import ErrorCode
 from semel_common.errors import (
     AbortableTransactionError,
     ApplicationRecoverableError,
@@ -17,7 +18,6 @@ from semel_common.errors import (
     CoordinatorLoadInProgressError,
     CoordinatorNotAvailableError,
     CorruptMessageError,
-    ErrorCode,
     FencedInstanceIdError,
     FencedLeaderEpochError,
     FencedMemberEpochError,
@@ -26,6 +26,7 @@ from semel_common.errors import (
     GroupSubscribedToTopicError,
     InconsistentClusterIdError,
     InvalidConfigError,
+    InvalidConfigurationError,
     InvalidGroupIdError,
     InvalidPartitionsError,
     InvalidProducerEpochError,
@@ -50,6 +51,7 @@ from semel_common.errors import (
     RefreshRetriableError,
     RequestTimedOutError,
     RetriableError,
+    SaslAuthenticationError,
     SemelError,
     StaleMemberEpochError,
     ThrottlingQuotaExceededError,
@@ -176,6 +178,7 @@ __all__ = [
     "IllegalStateError",
     "InconsistentClusterIdError",
     "InvalidConfigError",
+    "InvalidConfigurationError",
     "InvalidGroupIdError",
     "InvalidPartitionsError",
     "InvalidProducerEpochError",
@@ -202,6 +205,7 @@ __all__ = [
     "RefreshRetriableError",
     "RequestTimedOutError",
     "RetriableError",
+    "SaslAuthenticationError",
     "SemelError",
     "StaleMemberEpochError",
     "ThrottlingQuotaExceededError",

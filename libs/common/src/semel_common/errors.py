@@ -1,68 +1,13 @@
 """Every error of the protocol: Kafka's names, in classes that say what the caller must do.
 
-The classes follow KIP-1050. A caller that catches one of the six general classes and does what
+The classes follow KIP-1050. A caller that catches one of the seven general classes and does what
 its docstring says is correct; the leaves exist for those who want to know more. ``docs/errors.md``
 lists them all. How errors travel is the business of ``semel_common.wire.status``.
 """
 
-from enum import IntEnum
 from typing import ClassVar
 
-
-class ErrorCode(IntEnum):
-    """The numbers of ``semel.common.v1.ErrorCode``; a test holds the two equal."""
-
-    UNKNOWN_SERVER_ERROR = -1
-    OFFSET_OUT_OF_RANGE = 1
-    CORRUPT_MESSAGE = 2
-    UNKNOWN_TOPIC_OR_PARTITION = 3
-    NOT_LEADER_OR_FOLLOWER = 6
-    REQUEST_TIMED_OUT = 7
-    BROKER_NOT_AVAILABLE = 8
-    MESSAGE_TOO_LARGE = 10
-    OFFSET_METADATA_TOO_LARGE = 12
-    NETWORK_EXCEPTION = 13
-    COORDINATOR_LOAD_IN_PROGRESS = 14
-    COORDINATOR_NOT_AVAILABLE = 15
-    NOT_COORDINATOR = 16
-    INVALID_TOPIC_EXCEPTION = 17
-    INVALID_GROUP_ID = 24
-    UNKNOWN_MEMBER_ID = 25
-    TOPIC_ALREADY_EXISTS = 36
-    INVALID_PARTITIONS = 37
-    INVALID_CONFIG = 40
-    INVALID_REQUEST = 42
-    POLICY_VIOLATION = 44
-    OUT_OF_ORDER_SEQUENCE_NUMBER = 45
-    INVALID_PRODUCER_EPOCH = 47
-    INVALID_TXN_STATE = 48
-    INVALID_PRODUCER_ID_MAPPING = 49
-    INVALID_TRANSACTION_TIMEOUT = 50
-    CONCURRENT_TRANSACTIONS = 51
-    TRANSACTION_COORDINATOR_FENCED = 52
-    OPERATION_NOT_ATTEMPTED = 55
-    KAFKA_STORAGE_ERROR = 56
-    NON_EMPTY_GROUP = 68
-    GROUP_ID_NOT_FOUND = 69
-    FENCED_LEADER_EPOCH = 74
-    GROUP_MAX_SIZE_REACHED = 81
-    FENCED_INSTANCE_ID = 82
-    GROUP_SUBSCRIBED_TO_TOPIC = 86
-    INVALID_RECORD = 87
-    UNSTABLE_OFFSET_COMMIT = 88
-    THROTTLING_QUOTA_EXCEEDED = 89
-    PRODUCER_FENCED = 90
-    UNKNOWN_TOPIC_ID = 100
-    INCONSISTENT_CLUSTER_ID = 104
-    TRANSACTIONAL_ID_NOT_FOUND = 105
-    FENCED_MEMBER_EPOCH = 110
-    UNRELEASED_INSTANCE_ID = 111
-    UNSUPPORTED_ASSIGNOR = 112
-    STALE_MEMBER_EPOCH = 113
-    TRANSACTION_ABORTABLE = 120
-    STALE_CLAIM_EPOCH = 1000
-    JOINT_OWNER_MISMATCH = 1010
-    BASE_OFFSET_MISMATCH = 1020
+from semel_common.error_codes import ErrorCode
 
 
 class SemelError(Exception):
@@ -100,6 +45,10 @@ class InvalidRequestError(SemelError):
     """The call itself is wrong: the caller's bug, or the user's."""
 
     code = ErrorCode.INVALID_REQUEST
+
+
+class InvalidConfigurationError(SemelError):
+    """Who calls is not as the cluster wants it: its configuration has to be mended."""
 
 
 class UnknownServerError(SemelError):
@@ -304,6 +253,15 @@ class StaleClaimEpochError(SemelError):
     """An instance's journal was restored from an old backup, or is a copy."""
 
     code = ErrorCode.STALE_CLAIM_EPOCH
+
+
+# -- mend the configuration ----------------------------------------------------------------------
+
+
+class SaslAuthenticationError(InvalidConfigurationError):
+    """Who calls has not proven who it is, or not any more: nothing was done."""
+
+    code = ErrorCode.SASL_AUTHENTICATION_FAILED
 
 
 # -- fix the call --------------------------------------------------------------------------------

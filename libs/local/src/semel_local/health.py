@@ -6,6 +6,8 @@ from typing import TypeAlias
 import grpc
 from grpc_health.v1 import health_pb2 as pb
 
+from semel_common.wire.security import ClientCredentials, Security
+
 Watch: TypeAlias = (
     "grpc.aio.UnaryStreamMultiCallable[pb.HealthCheckRequest, pb.HealthCheckResponse]"
 )
@@ -13,15 +15,15 @@ Watch: TypeAlias = (
 _RETRY_S = 0.02
 _CHANNEL_ARGUMENTS = (
     ("grpc.initial_reconnect_backoff_ms", 20),
-    ("grpc.min_reconnect_backoff_ms", 20),
+    ("grpc.min_reconnect_backoff_ms", 3_000),  # The time that an attempt is given.
     ("grpc.max_reconnect_backoff_ms", 50),
     ("grpc.use_local_subchannel_pool", 1),
 )
 
 
-async def wait_serving(address: str) -> None:
+async def wait_serving(address: str, security: Security | None = None) -> None:
     """Return as soon as the service at ``host:port`` answers SERVING; waits without end."""
-    async with grpc.aio.insecure_channel(address, options=_CHANNEL_ARGUMENTS) as channel:
+    async with _channel(address, security) as channel:
         watch: Watch = channel.unary_stream(
             "/grpc.health.v1.Health/Watch",
             request_serializer=pb.HealthCheckRequest.SerializeToString,
@@ -31,6 +33,15 @@ async def wait_serving(address: str) -> None:
             if await _becomes_serving(watch):
                 return
             await asyncio.sleep(_RETRY_S)
+
+
+def _channel(address: str, security: Security | None) -> grpc.aio.Channel:
+    credentials = ClientCredentials(security or Security(tls=False))
+    certificates = credentials.certificates()
+    if certificates is None:
+        return grpc.aio.insecure_channel(address, options=_CHANNEL_ARGUMENTS)
+    arguments = (*_CHANNEL_ARGUMENTS, *credentials.channel_arguments())
+    return grpc.aio.secure_channel(address, certificates.channel, options=arguments)
 
 
 async def _becomes_serving(watch: Watch) -> bool:

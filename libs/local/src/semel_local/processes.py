@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from signal import Signals
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
+from semel_local.certificates import LocalCertificates
 from semel_local.errors import LocalClusterError, ServiceFailedError, first_of
 from semel_local.folder import FolderLock, stop_leftovers, write_pids
 from semel_local.layout import (
@@ -30,6 +31,10 @@ from semel_local.layout import (
 )
 from semel_local.process import Ended, ManagedProcess
 
+if TYPE_CHECKING:
+    from semel_common.wire.security import Security
+
+TLS_FOLDER = "tls"
 START_TIMEOUT_S = 60.0
 """How long services may take to become ready."""
 STOP_GRACE_S = 10.0
@@ -66,7 +71,7 @@ class ProcessCluster:
     Use it in one event loop; ``async with`` starts all, waits until they are ready, and stops them.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all are named
         self,
         folder: Path,
         *,
@@ -74,6 +79,8 @@ class ProcessCluster:
         coordinators: int | None = None,
         group_coordinators: int | None = None,
         port: int | None = 0,
+        tls: bool = False,
+        security: "Security | None" = None,
         settings: Settings | None = None,
         on_ended: Callable[[Ended], None] | None = None,
         start_options: Callable[[ServiceName], StartOptions] | None = None,
@@ -81,9 +88,10 @@ class ProcessCluster:
         """Do no I/O yet.
 
         Numbers that are not given are those of the folder, or one of each. ``port`` is that of the
-        bootstrap address: 0 for any free one when the cluster is made, None for 9092. ``on_ended``
-        is told of services that end without being asked to. ``start_options`` is asked at every
-        start of a service.
+        bootstrap address: 0 for any free one when the cluster is made, None for 9092. ``tls``:
+        services ask for certificates, which are made for this cluster; ``security`` is what to
+        connect with where ``tls`` does not make it. ``on_ended`` is told of services that end
+        without being asked to. ``start_options`` is asked at every start of a service.
         """
         self.folder = folder.absolute()
         self._wanted = Wanted(
@@ -92,6 +100,8 @@ class ProcessCluster:
             group_coordinators=group_coordinators,
             port=port,
         )
+        self._certificates = LocalCertificates(self.folder / TLS_FOLDER) if tls else None
+        self._security = security
         self._settings = settings or {}
         self._on_ended = on_ended
         self._start_options = start_options or (lambda _: StartOptions())
@@ -116,6 +126,16 @@ class ProcessCluster:
     def bootstrap(self) -> str:
         """The address that clients need, ``host:port``."""
         return self.layout.bootstrap
+
+    @property
+    def security(self) -> "Security | None":
+        """What clients connect with; None: nothing. To be read once the cluster is open."""
+        return self._security
+
+    @property
+    def certificates(self) -> "LocalCertificates | None":
+        """The files that ``tls`` has made."""
+        return self._certificates
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -202,6 +222,9 @@ class ProcessCluster:
             self.leftovers = await stop_leftovers(self.folder)
             self._layout = plan_layout(known, self._wanted)
             write_layout(self.folder, self._layout)
+            if self._certificates is not None:
+                self._certificates.make()
+                self._security = self._certificates.security()
             self._held = stack.pop_all()
         self._processes = {str(name): self._process(name) for name in self._layout.names}
         await self._group.__aenter__()
@@ -259,7 +282,7 @@ class ProcessCluster:
 
         async with asyncio.TaskGroup() as race:
             end = race.create_task(_fail_at_end(self._processes[name]), name=f"end of {name}")
-            await wait_serving(self.address(name))
+            await wait_serving(self.address(name), self._security)
             end.cancel()
         waiting.discard(name)
 
@@ -270,6 +293,7 @@ class ProcessCluster:
             **service_settings(name, {role: len(layout.of(role)) for role in Role}),
             "listeners": f"default://{layout.address(name)}",
             "controller": layout.address(CONTROLLER),
+            **({} if self._certificates is None else self._certificates.settings()),
             **self._settings.get(name.role, {}),
             **own.settings,
         }

@@ -44,6 +44,7 @@ from semel_runtime.metrics.server import stream_figures
 from semel_runtime.offload import Offload, in_thread, inline
 from semel_runtime.refusal import check_not_refused, refuse
 from semel_runtime.runner import Runner, RunnerOptions
+from semel_runtime.security import ServiceSecurity, own_security
 from semel_runtime.server.calls import Handlers
 from semel_runtime.server.grpc_server import GrpcServer
 
@@ -223,15 +224,15 @@ async def _serve(
                     settings.data_dir, service=f"{name} {settings.instance_id}", options=options
                 )
             )
+            security = ServiceSecurity(settings)
             connector = GrpcConnector(
-                ChannelOptions(message_size_max_bytes=settings.message_size_max_bytes)
+                ChannelOptions(message_size_max_bytes=settings.message_size_max_bytes),
+                own_security(settings),
             )
             stack.push_async_callback(connector.close)
             server = GrpcServer(settings.server_limits(), tracer)
             stack.callback(server.close)
-            bound = tuple(server.bind(each) for each in parse_listeners(settings.listeners))
-            for listener, advertised in settings.frame_places():
-                server.bind_frames(listener, advertised)
+            bound = bind(server, settings, security)
             if settings.health_listener:
                 server.bind_health(settings.health_listener)
             environment = Environment(
@@ -248,6 +249,8 @@ async def _serve(
             if metrics is not None:
                 metrics.look_up(partial(stream_figures, server))
             app = await stack.enter_async_context(build(settings, environment))
+            keys = asyncio.create_task(security.run(), name="keys of tokens")
+            stack.callback(keys.cancel)
             return await _run(app, server, settings, stop)
     except (JournalError, SemelError, OSError) as error:
         log.error("service cannot run", error=str(error))  # noqa: TRY400 - the sentence says what to do
@@ -262,6 +265,18 @@ async def _metrics(settings: ServiceSettings, stack: AsyncExitStack) -> Metrics 
     metrics = Metrics()
     await stack.enter_async_context(metrics_endpoint(listener, metrics))
     return metrics
+
+
+def bind(
+    server: GrpcServer, settings: ServiceSettings, security: ServiceSecurity
+) -> tuple[Listener, ...]:
+    """Bind all listeners of a service; returns them with their real ports. Raises OSError."""
+    bound = tuple(
+        server.bind(each, security.of(each.name)) for each in parse_listeners(settings.listeners)
+    )
+    for listener, advertised in settings.frame_places():
+        server.bind_frames(listener, advertised)
+    return bound
 
 
 async def _run(app: App, server: GrpcServer, settings: ServiceSettings, stop: asyncio.Event) -> int:

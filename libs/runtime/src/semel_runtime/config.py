@@ -13,6 +13,16 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from semel_runtime.cluster.image import Listener
 from semel_runtime.cluster.link import LinkOptions
+from semel_runtime.listener_security import (
+    ClientAuth,
+    ListenerOptions,
+    ListenerOverride,
+    SecurityProtocol,
+    check_algorithms,
+    check_key_url,
+    names_in,
+    parse_protocols,
+)
 from semel_runtime.runner.options import RunnerOptions
 from semel_runtime.server.limits import ServerLimits
 
@@ -87,6 +97,47 @@ class ServiceSettings(BaseSettings):
     advertised_frame_listeners: str = ""
     """Addresses to which clients are sent for frames, in the same form; if not named here, the port
     bound, at the host that the client knows."""
+    listener_security_protocol_map: str = ""
+    """How each listener is secured, as NAME:PROTOCOL, separated by commas: PLAINTEXT, SSL (TLS, and
+    client certificates if ssl_client_auth is `required`), SASL_SSL (TLS, and bearer tokens) or
+    SASL_PLAINTEXT. Not named here: PLAINTEXT."""
+    ssl_certificate_location: Path | None = None
+    """This service's certificate chain, a PEM file; its own proof towards other services too. Files
+    are read again when they change."""
+    ssl_key_location: Path | None = None
+    """The private key of that certificate, a PEM file that is not encrypted."""
+    ssl_ca_location: Path | None = None
+    """Certificates of those who may vouch for clients and for other services, a PEM file."""
+    ssl_client_auth: ClientAuth = "none"
+    """Whether clients of a listener with TLS must show a certificate: `none` or `required`."""
+    listener_name: dict[str, ListenerOverride] = {}
+    """What single listeners have otherwise than the others, as JSON: `{"NAME": {"ssl_client_auth":
+    "required", …}}`, with ssl_certificate_location, ssl_key_location, ssl_ca_location and
+    ssl_client_auth."""
+    sasl_oauthbearer_jwks_endpoint_url: str = ""
+    """Where the keys are with which tokens are signed, a JSON Web Key Set: https:// or file://."""
+    sasl_oauthbearer_jwks_endpoint_refresh_ms: Count = 3_600_000
+    """How often keys are asked for again, in milliseconds; also when a token names an unknown key,
+    at most every 10 seconds."""
+    sasl_oauthbearer_expected_issuer: str = ""
+    """Who issues tokens: the value of their claim `iss`."""
+    sasl_oauthbearer_expected_audience: str = ""
+    """For whom tokens have to be (claim `aud`), separated by commas; one of them is enough."""
+    sasl_oauthbearer_sub_claim_name: str = "sub"
+    """The claim of a token whose value is the name of its principal."""
+    sasl_oauthbearer_clock_skew_seconds: Annotated[int, Field(ge=0, le=3_600)] = 30
+    """How far the clocks of issuers may be off, in seconds."""
+    sasl_oauthbearer_algorithms: str = "RS256,PS256,ES256,Ed25519"
+    """Algorithms with which tokens may be signed, separated by commas; asymmetric ones only."""
+    sasl_oauthbearer_token_location: Path | None = None
+    """A file with this service's own token, which it shows to other services whose listener asks
+    for one; read again when it changes."""
+    cluster_principals: str = ""
+    """Who the services of this cluster are to one another, as `User:name`, separated by
+    semicolons."""
+    insecure_listeners: str = ""
+    """Names of listeners, separated by commas, that may be reached by others than this machine
+    without TLS or without authentication. Who can reach one can read and change everything."""
     inter_broker_listener_name: str = "default"
     """Name of the listener through which services reach one another."""
     health_listener: Address = ""
@@ -139,6 +190,57 @@ class ServiceSettings(BaseSettings):
                 " which is not in listeners"
             )
         return self
+
+    @model_validator(mode="after")
+    def _check_security(self) -> Self:
+        bound = parse_listeners(self.listeners)
+        protocols = parse_protocols(self.listener_security_protocol_map)
+        insecure = names_in(self.insecure_listeners, ",")
+        for option, given in (
+            ("listener_security_protocol_map", protocols),
+            ("listener_name", self.listener_name),
+            ("insecure_listeners", insecure),
+        ):
+            for name in given:
+                if name not in {listener.name for listener in bound}:
+                    raise ValueError(f"{option} names {name!r}, listeners does not")
+        frames = {} if self.frame_listeners == _OFF else _by_name(self.frame_listeners)
+        for each in (*bound, *frames.values()):
+            self.security_of(each.name).check(each, insecure=each.name in insecure)
+        return self
+
+    @model_validator(mode="after")
+    def _check_tokens(self) -> Self:
+        protocols = parse_protocols(self.listener_security_protocol_map)
+        if any(protocol.has_tokens for protocol in protocols.values()):
+            for option in (
+                "sasl_oauthbearer_jwks_endpoint_url",
+                "sasl_oauthbearer_expected_issuer",
+                "sasl_oauthbearer_expected_audience",
+            ):
+                if not getattr(self, option):
+                    raise ValueError(f"{option} must be set: a listener asks for tokens")
+            check_key_url(self.sasl_oauthbearer_jwks_endpoint_url)
+        check_algorithms(self.sasl_oauthbearer_algorithms)
+        return self
+
+    @property
+    def authenticates(self) -> bool:
+        """Whether any listener tells who calls."""
+        listeners = parse_listeners(self.listeners)
+        return any(self.security_of(each.name).authenticates for each in listeners)
+
+    def security_of(self, listener: str) -> ListenerOptions:
+        """Return how a listener is secured."""
+        protocols = parse_protocols(self.listener_security_protocol_map)
+        own = self.listener_name.get(listener, ListenerOverride())
+        return ListenerOptions(
+            protocol=protocols.get(listener, SecurityProtocol.PLAINTEXT),
+            ssl_certificate_location=own.ssl_certificate_location or self.ssl_certificate_location,
+            ssl_key_location=own.ssl_key_location or self.ssl_key_location,
+            ssl_ca_location=own.ssl_ca_location or self.ssl_ca_location,
+            ssl_client_auth=own.ssl_client_auth or self.ssl_client_auth,
+        )
 
     def server_limits(self) -> ServerLimits:
         """Return the limits of the gRPC server."""

@@ -1,6 +1,7 @@
 """Unary calls, and frames over sockets and over gRPC, for real on loopback."""
 
 import asyncio
+from contextlib import suppress
 
 import grpc
 import pytest
@@ -57,6 +58,34 @@ async def test_a_call_gets_the_answer_of_its_handler(
         response = await served.connection.call(method, Request(base_sequence=7), timeout_ms=5_000)
         assert response.throttle_time_ms == 7
         assert served.calls[0].origin.listener == "default"
+
+
+async def test_a_connection_may_take_as_long_as_a_far_server_needs() -> None:
+    """The first bytes arrive after three tenths of a second: a handshake over an ocean."""
+    arrived = asyncio.Event()
+
+    async with serving(echo) as served:
+        host, _, port = served.address.rpartition(":")
+
+        async def carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await arrived.wait()
+            with suppress(ConnectionError):
+                while data := await reader.read(65_536):
+                    writer.write(data)
+            writer.close()
+
+        async def slow(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            asyncio.get_running_loop().call_later(0.3, arrived.set)
+            far_reader, far_writer = await asyncio.open_connection(host, int(port))
+            await asyncio.gather(carry(reader, far_writer), carry(far_reader, writer))
+
+        proxy = await asyncio.start_server(slow, host, 0)
+        connector = GrpcConnector()
+        connection = connector.connect(f"{host}:{proxy.sockets[0].getsockname()[1]}")
+        response = await connection.call(UNARY, Request(base_sequence=7), timeout_ms=5_000)
+        assert response.throttle_time_ms == 7
+        await connector.close()
+        proxy.close()
 
 
 @pytest.mark.parametrize("method", [LIST_OFFSETS, PRODUCE], ids=["unary", "frames"])

@@ -13,7 +13,7 @@ from concurrent.futures import Future
 from functools import cache
 from typing import TypeVar
 
-from aiosemel import ClientOptions, SemelClient
+from aiosemel import ClientOptions, Security, SemelClient
 from pyspark_semel.settings import telemetry
 
 _T = TypeVar("_T")
@@ -27,13 +27,19 @@ class Connection:
     """A client of one cluster, and the loop that it lives in."""
 
     def __init__(
-        self, bootstrap: str, loop: asyncio.AbstractEventLoop, options: ClientOptions
+        self,
+        bootstrap: str,
+        loop: asyncio.AbstractEventLoop,
+        options: ClientOptions,
+        security: Security | None = None,
     ) -> None:
         """Check the addresses; raises InvalidConfigError. Connects when it is first needed."""
         self._loop = loop
         traces = telemetry()
         provider = None if traces is None else traces.provider
-        self.client = SemelClient(bootstrap, options=options, tracer_provider=provider)
+        self.client = SemelClient(
+            bootstrap, options=options, security=security, tracer_provider=provider
+        )
         self.call(self.client.open())
 
     def call(self, coroutine: Coroutine[object, object, _T]) -> _T:
@@ -61,9 +67,11 @@ class Connection:
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
 
 
-def connect(bootstrap: str, *, api_timeout_ms: int = API_TIMEOUT_MS) -> Connection:
+def connect(
+    bootstrap: str, *, api_timeout_ms: int = API_TIMEOUT_MS, security: Security | None = None
+) -> Connection:
     """Return this process's connection to a cluster."""
-    return _connection(bootstrap, api_timeout_ms, os.getpid())
+    return _connection(bootstrap, api_timeout_ms, security, os.getpid())
 
 
 def _result(future: "Future[_T]") -> _T:
@@ -75,9 +83,11 @@ def _result(future: "Future[_T]") -> _T:
 
 
 @cache
-def _connection(bootstrap: str, api_timeout_ms: int, process: int) -> Connection:
+def _connection(
+    bootstrap: str, api_timeout_ms: int, security: Security | None, process: int
+) -> Connection:
     options = ClientOptions(default_api_timeout_ms=api_timeout_ms)
-    return Connection(bootstrap, _loop(process), options)
+    return Connection(bootstrap, _loop(process), options, security)
 
 
 @cache

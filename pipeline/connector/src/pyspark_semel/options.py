@@ -6,11 +6,25 @@ documentation does, in camel case, and errors say them so.
 
 from collections.abc import Collection, Mapping
 from difflib import get_close_matches
+from pathlib import Path
 
+from aiosemel import Security
+from aiosemel.errors import InvalidConfigError
 from pyspark_semel.errors import OptionError
 
 BOOTSTRAP = "bootstrap.servers"
-_BOOTSTRAP_OF_KAFKA = "kafka.bootstrap.servers"
+_KAFKA = "kafka."
+_BOOTSTRAP_OF_KAFKA = f"{_KAFKA}{BOOTSTRAP}"
+PROTOCOL = "security.protocol"
+CA = "ssl.ca.location"
+CERTIFICATE = "ssl.certificate.location"
+KEY = "ssl.key.location"
+SERVER_NAME = "ssl.server.name"
+TOKEN = "sasl.oauthbearer.token.location"  # noqa: S105 - the name of an option
+_SECURITY = (PROTOCOL, CA, CERTIFICATE, KEY, SERVER_NAME, TOKEN)
+"""How to connect; each may be written with ``kafka.`` before it. Files are on every machine."""
+_PROTOCOLS = {"PLAINTEXT": False, "SASL_PLAINTEXT": False, "SSL": True, "SASL_SSL": True}
+"""Whether there is TLS."""
 _BOOLEANS = {"true": True, "false": False}
 
 
@@ -19,7 +33,9 @@ class Options:
 
     def __init__(self, given: Mapping[str, str], known: Collection[str]) -> None:
         """Raise OptionError for the first name that is not known."""
-        names = {name.lower(): name for name in (*known, BOOTSTRAP, _BOOTSTRAP_OF_KAFKA)}
+        shared = (BOOTSTRAP, *_SECURITY)
+        all_names = (*known, *shared, *(f"{_KAFKA}{name}" for name in shared))
+        names = {name.lower(): name for name in all_names}
         self._values = {name.lower(): value for name, value in given.items()}
         for name in self._values:
             if name not in names:
@@ -36,6 +52,37 @@ class Options:
         if not (ours or kafkas):
             raise OptionError(f"the option {BOOTSTRAP} is missing: the address host:port")
         return ours or kafkas or ""
+
+    @property
+    def security(self) -> Security | None:
+        """How to connect; None: without TLS and without proof of who this is."""
+        protocol = (self._either(PROTOCOL) or "PLAINTEXT").upper()
+        if protocol not in _PROTOCOLS:
+            raise OptionError(f"{PROTOCOL} is {protocol!r}: none of {', '.join(_PROTOCOLS)}")
+        given = {name: Path(value) for name in _SECURITY[1:] if (value := self._either(name))}
+        if protocol == "PLAINTEXT":
+            if given:
+                raise OptionError(f"{next(iter(given))} is of no use: {PROTOCOL} is PLAINTEXT")
+            return None
+        has_tokens = protocol.startswith("SASL_")
+        if has_tokens != (TOKEN in given):
+            lacks = "is missing" if has_tokens else "is of no use"
+            raise OptionError(f"{TOKEN} {lacks}: {PROTOCOL} is {protocol}")
+        try:
+            return Security(
+                tls=_PROTOCOLS[protocol],
+                ssl_ca_location=given.get(CA),
+                ssl_certificate_location=given.get(CERTIFICATE),
+                ssl_key_location=given.get(KEY),
+                ssl_server_name=self._either(SERVER_NAME),
+                token=given.get(TOKEN),
+            )
+        except InvalidConfigError as error:
+            raise OptionError(str(error)) from error
+
+    def _either(self, name: str) -> str | None:
+        """Return an option under Semel's name, or Kafka's."""
+        return self.text(name) or self.text(f"{_KAFKA}{name}")
 
     def text(self, name: str) -> str | None:
         """Return the value of an option; None where it was not given."""

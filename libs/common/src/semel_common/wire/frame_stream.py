@@ -10,7 +10,12 @@ from collections.abc import Awaitable, Callable
 from google.protobuf.message import DecodeError
 
 from semel.common.v1.frames_pb2 import Cancel
-from semel_common.errors import NetworkExceptionError, RequestTimedOutError, SemelError
+from semel_common.errors import (
+    NetworkExceptionError,
+    RequestTimedOutError,
+    SaslAuthenticationError,
+    SemelError,
+)
 from semel_common.wire import status
 from semel_common.wire.methods import Method, Req, Res
 from semel_common.wire.outbox import FRAMES_PER_SLICE, Outbox
@@ -67,7 +72,7 @@ class FrameStream:
             if self._pending.pop(correlation_id, None) is not None and not self._broken:
                 self._outbox.put(write(correlation_id, 0, "cancel", Cancel()))
         if frame.HasField("error"):
-            raise status.from_value(frame.error)
+            raise self._refused(status.from_value(frame.error))
         response = getattr(frame, method.field)
         assert isinstance(response, method.response)
         return response
@@ -114,6 +119,19 @@ class FrameStream:
                 answer.set_exception(error)
 
     # -- inside ------------------------------------------------------------------------------------
+
+    def _refused(self, error: SemelError) -> SemelError:
+        """Return the error of an answer; end the stream if its proof of identity has run out.
+
+        It was let in once, so whoever has a newer proof may open another.
+        """
+        if not isinstance(error, SaslAuthenticationError):
+            return error
+        again = NetworkExceptionError(f"{self._address} wants to be connected to again: {error}")
+        self.lost(again)
+        if self._pipe is not None:
+            self._pipe.close()
+        return again
 
     async def _open(self, open_pipe: OpenPipe) -> None:
         try:

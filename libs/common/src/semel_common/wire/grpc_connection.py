@@ -17,7 +17,8 @@ from semel_common.wire.frame_stream import FrameStream
 from semel_common.wire.grpc_pipe import GrpcPipe, StreamCall
 from semel_common.wire.methods import OPEN_FRAMES, Method, Req, Res
 from semel_common.wire.pipe import Pipe, PipeUser
-from semel_common.wire.socket_pipe import SocketOptions, connect
+from semel_common.wire.security import Certificates, ClientCredentials, Security
+from semel_common.wire.socket_pipe import ClientTls, SocketOptions, connect
 from semel_common.wire.streams import STREAMS
 
 _log = logging.getLogger(__name__)
@@ -33,6 +34,8 @@ class ChannelOptions:
     """How long gRPC waits at most between attempts to connect."""
     resolution_interval_ms: int = 1_000
     """How long a name's address is used at least, when it cannot be reached there."""
+    attempt_timeout_ms: int = 3_000
+    """How long one such attempt may take: TCP, TLS and the first bytes of HTTP/2."""
     keepalive_time_ms: int = 30_000
     """How long a connection is silent before it is probed."""
     keepalive_timeout_ms: int = 10_000
@@ -54,7 +57,8 @@ class ChannelOptions:
             ("grpc.max_send_message_length", self.message_size_max_bytes),
             ("grpc.max_receive_message_length", self.message_size_max_bytes),
             ("grpc.initial_reconnect_backoff_ms", 50),
-            ("grpc.min_reconnect_backoff_ms", 50),
+            # No backoff in spite of its name: the least time that an attempt is given.
+            ("grpc.min_reconnect_backoff_ms", self.attempt_timeout_ms),
             ("grpc.max_reconnect_backoff_ms", self.reconnect_backoff_max_ms),
             # By default 30 s, in which a restarted pod would be looked for where it was.
             ("grpc.dns_min_time_between_resolutions_ms", self.resolution_interval_ms),
@@ -70,11 +74,16 @@ class ChannelOptions:
 class GrpcConnection:
     """A channel to one address with the frame streams on it. Implements ``Connection``."""
 
-    def __init__(self, address: str, options: ChannelOptions) -> None:
+    def __init__(
+        self, address: str, options: ChannelOptions, credentials: ClientCredentials
+    ) -> None:
         """Make the channel; it connects when first used."""
         self._address = address
         self._options = options
-        self._channel = grpc.aio.insecure_channel(address, options=options.as_channel_arguments())
+        self._credentials = credentials
+        self._certificates = credentials.certificates()
+        self._channel = self._new_channel(self._certificates)
+        self._left: grpc.aio.Channel | None = None
         self._streams: dict[str, FrameStream] = {}
 
     async def call(
@@ -85,8 +94,11 @@ class GrpcConnection:
             return await self._stream(method.stream).call(
                 method, request, timeout_ms=timeout_ms, traceparent=traceparent
             )
-        metadata = ((TRACEPARENT, traceparent),) if traceparent else None
-        unary = self._channel.unary_unary(
+        metadata = await self._credentials.metadata()
+        if traceparent:
+            metadata = (*(metadata or ()), (TRACEPARENT, traceparent))
+        channel = await self._current_channel()
+        unary = channel.unary_unary(
             method.path, method.request.SerializeToString, method.response.FromString
         )
         try:
@@ -98,6 +110,29 @@ class GrpcConnection:
         """Close the streams, then the channel."""
         await asyncio.gather(*(stream.close() for stream in self._streams.values()))
         await self._channel.close()
+        if self._left is not None:
+            await self._left.close()
+
+    async def _current_channel(self) -> grpc.aio.Channel:
+        """Return the channel, or another one once there are other certificates.
+
+        The one before goes on with the calls that it has; it is closed when the next one comes.
+        """
+        certificates = self._credentials.certificates()
+        if certificates is not self._certificates:
+            self._certificates = certificates
+            closed, self._left = self._left, self._channel
+            self._channel = self._new_channel(certificates)
+            if closed is not None:
+                await closed.close()
+        return self._channel
+
+    def _new_channel(self, certificates: Certificates | None) -> grpc.aio.Channel:
+        arguments: list[tuple[str, int | str]] = [*self._options.as_channel_arguments()]
+        if certificates is None:
+            return grpc.aio.insecure_channel(self._address, options=arguments)
+        arguments += self._credentials.channel_arguments()
+        return grpc.aio.secure_channel(self._address, certificates.channel, options=arguments)
 
     def _stream(self, service: str) -> FrameStream:
         stream = self._streams.get(service)
@@ -124,7 +159,9 @@ class GrpcConnection:
                     offer.port,
                     error,
                 )
-        call: StreamCall = self._channel.stream_stream(STREAMS[service].path)()
+        metadata = await self._credentials.metadata()
+        channel = await self._current_channel()
+        call: StreamCall = channel.stream_stream(STREAMS[service].path)(metadata=metadata)
         return GrpcPipe(call, user, self._address)
 
     async def _connect(self, offer: OpenFramesResponse, user: PipeUser) -> Pipe:
@@ -132,22 +169,42 @@ class GrpcConnection:
         host = offer.host or self._address.rpartition(":")[0].strip("[]")
         preface = FramesPreface(ticket=offer.ticket).SerializeToString()
         async with asyncio.timeout(self._options.connect_timeout_ms / 1000):
-            return await connect(host, offer.port, preface, user, self._options.as_socket_options())
+            return await connect(
+                host, offer.port, preface, user, self._options.as_socket_options(), self._tls()
+            )
+
+    def _tls(self) -> ClientTls | None:
+        """Return how the socket is encrypted: if the channel is, and to the same server.
+
+        Whose host it is says the server itself, so its name is the one that the channel is for.
+        """
+        certificates = self._credentials.certificates()
+        if certificates is None:
+            return None
+        return ClientTls(certificates.context, self._credentials.server_name(self._address))
 
 
 class GrpcConnector:
     """Makes and keeps one ``GrpcConnection`` for each address. Implements ``Connector``."""
 
-    def __init__(self, options: ChannelOptions | None = None) -> None:
-        """Do no I/O yet."""
+    def __init__(
+        self, options: ChannelOptions | None = None, security: Security | None = None
+    ) -> None:
+        """Read the files of the security, if any; raises InvalidConfigError."""
         self._options = options or ChannelOptions()
+        self._credentials = ClientCredentials(security or Security(tls=False))
         self._connections: dict[str, GrpcConnection] = {}
 
     def connect(self, address: str) -> GrpcConnection:
-        """Return the connection to an address; see ``Connector.connect``."""
+        """Return the connection to an address; see ``Connector.connect``.
+
+        Raises InvalidConfigError rather than send a token there in clear text.
+        """
         connection = self._connections.get(address)
         if connection is None:
-            connection = self._connections[address] = GrpcConnection(address, self._options)
+            self._credentials.check(address)
+            connection = GrpcConnection(address, self._options, self._credentials)
+            self._connections[address] = connection
         return connection
 
     async def close(self) -> None:

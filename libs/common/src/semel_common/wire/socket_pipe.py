@@ -6,9 +6,10 @@ answer. Here the event loop reads and writes the socket itself.
 
 import asyncio
 import socket
+import ssl
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import NamedTuple, cast
 
 from semel_common.errors import NetworkExceptionError
 from semel_common.wire.messages import (
@@ -85,7 +86,9 @@ class SocketPipe(asyncio.BufferedProtocol):
         """Begin; what the kernel has not taken counts as not written."""
         # uvloop's are transports without being of this class.
         self._transport = cast("asyncio.Transport", transport)
-        self._transport.set_write_buffer_limits(high=0)
+        # TLS pauses a writer at the limit, even an empty one at 0; nobody would wake it up.
+        encrypted = transport.get_extra_info("sslcontext") is not None
+        self._transport.set_write_buffer_limits(high=int(encrypted), low=0)
         _keep_alive(self._transport)
         self._watch_silence()
 
@@ -179,12 +182,29 @@ def _keep_alive(transport: asyncio.Transport) -> None:
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
 
 
+class ClientTls(NamedTuple):
+    """How a client's socket is encrypted."""
+
+    context: ssl.SSLContext
+    server_name: str
+    """Whose certificate to expect."""
+
+
 async def connect(
-    host: str, port: int, preface: bytes, user: PipeUser, options: SocketOptions
+    host: str,
+    port: int,
+    preface: bytes,
+    user: PipeUser,
+    options: SocketOptions,
+    tls: ClientTls | None = None,
 ) -> SocketPipe:
-    """Connect, and send the first message. Raises OSError."""
+    """Connect, and send the first message. Raises OSError, of which SSLError is one."""
     _, pipe = await asyncio.get_running_loop().create_connection(
-        lambda: SocketPipe(user, f"{host}:{port}", options), host, port
+        lambda: SocketPipe(user, f"{host}:{port}", options),
+        host,
+        port,
+        ssl=None if tls is None else tls.context,
+        server_hostname=None if tls is None else tls.server_name,
     )
     pipe.write((preface,))
     return pipe

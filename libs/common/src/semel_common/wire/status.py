@@ -6,7 +6,8 @@ from google.rpc import error_details_pb2, status_pb2
 
 from semel.common.v1.errors_pb2 import Error
 from semel_common import errors
-from semel_common.errors import ErrorCode, SemelError
+from semel_common.error_codes import ErrorCode
+from semel_common.errors import SemelError
 
 DOMAIN = "semel"
 """The domain of ``google.rpc.ErrorInfo``; its reason is the name of the ErrorCode."""
@@ -32,6 +33,7 @@ _STATUS_BY_CLASS: list[tuple[type[SemelError], grpc.StatusCode]] = [
     (errors.StaleClaimEpochError, grpc.StatusCode.FAILED_PRECONDITION),
     (errors.NonEmptyGroupError, grpc.StatusCode.FAILED_PRECONDITION),
     (errors.GroupSubscribedToTopicError, grpc.StatusCode.FAILED_PRECONDITION),
+    (errors.SaslAuthenticationError, grpc.StatusCode.UNAUTHENTICATED),
     (errors.InvalidRequestError, grpc.StatusCode.INVALID_ARGUMENT),
     (SemelError, grpc.StatusCode.INTERNAL),
 ]
@@ -71,6 +73,8 @@ def from_rpc_error(error: grpc.aio.AioRpcError, address: str) -> SemelError:
         case grpc.StatusCode.UNIMPLEMENTED:
             # An instance has moved, and a service of another kind is where it was.
             return errors.NetworkExceptionError(f"{text} (another service, or an older one)")
+        case grpc.StatusCode.UNAUTHENTICATED:
+            return errors.SaslAuthenticationError(text)
         case grpc.StatusCode.INVALID_ARGUMENT:
             return errors.InvalidRequestError(text)
         case _:

@@ -15,6 +15,7 @@ from semel_common.errors import (
     InconsistentClusterIdError,
     InvalidRequestError,
     RetriableError,
+    SaslAuthenticationError,
     StaleClaimEpochError,
 )
 from semel_common.wire.connection import Connector
@@ -134,7 +135,7 @@ class ClusterLink:
                 return await attempt()
             except (InconsistentClusterIdError, StaleClaimEpochError, InvalidRequestError):
                 raise
-            except RetriableError as error:
+            except (RetriableError, SaslAuthenticationError) as error:
                 if backoff_s == _BACKOFF_FIRST_S:
                     log.warning(complaint, error=error.message)
             await asyncio.sleep(backoff_s * self._random.uniform(0.5, 1.0))

@@ -19,6 +19,7 @@ Answer: TypeAlias = Callable[[Endpoint[Message, Message], Message, Call], Awaita
 async def answer(endpoint: Endpoint[Message, Message], request: Message, call: Call) -> Message:
     """Return the handler's response.
 
+    A proof of identity that has run out, in a stream that was let in with it, is no proof.
     Raises SemelError only: anything else is logged with its traceback and becomes
     UnknownServerError, which tells the caller the kind of exception, but nothing of its contents.
     """
@@ -36,6 +37,7 @@ async def answer(endpoint: Endpoint[Message, Message], request: Message, call: C
 
 async def _answer(endpoint: Endpoint[Message, Message], request: Message, call: Call) -> Message:
     try:
+        call.origin.principal.check_not_expired(time.time())
         return await endpoint.handler(request, call)
     except SemelError as error:
         log.debug(

@@ -12,10 +12,15 @@ from google.protobuf import descriptor_pool
 from google.protobuf.message import Message
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection, reflection_pb2
+from grpc_status import rpc_status
 from opentelemetry.trace import Tracer
 
 from semel.common.v1.frames_pb2 import OpenFramesRequest, OpenFramesResponse
-from semel_common.errors import NetworkExceptionError, ThrottlingQuotaExceededError
+from semel_common.errors import (
+    NetworkExceptionError,
+    SemelError,
+    ThrottlingQuotaExceededError,
+)
 from semel_common.wire import status
 from semel_common.wire.methods import OPEN_FRAMES
 from semel_common.wire.pipe import Pipe
@@ -24,6 +29,7 @@ from semel_runtime.cluster.image import Listener
 from semel_runtime.server.answer import answer
 from semel_runtime.server.calls import Call, Endpoint, Handlers
 from semel_runtime.server.frames import FrameSession
+from semel_runtime.server.gate import Gate, ListenerSecurity
 from semel_runtime.server.grpc_frames import GrpcServerPipe, StreamContext
 from semel_runtime.server.limits import ServerLimits
 from semel_runtime.server.principal import Origin
@@ -53,27 +59,36 @@ class GrpcServer:
         self._health_servers: list[grpc.aio.Server] = []
         self._service_names: list[str] = []
         self._servers: dict[str, grpc.aio.Server] = {}
+        self._gates: dict[str, Gate] = {}
         self._endpoints: dict[str, dict[str, Endpoint[Message, Message]]] = {}
         self._sockets = FrameSockets(limits.message_size_max_bytes)
         self._sessions: set[FrameSession] = set()
         self._all_ended = asyncio.Event()
 
-    def bind(self, listener: Listener) -> Listener:
-        """Bind a listener; returns it with its real port. Raises OSError when that fails."""
+    def bind(self, listener: Listener, security: ListenerSecurity | None = None) -> Listener:
+        """Bind a listener; returns it with its real port. Raises OSError when that fails.
+
+        Without security, it is plain text, and all who call are anonymous.
+        """
+        gate = Gate(listener.name, security or ListenerSecurity())
         server = grpc.aio.server(
             options=_channel_arguments(self._limits),
             maximum_concurrent_rpcs=self._limits.concurrent_calls_max,
         )
-        port = _bind(server, listener.address)
+        if gate.tls is None:
+            port = _bind(server, listener.address)
+        else:
+            port = _bind(server, listener.address, gate.tls.grpc_credentials())
         self._servers[listener.name] = server
+        self._gates[listener.name] = gate
         return Listener(name=listener.name, host=listener.host, port=port)
 
     def bind_frames(self, listener: Listener, advertised: Listener | None = None) -> None:
-        """Bind a port for the frames of a listener. Raises OSError.
+        """Bind a port for the frames of a listener that is bound. Raises OSError.
 
         Clients are sent to ``advertised``; without, to this port at the host that they know.
         """
-        self._sockets.bind(listener, advertised)
+        self._sockets.bind(listener, advertised, self._gates[listener.name].tls)
 
     def bind_health(self, address: str) -> int:
         """Bind ``host:port`` for health and nothing else; returns the port. Raises OSError."""
@@ -95,7 +110,7 @@ class GrpcServer:
         self._endpoints = _endpoints_by_stream(handlers)
         handlers.add(OPEN_FRAMES, self._open_frames)
         for name, server in self._servers.items():
-            self._register(server, handlers, name)
+            self._register(server, handlers, self._gates[name])
         await self._set_health(NOT_SERVING)
         await self._health.set(LIVENESS, SERVING)
         await asyncio.gather(*(server.start() for server in self._all_servers()))
@@ -188,12 +203,12 @@ class GrpcServer:
 
     # -- registration --------------------------------------------------------------------------
 
-    def _register(self, server: grpc.aio.Server, handlers: Handlers, listener: str) -> None:
+    def _register(self, server: grpc.aio.Server, handlers: Handlers, gate: Gate) -> None:
         services: dict[str, dict[str, grpc.RpcMethodHandler[Message, Message]]] = defaultdict(dict)
-        for name, methods in unary_handlers(handlers, listener, self._answer).items():
+        for name, methods in unary_handlers(handlers, gate, self._answer).items():
             services[name].update(methods)
         for name in self._endpoints:
-            services[name]["Stream"] = self._stream_handler(name, listener)
+            services[name]["Stream"] = self._stream_handler(name, gate)
         _check_complete(services)
         self._service_names = sorted(services)
         server.add_generic_rpc_handlers(
@@ -206,16 +221,17 @@ class GrpcServer:
         _add_reflection(server, self._service_names)
 
     def _stream_handler(
-        self, service: str, listener: str
+        self, service: str, gate: Gate
     ) -> "grpc.RpcMethodHandler[Message, Message]":
         async def stream(requests: AsyncIterator[bytes], context: StreamContext) -> None:
             try:
+                origin = await gate.admit(context)
                 self._check_room()
-            except ThrottlingQuotaExceededError as error:
-                await context.abort(status.status_code_of(error), error.message)
-            await GrpcServerPipe().serve(
-                requests, context, partial(self._session, service, Origin(listener=listener))
-            )
+            except SemelError as error:
+                await context.abort_with_status(rpc_status.to_status(status.to_status(error)))
+                raise
+            session_on = partial(self._session, service, origin)
+            await GrpcServerPipe().serve(requests, context, session_on)
 
         return grpc.stream_stream_rpc_method_handler(stream)
 
@@ -224,9 +240,13 @@ class GrpcServer:
             await self._health.set(name, value)
 
 
-def _bind(server: grpc.aio.Server, address: str) -> int:
+def _bind(
+    server: grpc.aio.Server, address: str, credentials: grpc.ServerCredentials | None = None
+) -> int:
     try:
-        return server.add_insecure_port(address)
+        if credentials is None:
+            return server.add_insecure_port(address)
+        return server.add_secure_port(address, credentials)
     except RuntimeError as error:
         raise OSError(f"cannot listen on {address}: in use, or not ours") from error
 

@@ -2,6 +2,8 @@
 
 from msgspec import Struct
 
+from semel_common.errors import SaslAuthenticationError
+
 
 class Principal(Struct, frozen=True, kw_only=True):
     """An identity, as it was proven. Written ``User:name``, as Kafka does."""
@@ -16,6 +18,11 @@ class Principal(Struct, frozen=True, kw_only=True):
     def __str__(self) -> str:
         """Return it as access rules and logs name it."""
         return f"User:{self.name}"
+
+    def check_not_expired(self, now_s: float) -> None:
+        """Raise SaslAuthenticationError if the proof is not good any more."""
+        if self.expires_at is not None and now_s > self.expires_at:
+            raise SaslAuthenticationError("the token has expired")
 
 
 ANONYMOUS = Principal(name="ANONYMOUS")

@@ -3,8 +3,10 @@
 import asyncio
 import secrets
 import socket
+import ssl
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypedDict
 
 import structlog
 from google.protobuf.message import DecodeError
@@ -15,6 +17,7 @@ from semel_common.wire.pipe import Pipe
 from semel_common.wire.socket_pipe import SocketOptions, SocketPipe
 from semel_runtime.cluster.image import Listener
 from semel_runtime.server.frames import FrameSession
+from semel_runtime.server.tls import ServerTls
 
 log = structlog.get_logger(__name__)
 
@@ -32,6 +35,14 @@ class _Place:
 
     bound: socket.socket
     advertised: Listener
+    tls: ServerTls | None
+
+
+class _Encrypted(TypedDict, total=False):
+    """What a socket with TLS is served with; asyncio refuses a time-out without a context."""
+
+    ssl: ssl.SSLContext
+    ssl_handshake_timeout: float
 
 
 class FrameSockets:
@@ -44,7 +55,12 @@ class FrameSockets:
         self._servers: list[asyncio.Server] = []
         self._tickets: dict[bytes, SessionOn] = {}
 
-    def bind(self, listener: Listener, advertised: Listener | None = None) -> None:
+    def bind(
+        self,
+        listener: Listener,
+        advertised: Listener | None = None,
+        tls: ServerTls | None = None,
+    ) -> None:
         """Bind the port of a listener. Raises OSError.
 
         Clients are sent to ``advertised``; without, to this port at the host that they know.
@@ -52,15 +68,19 @@ class FrameSockets:
         family = socket.AF_INET6 if ":" in listener.host else socket.AF_INET
         bound = socket.create_server((listener.host, listener.port), family=family)
         port: int = bound.getsockname()[1]
-        self._places[listener.name] = _Place(
-            bound=bound, advertised=advertised or Listener(name=listener.name, host="", port=port)
-        )
+        told = advertised or Listener(name=listener.name, host="", port=port)
+        self._places[listener.name] = _Place(bound=bound, advertised=told, tls=tls)
 
     async def start(self) -> None:
         """Let clients in."""
         loop = asyncio.get_running_loop()
         for place in self._places.values():
-            self._servers.append(await loop.create_server(self._visitor, sock=place.bound))
+            encrypted: _Encrypted = {}
+            if place.tls is not None:
+                encrypted["ssl"] = place.tls.ssl_context()
+                encrypted["ssl_handshake_timeout"] = TICKET_LIFE_S
+            server = await loop.create_server(self._visitor, sock=place.bound, **encrypted)
+            self._servers.append(server)
 
     def offer(self, listener: str, session_on: SessionOn) -> OpenFramesResponse:
         """Return where to connect to, with a ticket for this session; no port if there is none."""

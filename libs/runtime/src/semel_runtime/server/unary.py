@@ -13,18 +13,18 @@ from semel_common.tracing import TRACEPARENT
 from semel_common.wire import status
 from semel_runtime.server.answer import Answer
 from semel_runtime.server.calls import Call, Endpoint, Handlers, Written
+from semel_runtime.server.gate import Caller, Gate
 from semel_runtime.server.principal import Origin
 
 
 def unary_handlers(
-    handlers: Handlers, listener: str, answer: Answer
+    handlers: Handlers, gate: Gate, answer: Answer
 ) -> dict[str, dict[str, "grpc.RpcMethodHandler[Message, Message]"]]:
     """Return gRPC's method handlers by service and method name."""
     ordered = sorted(handlers, key=lambda endpoint: endpoint.method.service)
     return {
         service: {
-            endpoint.method.name: _method_handler(endpoint, listener, answer)
-            for endpoint in endpoints
+            endpoint.method.name: _method_handler(endpoint, gate, answer) for endpoint in endpoints
         }
         for service, endpoints in groupby(ordered, key=lambda endpoint: endpoint.method.service)
     }
@@ -43,21 +43,31 @@ def _deadline(remaining_s: float | None) -> float | None:
     return None if remaining_s is None else asyncio.get_running_loop().time() + remaining_s
 
 
+async def _admitted(endpoint: Endpoint[Message, Message], gate: Gate, caller: Caller) -> Origin:
+    """Return where a call comes from; a refusal counts as the method's."""
+    try:
+        return await gate.admit(caller)
+    except SemelError as error:
+        if endpoint.metrics is not None:
+            endpoint.metrics.refused(error.code.name)
+        raise
+
+
 def _method_handler(
-    endpoint: Endpoint[Message, Message], listener: str, answer: Answer
+    endpoint: Endpoint[Message, Message], gate: Gate, answer: Answer
 ) -> "grpc.RpcMethodHandler[Message, Message]":
     async def behaviour(
         request: Message, context: "grpc.aio.ServicerContext[Message, Message]"
     ) -> Message:
         written = Written()
         context.add_done_callback(lambda _: written.settle())  # type: ignore[arg-type]  # stubs want a class
-        call = Call(
-            origin=Origin(listener=listener),
-            written=written,
-            traceparent=traceparent_of(context.invocation_metadata() or ()),
-            deadline=_deadline(context.time_remaining()),
-        )
         try:
+            call = Call(
+                origin=await _admitted(endpoint, gate, context),
+                written=written,
+                traceparent=traceparent_of(context.invocation_metadata() or ()),
+                deadline=_deadline(context.time_remaining()),
+            )
             return await answer(endpoint, request, call)
         except SemelError as error:
             await context.abort_with_status(rpc_status.to_status(status.to_status(error)))

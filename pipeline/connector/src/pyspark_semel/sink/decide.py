@@ -19,7 +19,9 @@ def commit(options: SinkOptions, receipts: Sequence[JointReceipt]) -> None:
     When it returns, readers see all of it. Done again, it does nothing. Raises TransactionError for
     what is no repeat, and yet is not written, because its version or a later one is committed.
     """
-    connection = connect(options.bootstrap, api_timeout_ms=options.api_timeout_ms)
+    connection = connect(
+        options.bootstrap, api_timeout_ms=options.api_timeout_ms, security=options.security
+    )
     try:
         connection.call(_commit(connection.client, options, receipts))
     finally:
@@ -29,7 +31,9 @@ def commit(options: SinkOptions, receipts: Sequence[JointReceipt]) -> None:
 def abort(options: SinkOptions, receipts: Sequence[JointReceipt]) -> None:
     """Abort, if any task says what, and it is not committed; else the time-out does, if need be."""
     if receipts:
-        connection = connect(options.bootstrap, api_timeout_ms=options.api_timeout_ms)
+        connection = connect(
+            options.bootstrap, api_timeout_ms=options.api_timeout_ms, security=options.security
+        )
         connection.call(_abort(connection.client, options, receipts))
 
 

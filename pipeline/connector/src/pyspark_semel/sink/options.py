@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from aiosemel import Compression, ProducerOptions
+from aiosemel import Compression, ProducerOptions, Security
 from pyspark_semel.errors import OptionError
 from pyspark_semel.options import Options
 
@@ -30,6 +30,8 @@ class SinkOptions:
     """What a user has said of one write, or of one stream."""
 
     bootstrap: str
+    security: Security | None
+    """How to connect."""
     topic: str | None
     """Of all rows; None: the column ``topic`` says it for each."""
     transactional_id: str | None
@@ -84,6 +86,7 @@ def _read(options: Options) -> SinkOptions:
         raise OptionError(f"{TOPIC} is empty")
     read = SinkOptions(
         bootstrap=options.bootstrap,
+        security=options.security,
         topic=topic,
         transactional_id=_transactional_id(options),
         txn_version=options.integer(TXN_VERSION, minimum=0),

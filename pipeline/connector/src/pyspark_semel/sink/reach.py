@@ -2,6 +2,7 @@
 
 from functools import cache
 
+from aiosemel import Security
 from aiosemel.errors import RequestTimedOutError, UnknownTopicOrPartitionError
 from pyspark_semel.connection import Connection, connect
 from pyspark_semel.errors import UnknownTopicError, UnreachableError
@@ -28,12 +29,14 @@ def check(options: SinkOptions) -> None:
 
     Asks once in a process: a stream would ask for each micro-batch.
     """
-    _check(options.bootstrap, options.api_timeout_ms, options.topic)
+    _check(options.bootstrap, options.api_timeout_ms, options.topic, options.security)
 
 
 @cache
-def _check(bootstrap: str, api_timeout_ms: int, topic: str | None) -> None:
-    connection = connect(bootstrap, api_timeout_ms=api_timeout_ms)
+def _check(
+    bootstrap: str, api_timeout_ms: int, topic: str | None, security: Security | None
+) -> None:
+    connection = connect(bootstrap, api_timeout_ms=api_timeout_ms, security=security)
     try:
         if topic is None:
             connection.call(connection.client.admin().describe_cluster())

@@ -34,7 +34,9 @@ def write(
 
     ``name`` is what operators see of the task.
     """
-    connection = connect(options.bootstrap, api_timeout_ms=options.api_timeout_ms)
+    connection = connect(
+        options.bootstrap, api_timeout_ms=options.api_timeout_ms, security=options.security
+    )
     writer = connection.client.join(handle, name=name, options=options.producer)
     try:
         connection.call(_join(writer))

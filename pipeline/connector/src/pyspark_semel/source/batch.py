@@ -37,7 +37,9 @@ class BatchReader(DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         """Return one range of a log for each task."""
         options = self._options
-        connection = connect(options.bootstrap, api_timeout_ms=options.api_timeout_ms)
+        connection = connect(
+            options.bootstrap, api_timeout_ms=options.api_timeout_ms, security=options.security
+        )
         ranges = connection.call(plan(Logs(connection.client, options), options, self._narrowing))
         return [InputPartition(each) for each in ranges]
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from aiosemel import IsolationLevel, OffsetSpec, TopicPartition
+from aiosemel import IsolationLevel, OffsetSpec, Security, TopicPartition
 from pyspark_semel.connection import API_TIMEOUT_MS
 from pyspark_semel.errors import OptionError
 from pyspark_semel.options import Options
@@ -113,6 +113,8 @@ class SourceOptions:
     """What was asked for, with defaults; docs/spark.md says what each means."""
 
     bootstrap: str
+    security: Security | None
+    """How to connect."""
     subscription: Subscription
     starting: Bound | None
     """None: nothing was given."""
@@ -138,6 +140,7 @@ def parse(given: Mapping[str, str]) -> SourceOptions:
     options = Options(given, KNOWN)
     return SourceOptions(
         bootstrap=options.bootstrap,
+        security=options.security,
         subscription=_subscription(options),
         starting=_bound(
             options, "startingTimestamp", "startingOffsetsByTimestamp", "startingOffsets"

@@ -25,7 +25,9 @@ def read(
 
     Raises DataLossError for what is gone, unless that was allowed.
     """
-    connection = connect(options.bootstrap, api_timeout_ms=options.api_timeout_ms)
+    connection = connect(
+        options.bootstrap, api_timeout_ms=options.api_timeout_ms, security=options.security
+    )
     losses = Losses(fail=options.fail_on_data_loss)
     columns = RecordBatches(schema)
     left = log_range

@@ -89,7 +89,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @cached_property
     def _connection(self) -> Connection:
-        return connect(self._options.bootstrap, api_timeout_ms=self._options.api_timeout_ms)
+        return connect(
+            self._options.bootstrap,
+            api_timeout_ms=self._options.api_timeout_ms,
+            security=self._options.security,
+        )
 
     @cached_property
     def _follower(self) -> Follower:

@@ -1,0 +1,77 @@
+"""The security of one service, made from its settings: of its listeners, and of its own calls."""
+
+import asyncio
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from semel_common.wire.security import Security
+from semel_runtime.config import ServiceSettings, parse_listeners
+from semel_runtime.listener_security import check_algorithms, names_in
+from semel_runtime.server.gate import ListenerSecurity
+from semel_runtime.server.jwks import Keys, KeysAtUrl, KeysInFile
+from semel_runtime.server.tls import ServerTls
+from semel_runtime.server.tokens import TokenOptions, TokenVerifier
+
+
+class ServiceSecurity:
+    """What a service serves with, and calls others with."""
+
+    def __init__(self, settings: ServiceSettings) -> None:
+        """Read the files that the settings name; raises InvalidConfigError."""
+        self._settings = settings
+        names = [listener.name for listener in parse_listeners(settings.listeners)]
+        has_tokens = any(settings.security_of(name).protocol.has_tokens for name in names)
+        self._keys = _keys(settings) if has_tokens else None
+        self._tokens = _verifier(settings, self._keys) if self._keys is not None else None
+        self._listeners = {name: self._listener(name) for name in names}
+
+    def of(self, listener: str) -> ListenerSecurity:
+        """Return what a listener asks of callers."""
+        return self._listeners[listener]
+
+    async def run(self) -> None:
+        """Keep keys fresh until cancelled."""
+        if self._keys is not None:
+            await self._keys.run()
+        await asyncio.Event().wait()
+
+    def _listener(self, name: str) -> ListenerSecurity:
+        options = self._settings.security_of(name)
+        files = options.tls_files()
+        return ListenerSecurity(
+            tls=None if files is None else ServerTls(files),
+            tokens=self._tokens if options.protocol.has_tokens else None,
+            cluster_principals=frozenset(names_in(self._settings.cluster_principals, ";")),
+        )
+
+
+def own_security(settings: ServiceSettings) -> Security:
+    """Return how a service calls others: as their listener for services, named as its own, asks."""
+    options = settings.security_of(settings.inter_broker_listener_name)
+    protocol = options.protocol
+    return Security(
+        tls=protocol.has_tls,
+        ssl_ca_location=options.ssl_ca_location if protocol.has_tls else None,
+        ssl_certificate_location=options.ssl_certificate_location if protocol.has_tls else None,
+        ssl_key_location=options.ssl_key_location if protocol.has_tls else None,
+        token=settings.sasl_oauthbearer_token_location if protocol.has_tokens else None,
+    )
+
+
+def _keys(settings: ServiceSettings) -> Keys:
+    url = settings.sasl_oauthbearer_jwks_endpoint_url
+    parts = urlsplit(url)
+    if parts.scheme == "file":
+        return KeysInFile(Path(unquote(parts.path)))
+    return KeysAtUrl(url, refresh_ms=settings.sasl_oauthbearer_jwks_endpoint_refresh_ms)
+
+
+def _verifier(settings: ServiceSettings, keys: Keys) -> TokenVerifier:
+    options = TokenOptions(
+        issuer=settings.sasl_oauthbearer_expected_issuer,
+        audiences=names_in(settings.sasl_oauthbearer_expected_audience, ","),
+        algorithms=check_algorithms(settings.sasl_oauthbearer_algorithms),
+        principal_claim=settings.sasl_oauthbearer_sub_claim_name,
+        clock_skew_s=settings.sasl_oauthbearer_clock_skew_seconds,
+    )
+    return TokenVerifier(keys, options)

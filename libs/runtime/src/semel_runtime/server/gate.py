@@ -1,0 +1,118 @@
+"""Who is let in at a listener, and as whom: the one place where callers prove who they are.
+
+By a client certificate: the principal's name is the certificate's first URI, else its first DNS
+name, else its common name. By a bearer token, in the metadata of the call: where tokens are asked
+for, the token says who calls, and a certificate only opens the door. Frame streams have the
+principal of the call that opened them.
+"""
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import structlog
+from msgspec.structs import replace
+
+from semel_common.errors import SaslAuthenticationError
+from semel_common.wire.security import AUTHORIZATION, BEARER
+from semel_runtime.server.principal import ANONYMOUS, Origin, Principal
+from semel_runtime.server.tls import ServerTls
+from semel_runtime.server.tokens import TokenVerifier
+
+log = structlog.get_logger(__name__)
+
+
+class Caller(Protocol):
+    """What is known of a call before its handler: gRPC's context, whatever it carries."""
+
+    def auth_context(self) -> Mapping[str, Iterable[bytes]]:
+        """Return what TLS knows of the other side."""
+        ...
+
+    def invocation_metadata(self) -> Iterable[tuple[str, str | bytes]] | None:
+        """Return what was sent along."""
+        ...
+
+    def peer(self) -> str:
+        """Return from where."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListenerSecurity:
+    """What a listener asks of callers."""
+
+    tls: ServerTls | None = None
+    """None: it is plain text."""
+    tokens: TokenVerifier | None = None
+    """None: no token is asked for, and none is looked at."""
+    cluster_principals: frozenset[str] = frozenset()
+    """Who the cluster's own services are, as ``User:name``."""
+
+
+class Gate:
+    """Of one listener."""
+
+    def __init__(self, listener: str, security: ListenerSecurity) -> None:
+        """Let nobody in yet."""
+        self.tls = security.tls
+        self._listener = listener
+        self._tokens = security.tokens
+        self._cluster = security.cluster_principals
+        self._refused = 0
+        self._quiet_until = 0.0
+        self._anonymous = self._origin(ANONYMOUS)
+
+    async def admit(self, caller: Caller) -> Origin:
+        """Return where a call comes from; raises SaslAuthenticationError.
+
+        Raises BrokerNotAvailableError while tokens cannot be checked.
+        """
+        if self._tokens is not None:
+            return self._origin(await self._bearer(caller, self._tokens))
+        if self.tls is not None and self.tls.asks_clients:
+            return self._origin(Principal(name=name_in_certificate(caller.auth_context())))
+        return self._anonymous
+
+    async def _bearer(self, caller: Caller, tokens: TokenVerifier) -> Principal:
+        try:
+            return await tokens.verify(_token_of(caller))
+        except SaslAuthenticationError as error:
+            self._log(caller.peer(), error.message)
+            raise
+
+    def _log(self, peer: str, reason: str) -> None:
+        """Say who is refused, but once in a second: anybody can be, as often as they like."""
+        self._refused += 1
+        now = time.monotonic()
+        if now < self._quiet_until:
+            return
+        count, self._refused = self._refused, 0
+        self._quiet_until = now + 1.0
+        log.info(
+            "authentication failed", listener=self._listener, peer=peer, reason=reason, count=count
+        )
+
+    def _origin(self, principal: Principal) -> Origin:
+        if str(principal) in self._cluster:
+            principal = replace(principal, is_cluster=True)
+        return Origin(listener=self._listener, principal=principal)
+
+
+def name_in_certificate(auth_context: Mapping[str, Iterable[bytes]]) -> str:
+    """Return the name of who showed a certificate; raises SaslAuthenticationError."""
+    for kind in ("peer_uri", "peer_dns", "x509_common_name"):
+        for name in auth_context.get(kind, ()):
+            if name:
+                return name.decode()
+    raise SaslAuthenticationError("the certificate has no URI, no DNS name and no common name")
+
+
+def _token_of(caller: Caller) -> str:
+    for key, value in caller.invocation_metadata() or ():
+        if key == AUTHORIZATION and isinstance(value, str):
+            if value[: len(BEARER)].lower() == BEARER.lower():
+                return value[len(BEARER) :].strip()
+            raise SaslAuthenticationError("the metadata authorization holds no bearer token")
+    raise SaslAuthenticationError("no token: it belongs into the metadata authorization")

@@ -1,0 +1,116 @@
+"""Bearer tokens: JSON Web Tokens, and what has to be true of one.
+
+It is signed by a known key with an algorithm of the list, for this audience, by this issuer, and it
+is time: clocks may differ by the skew. Reasons for a refusal name what is wrong and quote nothing.
+A token that was good is good until it expires, or the keys change: its signature is checked once.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from joserfc import errors, jws, jwt
+from joserfc.jwk import KeySet
+
+from semel_common.errors import SaslAuthenticationError
+from semel_runtime.server.jwks import Keys
+from semel_runtime.server.principal import Principal
+
+REMEMBERED_MAX = 1_024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenOptions:
+    """What has to be true of a token."""
+
+    issuer: str
+    audiences: tuple[str, ...]
+    """One of them must be among the token's."""
+    algorithms: tuple[str, ...]
+    principal_claim: str = "sub"
+    """The claim whose value is the name of the principal."""
+    clock_skew_s: int = 30
+
+
+class TokenVerifier:
+    """Turns tokens into principals."""
+
+    def __init__(
+        self, keys: Keys, options: TokenOptions, now: Callable[[], float] = time.time
+    ) -> None:
+        """Remember nothing yet."""
+        self._keys = keys
+        self._options = options
+        self._now = now
+        self._remembered: dict[str, Principal] = {}
+        self._remembered_of: KeySet | None = None
+        self._claims = jwt.JWTClaimsRegistry(
+            now=lambda: int(now()),
+            leeway=options.clock_skew_s,
+            iss={"essential": True, "value": options.issuer},
+            aud={"essential": True, "values": list(options.audiences)},
+            exp={"essential": True},
+        )
+
+    async def verify(self, token: str) -> Principal:
+        """Return whose token it is; raises SaslAuthenticationError.
+
+        Raises BrokerNotAvailableError as long as no keys are known.
+        """
+        try:
+            principal = self._recall(token, await self._keys.holding(None))
+            if principal is None:
+                keys = await self._keys.holding(_key_id(token))
+                principal = self._principal_of(token, keys)
+                self._remember(token, principal, keys)
+        except (errors.JoseError, ValueError) as error:
+            raise SaslAuthenticationError(_reason(error)) from None
+        principal.check_not_expired(self._now())
+        return principal
+
+    def _principal_of(self, token: str, keys: KeySet) -> Principal:
+        """Check a token; raises JoseError and ValueError."""
+        options = self._options
+        claims = jwt.decode(token, keys, algorithms=options.algorithms).claims
+        self._claims.validate(claims)
+        name = claims.get(options.principal_claim)
+        if not isinstance(name, str) or not name:
+            raise errors.MissingClaimError(options.principal_claim)
+        return Principal(name=name, expires_at=float(claims["exp"]) + options.clock_skew_s)
+
+    def _recall(self, token: str, keys: KeySet) -> Principal | None:
+        return self._remembered.get(token) if keys is self._remembered_of else None
+
+    def _remember(self, token: str, principal: Principal, keys: KeySet) -> None:
+        if keys is not self._remembered_of or len(self._remembered) >= REMEMBERED_MAX:
+            self._remembered_of, self._remembered = keys, {}
+        self._remembered[token] = principal
+
+
+def _key_id(token: str) -> str | None:
+    """Return which key a token claims to be signed with. Raises JoseError and ValueError."""
+    header = jws.extract_compact(token.encode()).headers()
+    key_id = header.get("kid")
+    return key_id if isinstance(key_id, str) else None
+
+
+def _reason(error: Exception) -> str:
+    match error:
+        case errors.ExpiredTokenError():
+            return "the token has expired"
+        case errors.MissingClaimError():
+            return f"the token lacks the claim {error.claim}"
+        case errors.InvalidClaimError(claim="nbf" | "iat"):
+            return "the token is not good yet"
+        case errors.InvalidClaimError():
+            return f"the token's claim {error.claim} is not what is expected here"
+        case errors.InvalidKeyIdError():
+            return "the token is signed with a key that is not known"
+        case errors.BadSignatureError():
+            return "the token's signature is wrong"
+        case errors.UnsupportedAlgorithmError() | errors.ConflictAlgorithmError():
+            return "the token is signed with an algorithm that is not allowed"
+        case errors.InvalidKeyTypeError() | errors.InvalidKeyCurveError():
+            return "the token's key does not fit its algorithm"
+        case _:
+            return "what is shown is no token"
