@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from bench import bulk, deletion, footprint, past, pipeline, restart, transactions
+from bench import bulk, deletion, footprint, past, pipeline, quotas, restart, transactions
 from bench.measure import Figure, Measured, repeat, show
 from semel_local import ProcessCluster
 
@@ -19,6 +19,7 @@ STANDALONE = {
     "footprint": footprint.footprint,
     "deletion": deletion.deletion,
     "restart": restart.restart,
+    "quotas": quotas.quotas,
 }
 """Workloads that need no running cluster."""
 
@@ -34,7 +35,7 @@ KNOWN = (*STANDALONE, *WORKLOADS)
 
 
 def main() -> None:
-    """Run what the arguments name, or all that takes seconds: not `deletion`, nor `restart`."""
+    """Run what the arguments name; else all but `deletion`, `restart` and `quotas`."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("workloads", nargs="*", help=", ".join(KNOWN))
     parser.add_argument("--runs", type=int, default=3, help="runs of each; the median counts")

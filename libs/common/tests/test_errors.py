@@ -5,7 +5,8 @@ import pytest
 
 from semel.common.v1 import errors_pb2
 from semel_common import errors
-from semel_common.errors import ErrorCode, SemelError, error_for
+from semel_common.error_codes import ErrorCode
+from semel_common.errors import SemelError, error_for
 from semel_common.wire import status
 
 PREFIX = "ERROR_CODE_"
@@ -50,6 +51,8 @@ def test_a_code_of_a_newer_release_is_an_unknown_server_error_that_names_it() ->
         (errors.ProducerFencedError("x"), grpc.StatusCode.FAILED_PRECONDITION),
         (errors.InvalidTxnStateError("x"), grpc.StatusCode.FAILED_PRECONDITION),
         (errors.InvalidRecordError("x"), grpc.StatusCode.INVALID_ARGUMENT),
+        (errors.TopicAuthorizationFailedError("x"), grpc.StatusCode.PERMISSION_DENIED),
+        (errors.InvalidProducerTokenError("x"), grpc.StatusCode.PERMISSION_DENIED),
         (errors.ThrottlingQuotaExceededError("x"), grpc.StatusCode.RESOURCE_EXHAUSTED),
         (errors.UnknownServerError("x"), grpc.StatusCode.INTERNAL),
     ],

@@ -27,7 +27,7 @@ from semel_broker.compaction.compactor import Compactor
 from semel_broker.config import BrokerSettings
 from semel_broker.machine.records import Record
 from semel_common.batches import Columns, seal
-from semel_common.errors import ErrorCode
+from semel_common.error_codes import ErrorCode
 from semel_common.ids import TopicPartition
 from semel_common.wire.methods import (
     BROKER_WRITE_TXN_MARKERS,

@@ -5,64 +5,9 @@ its docstring says is correct; the leaves exist for those who want to know more.
 lists them all. How errors travel is the business of ``semel_common.wire.status``.
 """
 
-from enum import IntEnum
 from typing import ClassVar
 
-
-class ErrorCode(IntEnum):
-    """The numbers of ``semel.common.v1.ErrorCode``; a test holds the two equal."""
-
-    UNKNOWN_SERVER_ERROR = -1
-    OFFSET_OUT_OF_RANGE = 1
-    CORRUPT_MESSAGE = 2
-    UNKNOWN_TOPIC_OR_PARTITION = 3
-    NOT_LEADER_OR_FOLLOWER = 6
-    REQUEST_TIMED_OUT = 7
-    BROKER_NOT_AVAILABLE = 8
-    MESSAGE_TOO_LARGE = 10
-    OFFSET_METADATA_TOO_LARGE = 12
-    NETWORK_EXCEPTION = 13
-    COORDINATOR_LOAD_IN_PROGRESS = 14
-    COORDINATOR_NOT_AVAILABLE = 15
-    NOT_COORDINATOR = 16
-    INVALID_TOPIC_EXCEPTION = 17
-    INVALID_GROUP_ID = 24
-    UNKNOWN_MEMBER_ID = 25
-    TOPIC_ALREADY_EXISTS = 36
-    INVALID_PARTITIONS = 37
-    INVALID_CONFIG = 40
-    INVALID_REQUEST = 42
-    POLICY_VIOLATION = 44
-    OUT_OF_ORDER_SEQUENCE_NUMBER = 45
-    INVALID_PRODUCER_EPOCH = 47
-    INVALID_TXN_STATE = 48
-    INVALID_PRODUCER_ID_MAPPING = 49
-    INVALID_TRANSACTION_TIMEOUT = 50
-    CONCURRENT_TRANSACTIONS = 51
-    TRANSACTION_COORDINATOR_FENCED = 52
-    OPERATION_NOT_ATTEMPTED = 55
-    KAFKA_STORAGE_ERROR = 56
-    NON_EMPTY_GROUP = 68
-    GROUP_ID_NOT_FOUND = 69
-    FENCED_LEADER_EPOCH = 74
-    GROUP_MAX_SIZE_REACHED = 81
-    FENCED_INSTANCE_ID = 82
-    GROUP_SUBSCRIBED_TO_TOPIC = 86
-    INVALID_RECORD = 87
-    UNSTABLE_OFFSET_COMMIT = 88
-    THROTTLING_QUOTA_EXCEEDED = 89
-    PRODUCER_FENCED = 90
-    UNKNOWN_TOPIC_ID = 100
-    INCONSISTENT_CLUSTER_ID = 104
-    TRANSACTIONAL_ID_NOT_FOUND = 105
-    FENCED_MEMBER_EPOCH = 110
-    UNRELEASED_INSTANCE_ID = 111
-    UNSUPPORTED_ASSIGNOR = 112
-    STALE_MEMBER_EPOCH = 113
-    TRANSACTION_ABORTABLE = 120
-    STALE_CLAIM_EPOCH = 1000
-    JOINT_OWNER_MISMATCH = 1010
-    BASE_OFFSET_MISMATCH = 1020
+from semel_common.error_codes import ErrorCode
 
 
 class SemelError(Exception):
@@ -261,6 +206,15 @@ class InvalidProducerIdMappingError(ApplicationRecoverableError):
     code = ErrorCode.INVALID_PRODUCER_ID_MAPPING
 
 
+class InvalidProducerTokenError(ApplicationRecoverableError):
+    """Nothing proves that the producer id is the caller's: ``producer_token`` is wrong, or missing.
+
+    Also what happens to a producer that lives longer than the secret that its token was made with.
+    """
+
+    code = ErrorCode.INVALID_PRODUCER_TOKEN
+
+
 class UnknownMemberIdError(ApplicationRecoverableError):
     """The group has no such member, or no longer."""
 
@@ -427,6 +381,37 @@ class UnsupportedAssignorError(InvalidRequestError):
     """The group coordinator has no assignor of this name."""
 
     code = ErrorCode.UNSUPPORTED_ASSIGNOR
+
+
+# -- not allowed ---------------------------------------------------------------------------------
+
+
+class AuthorizationError(InvalidRequestError):
+    """The caller may not do this: somebody has to allow it (`semel acls add`) first."""
+
+
+class TopicAuthorizationFailedError(AuthorizationError):
+    """The caller may not do this to the topic, whether or not there is one."""
+
+    code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+
+
+class GroupAuthorizationFailedError(AuthorizationError):
+    """The caller may not do this to the group, whether or not there is one."""
+
+    code = ErrorCode.GROUP_AUTHORIZATION_FAILED
+
+
+class TransactionalIdAuthorizationFailedError(AuthorizationError):
+    """The caller may not do this to the transactional id, whether or not there is one."""
+
+    code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+
+
+class ClusterAuthorizationFailedError(AuthorizationError):
+    """The caller may not do this to the cluster."""
+
+    code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 
 
 def _leaves(cls: type[SemelError]) -> list[type[SemelError]]:

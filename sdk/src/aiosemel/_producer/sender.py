@@ -41,6 +41,11 @@ class Owner(Protocol):
         ...
 
     @property
+    def producer_token(self) -> bytes:
+        """What proves that the producer id is its own; empty: nobody asks for it."""
+        ...
+
+    @property
     def may_send(self) -> bool:
         """Whether batches may be sent now."""
         ...
@@ -174,6 +179,7 @@ class Sender:
         message = produce_request(
             request,
             transactional_id=self._owner.transactional_id,
+            producer_token=self._owner.producer_token,
             compression=self._options.compression,
         )
         try:

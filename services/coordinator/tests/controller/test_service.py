@@ -9,9 +9,9 @@ from coordinator_harness import Coordinators, registration
 
 from semel.common.v1.errors_pb2 import Error
 from semel.coordinator.v1 import cluster_pb2 as wire
+from semel_common.error_codes import ErrorCode
 from semel_common.errors import (
     CoordinatorNotAvailableError,
-    ErrorCode,
     InconsistentClusterIdError,
     InvalidRequestError,
     StaleClaimEpochError,

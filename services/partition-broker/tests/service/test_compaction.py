@@ -27,7 +27,7 @@ from semel.broker.v1 import broker_pb2 as wire
 from semel.common.v1.participants_pb2 import TransactionResult
 from semel.common.v1.records_pb2 import RecordBatch
 from semel_common.batches import checksum
-from semel_common.errors import ErrorCode
+from semel_common.error_codes import ErrorCode
 from semel_runtime.testing.clock import ManualClock
 from semel_runtime.testing.volume import MemoryVolume
 

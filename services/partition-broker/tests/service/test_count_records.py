@@ -20,7 +20,8 @@ from semel.broker.v1 import broker_pb2 as wire
 from semel.common.v1.records_pb2 import RecordBatch, Records
 from semel_broker import counting
 from semel_common.batches import checksum
-from semel_common.errors import ErrorCode, InvalidRequestError
+from semel_common.error_codes import ErrorCode
+from semel_common.errors import InvalidRequestError
 from semel_common.wire.methods import COUNT_RECORDS
 from semel_runtime.journal.base import StoredBatch
 from semel_runtime.journal.errors import JournalError

@@ -21,7 +21,8 @@ from semel.broker.v1 import broker_pb2 as wire
 from semel_broker.machine.records import LogStartMoved
 from semel_broker.purge import Purger
 from semel_common.batches import checksum
-from semel_common.errors import ErrorCode, InvalidRequestError, ThrottlingQuotaExceededError
+from semel_common.error_codes import ErrorCode
+from semel_common.errors import InvalidRequestError, ThrottlingQuotaExceededError
 from semel_common.wire.methods import DELETE_RECORDS
 from semel_runtime.journal.base import StoredBatch
 from semel_runtime.testing.journal import MemoryBatchStore, MemoryJournal

@@ -22,7 +22,8 @@ from semel.broker.v1 import broker_pb2 as wire
 from semel.common.v1.records_pb2 import ControlRecord, Header, Record
 from semel_broker.stored import OPENED_MAX_BYTES
 from semel_common.batches import Columns, check_crc, checksum, decode_records, encode_records
-from semel_common.errors import ErrorCode, InvalidRequestError, ThrottlingQuotaExceededError
+from semel_common.error_codes import ErrorCode
+from semel_common.errors import InvalidRequestError, ThrottlingQuotaExceededError
 from semel_common.wire.methods import FETCH
 from semel_runtime.journal.errors import JournalError
 from semel_runtime.server.calls import Call, Written

@@ -22,7 +22,7 @@ from semel.broker.v1 import broker_pb2 as wire
 from semel.common.v1.records_pb2 import Codec, RecordBatch
 from semel_broker.stored import OPENED_MAX_BYTES
 from semel_common.batches import Columns, checksum, seal
-from semel_common.errors import ErrorCode
+from semel_common.error_codes import ErrorCode
 from semel_runtime.testing.volume import MemoryVolume
 
 

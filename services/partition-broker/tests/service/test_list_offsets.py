@@ -7,7 +7,8 @@ from broker_service import ABORT, COMMIT, READ_UNCOMMITTED, Broker, batch, code,
 from semel.broker.v1 import broker_pb2 as wire
 from semel_broker.stored import OPENED_MAX_BYTES
 from semel_common.batches import checksum
-from semel_common.errors import ErrorCode, InvalidRequestError
+from semel_common.error_codes import ErrorCode
+from semel_common.errors import InvalidRequestError
 from semel_common.wire.methods import LIST_OFFSETS
 from semel_runtime.journal.errors import JournalError
 

@@ -18,7 +18,7 @@ from broker_service import (
 )
 
 from semel.broker.v1 import broker_pb2 as wire
-from semel_common.errors import ErrorCode
+from semel_common.error_codes import ErrorCode
 from semel_common.wire.methods import FETCH
 from semel_runtime.testing.volume import MemoryVolume
 

@@ -6,9 +6,9 @@ from broker_service import ABORT, COMMIT, READ_UNCOMMITTED, Broker, batch, code,
 
 from semel.common.v1.participants_pb2 import Participants, TxnMarker, WriteTxnMarkersRequest
 from semel.common.v1.records_pb2 import ControlRecord
+from semel_common.error_codes import ErrorCode
 from semel_common.errors import (
     BrokerNotAvailableError,
-    ErrorCode,
     InconsistentClusterIdError,
     InvalidRequestError,
 )

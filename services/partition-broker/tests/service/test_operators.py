@@ -6,7 +6,8 @@ from broker_service import COMMIT, Broker, batch
 
 from semel.broker.v1 import producers_pb2 as wire
 from semel.common.v1 import participants_pb2 as participants
-from semel_common.errors import ErrorCode, InvalidRequestError
+from semel_common.error_codes import ErrorCode
+from semel_common.errors import InvalidRequestError
 from semel_common.wire.methods import DESCRIBE_PRODUCERS, LIST_OPEN_TRANSACTIONS
 
 

@@ -10,7 +10,8 @@ from broker_service import COMMIT, READ_UNCOMMITTED, Broker, batch, code, plain,
 from semel.broker.v1 import broker_pb2 as wire
 from semel.common.v1.records_pb2 import Header, Record, RecordBatch
 from semel_common.batches import checksum, decode_records
-from semel_common.errors import ErrorCode, InvalidRequestError, ThrottlingQuotaExceededError
+from semel_common.error_codes import ErrorCode
+from semel_common.errors import InvalidRequestError, ThrottlingQuotaExceededError
 from semel_common.wire.methods import PRODUCE
 from semel_runtime.testing.volume import MemoryVolume
 

@@ -6,7 +6,8 @@ from google.rpc import error_details_pb2, status_pb2
 
 from semel.common.v1.errors_pb2 import Error
 from semel_common import errors
-from semel_common.errors import ErrorCode, SemelError
+from semel_common.error_codes import ErrorCode
+from semel_common.errors import SemelError
 
 DOMAIN = "semel"
 """The domain of ``google.rpc.ErrorInfo``; its reason is the name of the ErrorCode."""
@@ -25,6 +26,8 @@ _STATUS_BY_CLASS: list[tuple[type[SemelError], grpc.StatusCode]] = [
     (errors.TopicAlreadyExistsError, grpc.StatusCode.ALREADY_EXISTS),
     (errors.OffsetOutOfRangeError, grpc.StatusCode.OUT_OF_RANGE),
     (errors.RetriableError, grpc.StatusCode.UNAVAILABLE),
+    (errors.AuthorizationError, grpc.StatusCode.PERMISSION_DENIED),
+    (errors.InvalidProducerTokenError, grpc.StatusCode.PERMISSION_DENIED),
     (errors.AbortableTransactionError, grpc.StatusCode.FAILED_PRECONDITION),
     (errors.ApplicationRecoverableError, grpc.StatusCode.FAILED_PRECONDITION),
     (errors.TransactionCoordinatorFencedError, grpc.StatusCode.FAILED_PRECONDITION),

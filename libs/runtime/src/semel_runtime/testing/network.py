@@ -15,7 +15,7 @@ from semel_common.errors import NetworkExceptionError, RequestTimedOutError
 from semel_common.wire.methods import Method, Req, Res
 from semel_runtime.server.answer import answer
 from semel_runtime.server.calls import Call, Handlers
-from semel_runtime.server.principal import Origin
+from semel_runtime.server.principal import ANONYMOUS, Origin, Principal
 
 
 class Fault(Enum):
@@ -53,7 +53,11 @@ class MemoryNetwork:
 
     def connect(self, address: str) -> "MemoryConnection":
         """Return a connection to an address; see ``Connector``."""
-        return MemoryConnection(self, address)
+        return MemoryConnection(self, address, ANONYMOUS)
+
+    def of(self, principal: Principal) -> "MemoryConnector":
+        """Return what connects as this principal, as if it had proven to be it."""
+        return MemoryConnector(self, principal)
 
     async def close(self) -> None:
         """Stop the handlers that still run."""
@@ -62,7 +66,12 @@ class MemoryNetwork:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def deliver(
-        self, address: str, method: Method[Req, Res], request: Req, timeout_ms: int
+        self,
+        address: str,
+        method: Method[Req, Res],
+        request: Req,
+        timeout_ms: int,
+        principal: Principal = ANONYMOUS,
     ) -> Res:
         """Carry one call; see ``Connection.call``."""
         fault = self.decide(address, method, request)
@@ -70,16 +79,21 @@ class MemoryNetwork:
         if fault is Fault.LOSE_REQUEST:
             raise NetworkExceptionError(f"request to {address} was lost")
         if fault is Fault.REPEAT:
-            await self._wait(self._start(address, method, request, timeout_ms), address, timeout_ms)
-        response = await self._wait(
-            self._start(address, method, request, timeout_ms), address, timeout_ms
-        )
+            first = self._start(address, method, request, timeout_ms, principal)
+            await self._wait(first, address, timeout_ms)
+        call = self._start(address, method, request, timeout_ms, principal)
+        response = await self._wait(call, address, timeout_ms)
         if fault is Fault.LOSE_REPLY:
             raise NetworkExceptionError(f"answer from {address} was lost")
         return method.response.FromString(response.SerializeToString())
 
     def _start(
-        self, address: str, method: Method[Req, Res], request: Req, timeout_ms: int
+        self,
+        address: str,
+        method: Method[Req, Res],
+        request: Req,
+        timeout_ms: int,
+        principal: Principal,
     ) -> "asyncio.Task[Message]":
         handlers = self._handlers.get(address)
         endpoint = None if handlers is None else handlers.find(method.path)
@@ -87,7 +101,8 @@ class MemoryNetwork:
             raise NetworkExceptionError(f"nobody answers at {address}")
         deadline = asyncio.get_running_loop().time() + timeout_ms / 1000
         copy = method.request.FromString(request.SerializeToString())
-        call = Call(origin=Origin(listener="default"), deadline=deadline)
+        origin = Origin(listener="default", principal=principal)
+        call = Call(origin=origin, deadline=deadline)
         task = asyncio.create_task(answer(endpoint, copy, call), name=f"{method.name} at {address}")
         self._tasks.add(task)
         task.add_done_callback(self._done)
@@ -107,14 +122,33 @@ class MemoryNetwork:
             task.exception()  # Seen by the caller, if it still waits.
 
 
+class MemoryConnector:
+    """Connects as one principal. Implements ``Connector``."""
+
+    def __init__(self, network: MemoryNetwork, principal: Principal) -> None:
+        """Do no more than remember."""
+        self._network = network
+        self._principal = principal
+
+    def connect(self, address: str) -> "MemoryConnection":
+        """Return a connection to an address."""
+        return MemoryConnection(self._network, address, self._principal)
+
+    async def close(self) -> None:
+        """Close nothing: the network is everybody's."""
+
+
 class MemoryConnection:
     """Calls to one address of a MemoryNetwork. Implements ``Connection``."""
 
-    def __init__(self, network: MemoryNetwork, address: str) -> None:
+    def __init__(self, network: MemoryNetwork, address: str, principal: Principal) -> None:
         """Do no more than remember."""
         self._network = network
         self._address = address
+        self._principal = principal
 
     async def call(self, method: Method[Req, Res], request: Req, *, timeout_ms: int) -> Res:
         """Make one call; see ``Connection.call``."""
-        return await self._network.deliver(self._address, method, request, timeout_ms)
+        return await self._network.deliver(
+            self._address, method, request, timeout_ms, self._principal
+        )
