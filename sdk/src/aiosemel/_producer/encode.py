@@ -34,11 +34,14 @@ def produce_request(
     request: Request,
     *,
     transactional_id: str | None,
+    producer_token: bytes = b"",
     compression: Compression,
     size_max_bytes: int,
 ) -> broker.ProduceRequest:
     """Make the request that carries batches to one broker."""
-    message = broker.ProduceRequest(transactional_id=transactional_id or "")
+    message = broker.ProduceRequest(
+        transactional_id=transactional_id or "", producer_token=producer_token
+    )
     for batch in request.batches:
         partition = message.partitions.add()
         partition.topic_id, partition.partition = batch.topic_partition
