@@ -10,6 +10,7 @@ from semel_common.errors import SemelError
 from semel_common.wire import status
 from semel_common.wire.methods import Method
 from semel_common.wire.streams import STREAMS
+from semel_runtime.server.answer import answer
 from semel_runtime.server.calls import Handlers
 from semel_runtime.server.frames import FrameSession
 from semel_runtime.server.limits import ServerLimits
@@ -55,13 +56,14 @@ async def ask_framed(
         pipe,
         origin=Origin(listener="default", principal=principal),
         limits=ServerLimits(),
+        answer=answer,
         ended=lambda _session: None,
     )
     frame = types.write_request(1, 0, method.field, request)
     asyncio.get_running_loop().call_soon(partial(session.received, frame))
-    (answer,) = types.parse_response(await pipe.answered).frames
-    if answer.HasField("error"):
-        error: SemelError = status.from_value(answer.error)
+    (answered,) = types.parse_response(await pipe.answered).frames
+    if answered.HasField("error"):
+        error: SemelError = status.from_value(answered.error)
         raise error
-    found: Message = getattr(answer, method.field)
+    found: Message = getattr(answered, method.field)
     return found

@@ -11,6 +11,7 @@ from foreign.trouble import Scripted, Trouble, TroubledCoordinator
 from semel.common.v1.participants_pb2 import TransactionResult
 from semel.coordinator.v1.transactions_pb2 import EndTxnRequest
 from semel_common import errors
+from semel_common.error_codes import ErrorCode
 from semel_common.partitioner import key_hash, partition_for_key
 from semel_common.wire.methods import END_TXN, METADATA
 from semel_local import LocalCluster
@@ -118,7 +119,7 @@ def test_the_page_for_clients_has_every_error_under_its_class() -> None:
         for name, reasons in re.findall(r"^\| `(\w+Error)` \|.*\|.*\| (.*) \|$", page, re.MULTILINE)
     }
     own: dict[str, set[str]] = {name: set() for name in listed}
-    for code in errors.ErrorCode:
+    for code in ErrorCode:
         classes = type(errors.error_for(code, "", {})).__mro__
         own[next(each.__name__ for each in classes if each.__name__ in own)].add(code.name)
     assert listed == own
