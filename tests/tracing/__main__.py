@@ -54,6 +54,8 @@ async def _run(folder: Path, program: Path, *, keep: bool) -> int:
         if keep:
             print("Jaeger stays open until Ctrl-C")
             await _until_cancelled()
+        else:
+            print("Jaeger ends here, with its links: `make trace-demo KEEP=1` leaves it open")
     return bool(problems)
 
 

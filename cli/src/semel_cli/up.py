@@ -42,8 +42,31 @@ EXAMPLES = examples(
     "semel up --jaeger                              # with traces, and where to see them",
 )
 
+MetricsOption = Annotated[
+    bool, typer.Option("--metrics", help="Let every service serve metrics for Prometheus.")
+]
+TlsOption = Annotated[
+    bool,
+    typer.Option(
+        help="Encrypt everything, and let in only who has a certificate: made for this cluster"
+        " in its folder, found by the other commands."
+    ),
+]
+RestartOption = Annotated[
+    bool, typer.Option(help="Start a service again that has ended by itself.")
+]
+OtlpOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="URL", help="Export traces to a collector, such as http://127.0.0.1:4317."
+    ),
+]
+JaegerOption = Annotated[
+    bool, typer.Option("--jaeger", help="Start Jaeger too, and export traces to it.")
+]
 
-def up(  # noqa: PLR0913, PLR0917 - all are options of the command line
+
+def up(  # noqa: PLR0913, PLR0917 - each option is an argument
     data: Annotated[
         Path | None,
         typer.Option(
@@ -66,28 +89,11 @@ def up(  # noqa: PLR0913, PLR0917 - all are options of the command line
             show_default="9092",
         ),
     ] = None,
-    metrics: Annotated[
-        bool, typer.Option("--metrics", help="Let every service serve metrics for Prometheus.")
-    ] = False,
-    tls: Annotated[
-        bool,
-        typer.Option(
-            help="Encrypt everything, and let in only who has a certificate: made for this cluster"
-            " in its folder, found by the other commands."
-        ),
-    ] = False,
-    restart: Annotated[
-        bool, typer.Option(help="Start a service again that has ended by itself.")
-    ] = True,
-    otlp: Annotated[
-        str | None,
-        typer.Option(
-            metavar="URL", help="Export traces to a collector, such as http://127.0.0.1:4317."
-        ),
-    ] = None,
-    jaeger: Annotated[
-        bool, typer.Option("--jaeger", help="Start Jaeger too, and export traces to it.")
-    ] = False,
+    metrics: MetricsOption = False,
+    tls: TlsOption = False,
+    restart: RestartOption = True,
+    otlp: OtlpOption = None,
+    jaeger: JaegerOption = False,
 ) -> None:
     """Start a cluster on this machine, and stop it with Ctrl-C.
 
