@@ -76,6 +76,8 @@ def test_a_call_that_is_not_there_is_noticed() -> None:
         request_class(read_config("fetch") | {"call": "semel.broker.v1.BrokerService/Get"})
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(240)
 async def test_what_is_prepared_is_valid_and_has_its_effect(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -116,6 +118,8 @@ async def send(address: str, call: str, requests: list[Message], run: Run) -> No
             await unary(requests[number % len(requests)])
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(240)
 async def test_an_append_that_is_refused_inside_its_answer_is_noticed() -> None:
     async with (
         LocalCluster() as cluster,

@@ -88,6 +88,8 @@ def unary(channel: grpc.aio.Channel, path: str) -> "grpc.aio.UnaryUnaryMultiCall
     return channel.unary_unary(path)
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(240)
 async def test_a_commit_is_lost_as_the_script_says_and_its_repeat_passes() -> None:
     async def nothing() -> None:
         raise AssertionError

@@ -81,14 +81,28 @@ class BuildError(Exception):
 
 
 def build(example: Example) -> None:
-    """Build one; raises BuildError with what was written."""
+    """Build one, unless nothing has changed; raises BuildError with what was written."""
     BUILD.mkdir(parents=True, exist_ok=True)
+    built = BUILD / f"{example.name}.built"
+    program = Path(example.run[-1])
+    if built.exists() and program.exists() and built.stat().st_mtime > _changed(example):
+        return
     for command in (*_install(example), *example.build):
         done = subprocess.run(
             command, cwd=example.folder, capture_output=True, text=True, check=False
         )
         if done.returncode:
             raise BuildError(f"{' '.join(command)}\n{done.stdout}{done.stderr}")
+    built.touch()
+
+
+def _changed(example: Example) -> float:
+    """Return when anything was changed that goes into a build."""
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z", "--"]
+    command += [str(example.folder), "protos/semel", str(Path(__file__))]
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    paths = (ROOT / path for path in listed.split("\0") if path)
+    return max(path.stat().st_mtime for path in paths if path.exists())
 
 
 def _install(example: Example) -> Sequence[tuple[str, ...]]:
