@@ -245,6 +245,34 @@ def certificates_name_all_addresses(objects: Objects) -> Iterator[str]:
                 yield f"the certificate of {name} does not cover {told.host}"
 
 
+def nothing_is_open_where_there_are_certificates(objects: Objects) -> Iterator[str]:
+    """Else it would be a cluster to play with, which says so."""
+    if not objects.of("Certificate"):
+        return
+    for each in objects.services():
+        name, settings = each["metadata"]["name"], read_settings(objects, each)
+        if settings.insecure_listeners:
+            yield f"{name} is open at {settings.insecure_listeners}"
+        mounts = each["spec"]["template"]["spec"]["containers"][0]["volumeMounts"]
+        for listener in parse_listeners(settings.listeners):
+            files = settings.security_of(listener.name).tls_files()
+            if files is None or not any(
+                files.key.is_relative_to(mount["mountPath"]) for mount in mounts
+            ):
+                yield f"{name}: listener {listener.name} has no certificate"
+
+
+def services_know_one_another_by_their_certificates(objects: Objects) -> Iterator[str]:
+    """Where there are any."""
+    all_certificates = objects.of("Certificate")
+    certificates = [each for each in all_certificates if each["metadata"]["name"] in MODULES]
+    shown = sorted(f"User:{uri}" for each in certificates for uri in each["spec"].get("uris", ()))
+    for each in objects.services() if certificates else ():
+        known = read_settings(objects, each).cluster_principals.split(";")
+        if sorted(known) != shown:
+            yield f"{each['metadata']['name']} knows {known}, the certificates say {shown}"
+
+
 def _advertised(settings: ServiceSettings) -> list[Listener]:
     told = [place for _, place in settings.frame_places() if place is not None]
     return [*settings.advertised(parse_listeners(settings.listeners)), *told]

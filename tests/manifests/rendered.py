@@ -21,7 +21,7 @@ MODULES = {"coordinator": "semel_coordinator", "broker": "semel_broker"} | {
 NAME = "app.kubernetes.io/name"
 INSTALLED = {
     "dev": ("overlays/dev", "topics", "pizza"),
-    "prod": ("overlays/prod", "topics", "pipeline"),
+    "prod": ("overlays/prod", "overlays/prod-topics", "pipeline"),
 }
 """Folders whose objects are in one cluster together."""
 WORKLOADS = ("StatefulSet", "Deployment", "Job")

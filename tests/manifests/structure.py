@@ -19,6 +19,8 @@ from manifests.rendered import (
 _LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _QUANTITY = re.compile(r"\d+(\.\d+)?(m|[kMGT]i?|Ki)?")
 _PORT_MAX = 65_535
+MADE_BY_HAND = {"producer-tokens"}
+"""Secrets of which nothing may stand in a repository."""
 CLUSTER_WIDE = ("Namespace", "ClusterRole", "ClusterRoleBinding")
 
 
@@ -97,9 +99,7 @@ def instances_have_a_headless_service(objects: Objects) -> Iterator[str]:
 
 
 def references_lead_to_something(objects: Objects) -> Iterator[str]:
-    secrets = objects.names("Secret") | {
-        each["spec"]["secretName"] for each in objects.of("Certificate")
-    }
+    secrets = MADE_BY_HAND | {each["spec"]["secretName"] for each in objects.of("Certificate")}
     known = {
         "configMap": objects.names("ConfigMap"),
         "secret": secrets,
