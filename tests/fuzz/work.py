@@ -4,11 +4,15 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
 from aiosemel import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
     BaseOffsetMismatchError,
     Consumer,
     ConsumerOptions,
     OffsetReset,
     ProducerOptions,
+    ResourceType,
     SemelClient,
     TransactionalProducer,
 )
@@ -51,7 +55,24 @@ async def ordinary_work(client: SemelClient, name: str) -> None:
     await admin.describe_configs(name)
     await admin.incremental_alter_configs(name, set_configs={"retention.ms": "86400000"})
     await admin.describe_cluster()
+    await _say_who_may(client, name)
     await _look_after(client, name)
+
+
+async def _say_who_may(client: SemelClient, name: str) -> None:
+    access = client.admin().access
+    rule = AclBinding(
+        resource_type=ResourceType.TOPIC,
+        resource_name=name,
+        principal="User:me",
+        operation=AclOperation.READ,
+    )
+    await access.create_acls([rule])
+    await access.describe_acls()
+    await access.delete_acls([AclBindingFilter(resource_name=name)])
+    await access.alter_client_quotas(name, set_limits={"request_rate": 10})
+    await access.alter_client_quotas(name, remove=["request_rate"])
+    await access.describe_client_quotas()
 
 
 async def _prepare(producer: TransactionalProducer, name: str) -> None:

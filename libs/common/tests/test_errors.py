@@ -51,6 +51,8 @@ def test_a_code_of_a_newer_release_is_an_unknown_server_error_that_names_it() ->
         (errors.ProducerFencedError("x"), grpc.StatusCode.FAILED_PRECONDITION),
         (errors.InvalidTxnStateError("x"), grpc.StatusCode.FAILED_PRECONDITION),
         (errors.InvalidRecordError("x"), grpc.StatusCode.INVALID_ARGUMENT),
+        (errors.TopicAuthorizationFailedError("x"), grpc.StatusCode.PERMISSION_DENIED),
+        (errors.InvalidProducerTokenError("x"), grpc.StatusCode.PERMISSION_DENIED),
         (errors.ThrottlingQuotaExceededError("x"), grpc.StatusCode.RESOURCE_EXHAUSTED),
         (errors.UnknownServerError("x"), grpc.StatusCode.INTERNAL),
     ],

@@ -16,6 +16,16 @@ from aiosemel._producer.deliveries import (
 from aiosemel._producer.sizes import Headers
 from aiosemel._producer.transaction_states import TransactionOutcome
 from aiosemel._rebalance import RebalanceCallback
+from aiosemel.access import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermission,
+    ClientQuota,
+    PatternType,
+    ResourceType,
+)
+from aiosemel.access_admin import AccessAdmin
 from aiosemel.admin import Admin, ConfigValue
 from aiosemel.client import SemelClient, SystemClock
 from aiosemel.consumer import Consumer
@@ -45,6 +55,7 @@ from aiosemel.descriptions import (
 from aiosemel.errors import (
     AbortableTransactionError,
     ApplicationRecoverableError,
+    AuthorizationError,
     BaseOffsetMismatchError,
     ClosedError,
     IllegalStateError,
@@ -119,10 +130,17 @@ __all__ = [
     "AbortReason",
     "AbortableTransactionError",
     "AbortedByOperator",
+    "AccessAdmin",
+    "AclBinding",
+    "AclBindingFilter",
+    "AclOperation",
+    "AclPermission",
     "Admin",
     "ApplicationRecoverableError",
+    "AuthorizationError",
     "BaseOffsetMismatchError",
     "ClientOptions",
+    "ClientQuota",
     "Clock",
     "ClosedError",
     "ClusterDescription",
@@ -181,6 +199,7 @@ __all__ = [
     "Participants",
     "PartitionDescription",
     "PartitionProducers",
+    "PatternType",
     "PendingOffsets",
     "PreparedTransactionId",
     "Producer",
@@ -193,6 +212,7 @@ __all__ = [
     "RequestTimedOutError",
     "ResetTo",
     "Resolution",
+    "ResourceType",
     "RetriableError",
     "SaslAuthenticationError",
     "Security",

@@ -26,6 +26,7 @@ from aiosemel._metadata import (
     without_topic,
 )
 from aiosemel._retry import Deadline, pause_ms, pauses_ms
+from aiosemel._throttling import ThrottledConnector
 from aiosemel.errors import (
     ClosedError,
     ConcurrentTransactionsError,
@@ -69,7 +70,7 @@ class Cluster:
     ) -> None:
         """Take the addresses to begin with; the first request does the first I/O."""
         self._bootstrap = bootstrap
-        self._connector = connector
+        self._connector = ThrottledConnector(connector)
         self._options = options
         self._random = random
         self._metadata: ClusterMetadata | None = None

@@ -19,6 +19,7 @@ from aiosemel._record_counts import RecordCounts
 from aiosemel._retry import Deadline
 from aiosemel._transactions import describe_transactions, get_outcome, list_transactions
 from aiosemel._waiting import Waiting
+from aiosemel.access_admin import AccessAdmin
 from aiosemel.descriptions import (
     ClusterDescription,
     ConfigDescription,
@@ -262,6 +263,11 @@ class Admin:
     def operators(self) -> Operators:
         """What operators look for and do: open transactions, aborts, fences, producers."""
         return Operators(self._cluster)
+
+    @property
+    def access(self) -> AccessAdmin:
+        """Who may do what, and how much: access rules, and quotas."""
+        return AccessAdmin(self._cluster)
 
     # -- groups ---------------------------------------------------------------------------------
 

@@ -210,6 +210,15 @@ class InvalidProducerIdMappingError(ApplicationRecoverableError):
     code = ErrorCode.INVALID_PRODUCER_ID_MAPPING
 
 
+class InvalidProducerTokenError(ApplicationRecoverableError):
+    """Nothing proves that the producer id is the caller's: ``producer_token`` is wrong, or missing.
+
+    Also what happens to a producer that lives longer than the secret that its token was made with.
+    """
+
+    code = ErrorCode.INVALID_PRODUCER_TOKEN
+
+
 class UnknownMemberIdError(ApplicationRecoverableError):
     """The group has no such member, or no longer."""
 
@@ -385,6 +394,37 @@ class UnsupportedAssignorError(InvalidRequestError):
     """The group coordinator has no assignor of this name."""
 
     code = ErrorCode.UNSUPPORTED_ASSIGNOR
+
+
+# -- not allowed ---------------------------------------------------------------------------------
+
+
+class AuthorizationError(InvalidRequestError):
+    """The caller may not do this: somebody has to allow it (`semel acls add`) first."""
+
+
+class TopicAuthorizationFailedError(AuthorizationError):
+    """The caller may not do this to the topic, whether or not there is one."""
+
+    code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+
+
+class GroupAuthorizationFailedError(AuthorizationError):
+    """The caller may not do this to the group, whether or not there is one."""
+
+    code = ErrorCode.GROUP_AUTHORIZATION_FAILED
+
+
+class TransactionalIdAuthorizationFailedError(AuthorizationError):
+    """The caller may not do this to the transactional id, whether or not there is one."""
+
+    code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+
+
+class ClusterAuthorizationFailedError(AuthorizationError):
+    """The caller may not do this to the cluster."""
+
+    code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 
 
 def _leaves(cls: type[SemelError]) -> list[type[SemelError]]:

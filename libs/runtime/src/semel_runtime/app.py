@@ -45,7 +45,7 @@ from semel_runtime.offload import Offload, in_thread, inline
 from semel_runtime.refusal import check_not_refused, refuse
 from semel_runtime.runner import Runner, RunnerOptions
 from semel_runtime.security import ServiceSecurity, own_security
-from semel_runtime.server.calls import Handlers
+from semel_runtime.server.calls import Guards, Handlers
 from semel_runtime.server.grpc_server import GrpcServer
 
 log = structlog.get_logger(__name__)
@@ -73,9 +73,9 @@ class Environment:
     metrics: Metrics | None = None
     """None: nobody asks for them."""
 
-    def new_handlers(self) -> Handlers:
-        """Return handlers whose requests are counted, if anybody asks."""
-        return Handlers(None if self.metrics is None else self.metrics.requests)
+    def new_handlers(self, guard: Guards | None) -> Handlers:
+        """Return handlers whose requests are counted, if anybody asks, and guarded, if need be."""
+        return Handlers(None if self.metrics is None else self.metrics.requests, guard)
 
 
 class App(Protocol):

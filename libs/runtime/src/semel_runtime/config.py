@@ -11,6 +11,8 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from semel_runtime.access.acls import EVERYBODY, USER
+from semel_runtime.access.quotas import QuotaTimes
 from semel_runtime.cluster.image import Listener
 from semel_runtime.cluster.link import LinkOptions
 from semel_runtime.listener_security import (
@@ -70,6 +72,17 @@ def _checked_address(text: str) -> str:
 
 def _parse_address(text: str) -> Listener:
     return _parse_listener(f"address://{text}")
+
+
+def _principals(text: str) -> frozenset[str]:
+    return frozenset(part.strip() for part in text.split(";") if part.strip())
+
+
+def _checked_principals(text: str) -> str:
+    for each in _principals(text):
+        if not each.startswith(USER) or each in (USER, EVERYBODY):
+            raise ValueError(f"{each!r} is not of the form {USER}name")
+    return text
 
 
 Listeners = Annotated[str, AfterValidator(_checked_listeners)]
@@ -159,6 +172,21 @@ class ServiceSettings(BaseSettings):
     """Frame streams open at once; one more is refused."""
     journal_snapshot_records_min: Count = 50_000
     """Records after the last snapshot of the journal, at the least, before another one is taken."""
+    authorizer: Literal["acls", "off"] = "off"
+    """Who may do what: `acls`: what access rules allow, and every listener that services use has to
+    authenticate; `off`: everybody everything, as in Kafka without an authorizer."""
+    super_users: Annotated[str, AfterValidator(_checked_principals)] = ""
+    """Principals that may do everything, as `User:name`, separated by semicolons."""
+    allow_everyone_if_no_acl_found: bool = False
+    """Whether everybody may do everything to a resource that no access rule is about."""
+    producer_token_secrets_file: Path | None = None
+    """File with the secret of producer tokens, the same at every service; during a change two, each
+    in a line: the first makes tokens, both are accepted. None: producer ids need no token."""
+    quota_window_ms: Annotated[int, Field(gt=0)] = 1_000
+    """As much as a client quota gives in this time may be used at once, in milliseconds."""
+    quota_debt_max_ms: Annotated[int, Field(gt=0)] = 10_000
+    """How far a client may get over its quota, in milliseconds that it would have to wait; past it,
+    its requests are refused."""
     disk_reserve_bytes: Bytes = 64 << 20
     """Free bytes on the disk below which nothing new is stored, while all else goes on."""
     shutdown_drain_ms: Milliseconds = 0
@@ -241,6 +269,19 @@ class ServiceSettings(BaseSettings):
             ssl_ca_location=own.ssl_ca_location or self.ssl_ca_location,
             ssl_client_auth=own.ssl_client_auth or self.ssl_client_auth,
         )
+
+    @property
+    def authorizes(self) -> bool:
+        """Whether access rules count."""
+        return self.authorizer == "acls"
+
+    def principals_of_super_users(self) -> frozenset[str]:
+        """Return who may do everything."""
+        return _principals(self.super_users)
+
+    def quota_times(self) -> QuotaTimes:
+        """Return for how long a client may go over its quota."""
+        return QuotaTimes(window_ms=self.quota_window_ms, debt_max_ms=self.quota_debt_max_ms)
 
     def server_limits(self) -> ServerLimits:
         """Return the limits of the gRPC server."""

@@ -36,9 +36,12 @@ def produce_request(
     transactional_id: str | None,
     compression: Compression,
     size_max_bytes: int,
+    producer_token: bytes = b"",
 ) -> broker.ProduceRequest:
     """Make the request that carries batches to one broker."""
-    message = broker.ProduceRequest(transactional_id=transactional_id or "")
+    message = broker.ProduceRequest(
+        transactional_id=transactional_id or "", producer_token=producer_token
+    )
     for batch in request.batches:
         partition = message.partitions.add()
         partition.topic_id, partition.partition = batch.topic_partition

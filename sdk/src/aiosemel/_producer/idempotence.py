@@ -24,6 +24,8 @@ class Idempotence:
         self._instance_id = f"{context.random.getrandbits(128):032x}"
         self._identified = False
         self._error: SemelError | None = None
+        self.producer_token = b""
+        """As it came with the producer id."""
         self.pipeline = Pipeline(context, options, self)
 
     def check(self) -> None:
@@ -63,6 +65,7 @@ class Idempotence:
                 self.broken(error)
             else:
                 self._identified = True
+                self.producer_token = response.producer_token
                 self.pipeline.start_epoch(response.producer_id, response.producer_epoch)
 
     def sending(self, request: Request) -> None:

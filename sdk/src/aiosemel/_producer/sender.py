@@ -42,6 +42,11 @@ class Owner(Protocol):
         ...
 
     @property
+    def producer_token(self) -> bytes:
+        """What proves that the producer id is its own; empty: nobody asks for it."""
+        ...
+
+    @property
     def may_send(self) -> bool:
         """Whether batches may be sent now."""
         ...
@@ -183,6 +188,7 @@ class Sender:
             request,
             transactional_id=self._owner.transactional_id,
             size_max_bytes=self._options.max_request_size_bytes,
+            producer_token=self._owner.producer_token,
             compression=self._options.compression,
         )
         try:

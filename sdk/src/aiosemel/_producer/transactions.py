@@ -40,7 +40,12 @@ from aiosemel.errors import (
 from aiosemel.offsets import ConsumerGroupMetadata, OffsetAndMetadata, PartitionKey
 from aiosemel.options import ProducerOptions
 from aiosemel.prepared import PreparedTransactionId
-from semel.coordinator.v1.transactions_pb2 import InitProducerIdRequest, JoinTxnRequest
+from semel.coordinator.v1.transactions_pb2 import (
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+    JoinTxnRequest,
+    JoinTxnResponse,
+)
 from semel.group.v1.group_pb2 import TxnOffsetCommitRequest
 from semel_common.ids import GroupId, Participant
 from semel_common.wire.methods import INIT_PRODUCER_ID, JOIN_TXN, TXN_OFFSET_COMMIT
@@ -75,6 +80,8 @@ class Transactions:
             context, options, transactional_id, self.manager, self._registration, self._ending
         )
         self._in_progress: Call | None = None
+        self.producer_token = b""
+        """As the coordinator gave it with the producer id; carried by all that is written."""
         self._offsets_in_flight = False
         self._offsets_answered = Signal()
         self._closed: SemelError | None = None
@@ -117,7 +124,7 @@ class Transactions:
         except SemelError as error:
             self.manager.init_failed(error)
             raise
-        self._identified(response.producer_id, response.producer_epoch)
+        self._identified(response)
         return tuple(
             PreparedTransactionId(
                 transactional_id=self._transactional_id,
@@ -146,14 +153,15 @@ class Transactions:
             self._in_progress = None
         if response.already_committed:
             return False
-        self._identified(response.producer_id, response.producer_epoch)
+        self._identified(response)
         self.manager.begin_transaction()
         begin(self.pipeline.spans, self.manager, parent)
         return True
 
-    def _identified(self, producer_id: int, producer_epoch: int) -> None:
-        self.manager.initialized(producer_id, producer_epoch)
-        self.pipeline.start_epoch(producer_id, producer_epoch)
+    def _identified(self, given: InitProducerIdResponse | JoinTxnResponse) -> None:
+        self.producer_token = given.producer_token
+        self.manager.initialized(given.producer_id, given.producer_epoch)
+        self.pipeline.start_epoch(given.producer_id, given.producer_epoch)
 
     async def begin_transaction(self) -> None:
         """Open a transaction; waits for an abort that is still under way in the background."""
@@ -221,6 +229,7 @@ class Transactions:
             member_id=group.member_id,
             member_epoch=group.member_epoch,
             topics=topics,
+            producer_token=self.producer_token,
         )
         if self.manager.sent(GroupId(group.group_id)):
             self._registration.add_offsets(group.group_id)

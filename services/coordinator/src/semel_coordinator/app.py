@@ -26,6 +26,7 @@ from semel_coordinator.transactions.expiry import expire
 from semel_coordinator.transactions.markers import MarkerSender
 from semel_coordinator.transactions.service import TransactionsService
 from semel_coordinator.transactions.sweep import sweep
+from semel_runtime.access.guarding import guard_of
 from semel_runtime.app import Environment, open_runner
 from semel_runtime.cluster.image import ServiceRole
 from semel_runtime.cluster.link import Identity
@@ -38,7 +39,7 @@ class CoordinatorApp:
     """One coordinator. Implements ``App``: `async with`, then ``run``."""
 
     def __init__(self, settings: CoordinatorSettings, environment: Environment) -> None:
-        """Do no I/O yet."""
+        """Read the secrets of producer tokens, if there are any; do no other I/O yet."""
         self._settings = settings
         self._environment = environment
         self._machine = CoordinatorMachine(
@@ -49,7 +50,7 @@ class CoordinatorApp:
         self._versions = VersionGate(self._machine.show_changes)
         self._stack = AsyncExitStack()
         self._parts: _Parts | None = None
-        self.handlers = environment.new_handlers()
+        self.handlers = environment.new_handlers(guard_of(settings, self._machine.cluster))
         self.ready = asyncio.Event()
         self.failed = asyncio.Event()
 

@@ -9,13 +9,7 @@ from itertools import chain
 from typing import TypeAlias
 
 from semel_coordinator.controller.machine import ControllerLimits, ControllerMachine
-from semel_coordinator.controller.records import (
-    ClusterRecord,
-    ControllerRecord,
-    InstanceRecord,
-    TopicDeletedRecord,
-    TopicRecord,
-)
+from semel_coordinator.controller.records import CONTROLLER_RECORDS, ControllerRecord
 from semel_coordinator.transactions.machine import (
     TransactionLimits,
     TransactionsMachine,
@@ -25,8 +19,6 @@ from semel_runtime.cluster.copy import ClusterCopy
 from semel_runtime.cluster.image import ClusterImage
 
 CoordinatorRecord: TypeAlias = ControllerRecord | ClusterImage | TransactionsRecord
-
-CONTROLLER_RECORDS = (ClusterRecord, InstanceRecord, TopicRecord, TopicDeletedRecord)
 
 
 class CoordinatorMachine:

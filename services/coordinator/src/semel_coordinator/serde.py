@@ -1,8 +1,9 @@
 """The coordinator's records as bytes, ``semel/coordinator/journal/v1/journal.proto``."""
 
 from semel.coordinator.journal.v1.journal_pb2 import JournalRecord
+from semel_coordinator.controller.records import CONTROLLER_RECORDS
 from semel_coordinator.controller.serde import controller_from_journal, controller_to_journal
-from semel_coordinator.machine import CONTROLLER_RECORDS, CoordinatorRecord
+from semel_coordinator.machine import CoordinatorRecord
 from semel_coordinator.transactions import serde as transactions
 from semel_runtime.cluster.image import ClusterImage
 from semel_runtime.cluster.serde import image_from_journal, image_to_journal

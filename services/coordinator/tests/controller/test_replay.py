@@ -7,8 +7,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from semel_common.errors import SemelError
-from semel_coordinator.controller.machine import ControllerLimits, ControllerMachine, InstanceKey
+from semel_coordinator.controller.machine import (
+    ControllerLimits,
+    ControllerMachine,
+    InstanceKey,
+    QuotaChange,
+)
 from semel_coordinator.controller.serde import controller_from_journal, controller_to_journal
+from semel_runtime.access.acls import (
+    Acl,
+    AclFilter,
+    Operation,
+    PatternType,
+    Permission,
+    ResourceType,
+)
 from semel_runtime.cluster.image import ServiceRole
 
 Step = Callable[[ControllerHarness], object]
@@ -49,6 +62,33 @@ def live(keys: set[InstanceKey]) -> Step:
     return lambda controller: setattr(controller, "live", keys)
 
 
+def allow(acl: Acl) -> Step:
+    return lambda controller: controller.run(controller.machine.create_acls([acl]))
+
+
+def forbid(name: str) -> Step:
+    wanted = AclFilter(resource_name=name)
+    return lambda controller: controller.run(controller.machine.delete_acls([wanted]))
+
+
+def limit(user: str, rate: float, *, remove: bool) -> Step:
+    change = QuotaChange(
+        user=user,
+        set_={} if remove else {"request_rate": rate},
+        remove=("request_rate",) if remove else (),
+    )
+    return lambda controller: controller.run(controller.machine.alter_client_quotas([change]))
+
+
+ACLS = st.builds(
+    Acl,
+    resource_type=st.just(ResourceType.TOPIC),
+    resource_name=st.sampled_from(["a", "b"]),
+    pattern_type=st.sampled_from([PatternType.LITERAL, PatternType.PREFIXED]),
+    principal=st.sampled_from(["User:a", "User:*"]),
+    operation=st.sampled_from([Operation.READ, Operation.WRITE]),
+    permission=st.sampled_from(Permission),
+)
 PORTS = st.sets(st.integers(1, 4), min_size=1, max_size=3)
 STEPS = st.one_of(
     st.builds(register, KEYS, PORTS, st.integers(1, 3), st.sampled_from(["a", "b"])),
@@ -62,6 +102,9 @@ STEPS = st.one_of(
         st.lists(st.sampled_from(["retention.bytes", "retention.ms"]), max_size=1),
     ),
     st.builds(live, st.sets(KEYS, max_size=2)),
+    st.builds(allow, ACLS),
+    st.builds(forbid, st.sampled_from(["a", "b", ""])),
+    st.builds(limit, st.sampled_from(["", "a"]), st.sampled_from([1.0, 2.0]), remove=st.booleans()),
 )
 
 
@@ -87,6 +130,8 @@ def state(machine: ControllerMachine) -> object:
         known.topic_ids,
         known.names,
         +known.led,
+        set(known.acls),
+        known.client_quotas,
         machine.image(),
     )
 

@@ -19,6 +19,7 @@ from semel_group.retention import OffsetRetention
 from semel_group.serde import GroupSerde
 from semel_group.service import MembershipService, OffsetsService
 from semel_group.sessions import MemberExpiry, MemberSessions
+from semel_runtime.access.guarding import guard_of
 from semel_runtime.app import Environment, link_to_controller, open_runner
 from semel_runtime.cluster.image import ServiceRole
 from semel_runtime.cluster.link import ClusterLink, Identity
@@ -45,13 +46,13 @@ class GroupApp:
     """One group coordinator. Implements ``App``: `async with`, then ``run``."""
 
     def __init__(self, settings: GroupSettings, environment: Environment) -> None:
-        """Do no I/O yet."""
+        """Read the secrets of producer tokens, if there are any; do no other I/O yet."""
         self._settings = settings
         self._environment = environment
         self._machine = GroupMachine(settings.instance_id, settings.group_limits())
         self._stack = AsyncExitStack()
         self._background: _Background | None = None
-        self.handlers = environment.new_handlers()
+        self.handlers = environment.new_handlers(guard_of(settings, self._machine.cluster))
         self.ready = asyncio.Event()
         self.failed = asyncio.Event()
 

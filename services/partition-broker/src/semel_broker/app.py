@@ -28,6 +28,7 @@ from semel_broker.waiters import Waiters
 from semel_broker.writer import BrokerWriter
 from semel_common.ids import TopicPartition
 from semel_common.wire.methods import DESCRIBE_PRODUCERS
+from semel_runtime.access.guarding import guard_of
 from semel_runtime.app import Environment, link_to_controller, open_runner
 from semel_runtime.cluster.image import ClusterImage, ServiceRole
 from semel_runtime.cluster.link import ClusterLink, Identity
@@ -55,14 +56,14 @@ class BrokerApp:
     """One partition broker. Implements ``App``: `async with`, then ``run``."""
 
     def __init__(self, settings: BrokerSettings, environment: Environment) -> None:
-        """Do no I/O yet."""
+        """Read the secrets of producer tokens, if there are any; do no other I/O yet."""
         self._settings = settings
         self._environment = environment
         self._machine = BrokerMachine(settings.instance_id, settings.log_limits())
         self._waiters = Waiters(self._machine.readable_beyond)
         self._stack = AsyncExitStack()
         self._background: _Background | None = None
-        self.handlers = environment.new_handlers()
+        self.handlers = environment.new_handlers(guard_of(settings, self._machine.cluster))
         self.ready = asyncio.Event()
         self.failed = asyncio.Event()
 

@@ -10,8 +10,10 @@ from semel.broker.v1 import broker_pb2 as broker
 from semel.broker.v1 import producers_pb2 as producers
 from semel.common.v1 import frames_pb2 as frames
 from semel.common.v1 import participants_pb2 as participants
+from semel.coordinator.v1 import acls_pb2 as acls
 from semel.coordinator.v1 import cluster_pb2 as cluster
 from semel.coordinator.v1 import outcomes_pb2 as outcomes
+from semel.coordinator.v1 import quotas_pb2 as quotas
 from semel.coordinator.v1 import transactions_pb2 as transactions
 from semel.group.v1 import group_pb2 as group
 
@@ -155,6 +157,21 @@ INCREMENTAL_ALTER_CONFIGS = Method(
     "IncrementalAlterConfigs",
     cluster.IncrementalAlterConfigsRequest,
     cluster.IncrementalAlterConfigsResponse,
+)
+CREATE_ACLS = Method(CLUSTER, "CreateAcls", acls.CreateAclsRequest, acls.CreateAclsResponse)
+DESCRIBE_ACLS = Method(CLUSTER, "DescribeAcls", acls.DescribeAclsRequest, acls.DescribeAclsResponse)
+DELETE_ACLS = Method(CLUSTER, "DeleteAcls", acls.DeleteAclsRequest, acls.DeleteAclsResponse)
+ALTER_CLIENT_QUOTAS = Method(
+    CLUSTER,
+    "AlterClientQuotas",
+    quotas.AlterClientQuotasRequest,
+    quotas.AlterClientQuotasResponse,
+)
+DESCRIBE_CLIENT_QUOTAS = Method(
+    CLUSTER,
+    "DescribeClientQuotas",
+    quotas.DescribeClientQuotasRequest,
+    quotas.DescribeClientQuotasResponse,
 )
 REGISTER_INSTANCE = Method(
     CLUSTER, "RegisterInstance", cluster.RegisterInstanceRequest, cluster.RegisterInstanceResponse

@@ -26,6 +26,8 @@ _STATUS_BY_CLASS: list[tuple[type[SemelError], grpc.StatusCode]] = [
     (errors.TopicAlreadyExistsError, grpc.StatusCode.ALREADY_EXISTS),
     (errors.OffsetOutOfRangeError, grpc.StatusCode.OUT_OF_RANGE),
     (errors.RetriableError, grpc.StatusCode.UNAVAILABLE),
+    (errors.AuthorizationError, grpc.StatusCode.PERMISSION_DENIED),
+    (errors.InvalidProducerTokenError, grpc.StatusCode.PERMISSION_DENIED),
     (errors.AbortableTransactionError, grpc.StatusCode.FAILED_PRECONDITION),
     (errors.ApplicationRecoverableError, grpc.StatusCode.FAILED_PRECONDITION),
     (errors.TransactionCoordinatorFencedError, grpc.StatusCode.FAILED_PRECONDITION),

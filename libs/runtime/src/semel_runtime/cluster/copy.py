@@ -1,7 +1,8 @@
 """The machine that keeps an instance's copy of the cluster's metadata.
 
 Theory of operation: the controller's image replaces the copy whenever its version is newer;
-versions never go back, and one version has one content. A controller that offers less than is
+versions never go back, and one version has one content. (But for access rules: a release that did
+not know them has stored an image without.) A controller that offers less than is
 known here works on an older copy of its volume: following it would drop topics that exist, and
 their records with them, so its image is refused. What is asked of the copy is answered from
 indexes that replay rebuilds. While the controller is away, everybody goes on with the last image.
@@ -67,6 +68,8 @@ class ClusterCopy:
                 " here: the volume of coordinator-0 was restored from an old backup; stop it"
                 " and see `semel recover`"
             )
+        if _rules_of(image) != _rules_of(known):
+            return Result(True, (image,))
         return Result(False)
 
     def replay(self, offset: int, image: ClusterImage) -> None:
@@ -173,3 +176,7 @@ class ClusterCopy:
         if role is ServiceRole.BROKER:
             raise BrokerNotAvailableError(message)
         raise CoordinatorNotAvailableError(message)
+
+
+def _rules_of(image: ClusterImage) -> tuple[object, object]:
+    return image.acls, image.client_quotas

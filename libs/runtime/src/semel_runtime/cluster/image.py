@@ -4,6 +4,8 @@ from enum import IntEnum
 
 from msgspec import Struct
 
+from semel_runtime.access.acls import Acl
+from semel_runtime.access.client_quotas import ClientQuota
 from semel_runtime.cluster.topic_config import Overrides, TopicConfig, topic_config
 
 
@@ -72,10 +74,14 @@ class Topic(Struct, frozen=True, kw_only=True):
 
 
 class ClusterImage(Struct, frozen=True, kw_only=True):
-    """Everything that every instance knows: instances by role and id, topics by name."""
+    """Everything that every instance knows: instances by role and id, topics by name, rules."""
 
     cluster_id: str
     version: int
     layout: Layout
     instances: tuple[Instance, ...]
     topics: tuple[Topic, ...]
+    acls: tuple[Acl, ...] = ()
+    """In their order."""
+    client_quotas: tuple[ClientQuota, ...] = ()
+    """By user."""

@@ -117,6 +117,7 @@ class ClusterLink:
         request = wire.MetadataRequest(
             all_topics=True,
             all_listeners=True,
+            access_rules=True,
             known_version=known_version,
             max_wait_ms=max_wait_ms,
         )

@@ -2,6 +2,14 @@
 
 from semel.common.journal.v1 import cluster_pb2 as journal
 from semel.coordinator.v1 import cluster_pb2 as wire
+from semel_runtime.access.serde import (
+    acl_from_journal,
+    acl_to_journal,
+    acls_from_wire,
+    quota_from_journal,
+    quota_to_journal,
+    quotas_from_wire,
+)
 from semel_runtime.cluster.image import (
     ClusterImage,
     Instance,
@@ -14,13 +22,15 @@ from semel_runtime.cluster.image import (
 
 
 def image_from_wire(response: wire.MetadataResponse) -> ClusterImage:
-    """Read the answer to a Metadata request with all_topics and all_listeners."""
+    """Read the answer to a Metadata request with all_topics, all_listeners and access_rules."""
     return ClusterImage(
         cluster_id=response.cluster_id,
         version=response.version,
         layout=layout_from_wire(response.layout),
         instances=tuple(_instance_from_wire(each) for each in response.instances),
         topics=tuple(_topic_from_wire(each) for each in response.topics),
+        acls=acls_from_wire(response.acls),
+        client_quotas=quotas_from_wire(response.client_quotas),
     )
 
 
@@ -68,6 +78,8 @@ def image_to_journal(image: ClusterImage) -> journal.ClusterImage:
         group_coordinators=image.layout.group_coordinators,
         instances=[instance_to_journal(each) for each in image.instances],
         topics=[topic_to_journal(each) for each in image.topics],
+        acls=[acl_to_journal(each) for each in image.acls],
+        client_quotas=[quota_to_journal(each) for each in image.client_quotas],
     )
 
 
@@ -84,6 +96,8 @@ def image_from_journal(image: journal.ClusterImage) -> ClusterImage:
         ),
         instances=tuple(instance_from_journal(each) for each in image.instances),
         topics=tuple(topic_from_journal(each) for each in image.topics),
+        acls=tuple(acl_from_journal(each) for each in image.acls),
+        client_quotas=tuple(quota_from_journal(each) for each in image.client_quotas),
     )
 
 

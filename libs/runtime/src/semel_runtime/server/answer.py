@@ -1,4 +1,7 @@
-"""Running a handler: the one place where what it raises becomes an error of the protocol."""
+"""Running a handler: the one place where what it raises becomes an error of the protocol.
+
+Every request comes through here, whatever transport carries it; so the guard stands here too.
+"""
 
 import time
 from collections.abc import Awaitable, Callable
@@ -38,7 +41,9 @@ async def answer(endpoint: Endpoint[Message, Message], request: Message, call: C
 async def _answer(endpoint: Endpoint[Message, Message], request: Message, call: Call) -> Message:
     try:
         call.origin.principal.check_not_expired(time.time())
-        return await endpoint.handler(request, call)
+        if endpoint.guard is None:
+            return await endpoint.handler(request, call)
+        return await endpoint.guard.answer(endpoint, request, call)
     except SemelError as error:
         log.debug(
             "request refused",

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
-from typing import Generic, TypeAlias
+from typing import Generic, Protocol, TypeAlias
 
 from google.protobuf.message import Message
 from msgspec import Struct
@@ -68,13 +68,26 @@ class Endpoint(Struct, Generic[Req, Res], frozen=True):
     handler: Callable[[Req, Call], Awaitable[Res]]
     metrics: MethodMetrics | None = None
     """None: nothing is counted."""
+    guard: "Guards | None" = None
+    """What stands in front of the handler; None: nothing."""
+
+
+class Guards(Protocol):
+    """Answers requests by their handlers, if they may be answered."""
+
+    async def answer(
+        self, endpoint: Endpoint[Message, Message], request: Message, call: Call
+    ) -> Message:
+        """Answer a request, or raise why not."""
+        ...
 
 
 class Handlers:
     """The handlers of one process."""
 
-    def __init__(self, metrics: RequestMetrics | None = None) -> None:
-        """Start with none; ``metrics`` counts their requests."""
+    def __init__(self, metrics: RequestMetrics | None = None, guard: Guards | None = None) -> None:
+        """Start with none; ``metrics`` counts their requests, ``guard`` stands in front of all."""
+        self._guard = guard
         self._endpoints: dict[str, Endpoint[Message, Message]] = {}
         self._metrics = metrics
 
@@ -82,7 +95,7 @@ class Handlers:
         """Register the handler of a method; each method has exactly one."""
         assert method.path not in self._endpoints, f"{method.path} has a handler already"
         metrics = self._metrics and self._metrics.of(method.service, method.name)
-        self._endpoints[method.path] = Endpoint(method, handler, metrics)  # type: ignore[arg-type]  # the path ties request and handler
+        self._endpoints[method.path] = Endpoint(method, handler, metrics, self._guard)  # type: ignore[arg-type]  # the path ties request and handler
 
     def __iter__(self) -> Iterator[Endpoint[Message, Message]]:
         """Iterate over all endpoints in the order of their registration."""

@@ -5,6 +5,7 @@ import asyncio
 from semel.coordinator.v1 import cluster_pb2 as wire
 from semel_common.errors import SemelError
 from semel_common.wire.methods import METADATA, REGISTER_INSTANCE
+from semel_runtime.access.serde import acls_to_wire, quotas_to_wire
 from semel_runtime.cluster.image import ClusterImage
 from semel_runtime.cluster.serde import layout_to_wire, listeners_to_wire
 from semel_runtime.server.calls import Call, Handlers
@@ -82,4 +83,6 @@ def metadata(image: ClusterImage) -> wire.MetadataResponse:
             )
             for topic in image.topics
         ],
+        acls=acls_to_wire(image.acls),
+        client_quotas=quotas_to_wire(image.client_quotas),
     )

@@ -15,7 +15,7 @@ from semel_common.errors import NetworkExceptionError, RequestTimedOutError
 from semel_common.wire.methods import Method, Req, Res
 from semel_runtime.server.answer import answer
 from semel_runtime.server.calls import Call, Handlers
-from semel_runtime.server.principal import Origin
+from semel_runtime.server.principal import ANONYMOUS, Origin, Principal
 
 
 class Fault(Enum):
@@ -53,7 +53,11 @@ class MemoryNetwork:
 
     def connect(self, address: str) -> "MemoryConnection":
         """Return a connection to an address; see ``Connector``."""
-        return MemoryConnection(self, address)
+        return MemoryConnection(self, address, ANONYMOUS)
+
+    def of(self, principal: Principal) -> "MemoryConnector":
+        """Return what connects as this principal, as if it had proven to be it."""
+        return MemoryConnector(self, principal)
 
     async def close(self) -> None:
         """Stop the handlers that still run."""
@@ -68,6 +72,7 @@ class MemoryNetwork:
         request: Req,
         timeout_ms: int,
         traceparent: str = "",
+        principal: Principal = ANONYMOUS,
     ) -> Res:
         """Carry one call; see ``Connection.call``."""
         fault = self.decide(address, method, request)
@@ -75,9 +80,9 @@ class MemoryNetwork:
         if fault is Fault.LOSE_REQUEST:
             raise NetworkExceptionError(f"request to {address} was lost")
         if fault is Fault.REPEAT:
-            task = self._start(address, method, request, timeout_ms, traceparent)
+            task = self._start(address, method, request, timeout_ms, traceparent, principal)
             await self._wait(task, address, timeout_ms)
-        task = self._start(address, method, request, timeout_ms, traceparent)
+        task = self._start(address, method, request, timeout_ms, traceparent, principal)
         response = await self._wait(task, address, timeout_ms)
         if fault is Fault.LOSE_REPLY:
             raise NetworkExceptionError(f"answer from {address} was lost")
@@ -90,6 +95,7 @@ class MemoryNetwork:
         request: Req,
         timeout_ms: int,
         traceparent: str,
+        principal: Principal,
     ) -> "asyncio.Task[Message]":
         handlers = self._handlers.get(address)
         endpoint = None if handlers is None else handlers.find(method.path)
@@ -97,7 +103,8 @@ class MemoryNetwork:
             raise NetworkExceptionError(f"nobody answers at {address}")
         deadline = asyncio.get_running_loop().time() + timeout_ms / 1000
         copy = method.request.FromString(request.SerializeToString())
-        call = Call(origin=Origin(listener="default"), deadline=deadline, traceparent=traceparent)
+        origin = Origin(listener="default", principal=principal)
+        call = Call(origin=origin, deadline=deadline, traceparent=traceparent)
         task = asyncio.create_task(answer(endpoint, copy, call), name=f"{method.name} at {address}")
         self._tasks.add(task)
         task.add_done_callback(self._done)
@@ -117,16 +124,35 @@ class MemoryNetwork:
             task.exception()  # Seen by the caller, if it still waits.
 
 
+class MemoryConnector:
+    """Connects as one principal. Implements ``Connector``."""
+
+    def __init__(self, network: MemoryNetwork, principal: Principal) -> None:
+        """Do no more than remember."""
+        self._network = network
+        self._principal = principal
+
+    def connect(self, address: str) -> "MemoryConnection":
+        """Return a connection to an address."""
+        return MemoryConnection(self._network, address, self._principal)
+
+    async def close(self) -> None:
+        """Close nothing: the network is everybody's."""
+
+
 class MemoryConnection:
     """Calls to one address of a MemoryNetwork. Implements ``Connection``."""
 
-    def __init__(self, network: MemoryNetwork, address: str) -> None:
+    def __init__(self, network: MemoryNetwork, address: str, principal: Principal) -> None:
         """Do no more than remember."""
         self._network = network
         self._address = address
+        self._principal = principal
 
     async def call(
         self, method: Method[Req, Res], request: Req, *, timeout_ms: int, traceparent: str = ""
     ) -> Res:
         """Make one call; see ``Connection.call``."""
-        return await self._network.deliver(self._address, method, request, timeout_ms, traceparent)
+        return await self._network.deliver(
+            self._address, method, request, timeout_ms, traceparent, self._principal
+        )

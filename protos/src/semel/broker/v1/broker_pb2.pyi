@@ -79,8 +79,13 @@ class ProduceRequest(_message.Message):
 
     TRANSACTIONAL_ID_FIELD_NUMBER: _builtins.int
     PARTITIONS_FIELD_NUMBER: _builtins.int
+    PRODUCER_TOKEN_FIELD_NUMBER: _builtins.int
     transactional_id: _builtins.str
     """Of the transaction, if there is one."""
+    producer_token: _builtins.bytes
+    """As InitProducerId or JoinTxn gave it, if it gave one. It is good for one producer id: every batch
+    of the request that has a producer id has that one.
+    """
     @_builtins.property
     def partitions(self) -> _containers.RepeatedCompositeFieldContainer[Global___ProducePartition]: ...
     def __init__(
@@ -88,10 +93,11 @@ class ProduceRequest(_message.Message):
         *,
         transactional_id: _builtins.str = ...,
         partitions: _abc.Iterable[Global___ProducePartition] | None = ...,
+        producer_token: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["partitions", b"partitions", "transactional_id", b"transactional_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["partitions", b"partitions", "producer_token", b"producer_token", "transactional_id", b"transactional_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

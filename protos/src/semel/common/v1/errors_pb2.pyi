@@ -43,6 +43,9 @@ class _ErrorCodeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorCode.V
     ERROR_CODE_INVALID_TOPIC_EXCEPTION: _ErrorCode.ValueType  # 17
     ERROR_CODE_INVALID_GROUP_ID: _ErrorCode.ValueType  # 24
     ERROR_CODE_UNKNOWN_MEMBER_ID: _ErrorCode.ValueType  # 25
+    ERROR_CODE_TOPIC_AUTHORIZATION_FAILED: _ErrorCode.ValueType  # 29
+    ERROR_CODE_GROUP_AUTHORIZATION_FAILED: _ErrorCode.ValueType  # 30
+    ERROR_CODE_CLUSTER_AUTHORIZATION_FAILED: _ErrorCode.ValueType  # 31
     ERROR_CODE_TOPIC_ALREADY_EXISTS: _ErrorCode.ValueType  # 36
     ERROR_CODE_INVALID_PARTITIONS: _ErrorCode.ValueType  # 37
     ERROR_CODE_INVALID_CONFIG: _ErrorCode.ValueType  # 40
@@ -55,6 +58,7 @@ class _ErrorCodeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorCode.V
     ERROR_CODE_INVALID_TRANSACTION_TIMEOUT: _ErrorCode.ValueType  # 50
     ERROR_CODE_CONCURRENT_TRANSACTIONS: _ErrorCode.ValueType  # 51
     ERROR_CODE_TRANSACTION_COORDINATOR_FENCED: _ErrorCode.ValueType  # 52
+    ERROR_CODE_TRANSACTIONAL_ID_AUTHORIZATION_FAILED: _ErrorCode.ValueType  # 53
     ERROR_CODE_OPERATION_NOT_ATTEMPTED: _ErrorCode.ValueType  # 55
     ERROR_CODE_KAFKA_STORAGE_ERROR: _ErrorCode.ValueType  # 56
     ERROR_CODE_SASL_AUTHENTICATION_FAILED: _ErrorCode.ValueType  # 58
@@ -84,6 +88,8 @@ class _ErrorCodeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorCode.V
     """A joint transaction of another owner: its id is used already, for something else."""
     ERROR_CODE_BASE_OFFSET_MISMATCH: _ErrorCode.ValueType  # 1020
     """The log does not end at expected_base_offset: nothing was stored."""
+    ERROR_CODE_INVALID_PRODUCER_TOKEN: _ErrorCode.ValueType  # 1030
+    """A producer id without the producer_token that proves whose it is."""
 
 class ErrorCode(_ErrorCode, metaclass=_ErrorCodeEnumTypeWrapper):
     """ErrorCode names every error of the protocol, with Kafka's names and numbers; numbers from 1000 on
@@ -109,6 +115,9 @@ ERROR_CODE_NOT_COORDINATOR: ErrorCode.ValueType  # 16
 ERROR_CODE_INVALID_TOPIC_EXCEPTION: ErrorCode.ValueType  # 17
 ERROR_CODE_INVALID_GROUP_ID: ErrorCode.ValueType  # 24
 ERROR_CODE_UNKNOWN_MEMBER_ID: ErrorCode.ValueType  # 25
+ERROR_CODE_TOPIC_AUTHORIZATION_FAILED: ErrorCode.ValueType  # 29
+ERROR_CODE_GROUP_AUTHORIZATION_FAILED: ErrorCode.ValueType  # 30
+ERROR_CODE_CLUSTER_AUTHORIZATION_FAILED: ErrorCode.ValueType  # 31
 ERROR_CODE_TOPIC_ALREADY_EXISTS: ErrorCode.ValueType  # 36
 ERROR_CODE_INVALID_PARTITIONS: ErrorCode.ValueType  # 37
 ERROR_CODE_INVALID_CONFIG: ErrorCode.ValueType  # 40
@@ -121,6 +130,7 @@ ERROR_CODE_INVALID_PRODUCER_ID_MAPPING: ErrorCode.ValueType  # 49
 ERROR_CODE_INVALID_TRANSACTION_TIMEOUT: ErrorCode.ValueType  # 50
 ERROR_CODE_CONCURRENT_TRANSACTIONS: ErrorCode.ValueType  # 51
 ERROR_CODE_TRANSACTION_COORDINATOR_FENCED: ErrorCode.ValueType  # 52
+ERROR_CODE_TRANSACTIONAL_ID_AUTHORIZATION_FAILED: ErrorCode.ValueType  # 53
 ERROR_CODE_OPERATION_NOT_ATTEMPTED: ErrorCode.ValueType  # 55
 ERROR_CODE_KAFKA_STORAGE_ERROR: ErrorCode.ValueType  # 56
 ERROR_CODE_SASL_AUTHENTICATION_FAILED: ErrorCode.ValueType  # 58
@@ -150,6 +160,8 @@ ERROR_CODE_JOINT_OWNER_MISMATCH: ErrorCode.ValueType  # 1010
 """A joint transaction of another owner: its id is used already, for something else."""
 ERROR_CODE_BASE_OFFSET_MISMATCH: ErrorCode.ValueType  # 1020
 """The log does not end at expected_base_offset: nothing was stored."""
+ERROR_CODE_INVALID_PRODUCER_TOKEN: ErrorCode.ValueType  # 1030
+"""A producer id without the producer_token that proves whose it is."""
 Global___ErrorCode: _TypeAlias = ErrorCode  # noqa: Y015
 
 @_typing.final

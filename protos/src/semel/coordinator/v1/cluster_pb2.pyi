@@ -9,6 +9,8 @@ from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from semel.common.v1 import errors_pb2 as _errors_pb2
+from semel.coordinator.v1 import acls_pb2 as _acls_pb2
+from semel.coordinator.v1 import quotas_pb2 as _quotas_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -111,12 +113,15 @@ class MetadataRequest(_message.Message):
     KNOWN_VERSION_FIELD_NUMBER: _builtins.int
     MAX_WAIT_MS_FIELD_NUMBER: _builtins.int
     ALL_LISTENERS_FIELD_NUMBER: _builtins.int
+    ACCESS_RULES_FIELD_NUMBER: _builtins.int
     all_topics: _builtins.bool
     known_version: _builtins.int
     """Wait until the version is newer than this, up to max_wait_ms. 0: do not wait."""
     max_wait_ms: _builtins.int
     all_listeners: _builtins.bool
     """Answer the addresses of instances on all listeners: for services that keep a copy."""
+    access_rules: _builtins.bool
+    """Answer access rules and client quotas too: for services that keep a copy, and nobody else."""
     @_builtins.property
     def topics(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
     @_builtins.property
@@ -130,10 +135,11 @@ class MetadataRequest(_message.Message):
         known_version: _builtins.int = ...,
         max_wait_ms: _builtins.int = ...,
         all_listeners: _builtins.bool = ...,
+        access_rules: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["all_listeners", b"all_listeners", "all_topics", b"all_topics", "known_version", b"known_version", "max_wait_ms", b"max_wait_ms", "topic_ids", b"topic_ids", "topics", b"topics"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["access_rules", b"access_rules", "all_listeners", b"all_listeners", "all_topics", b"all_topics", "known_version", b"known_version", "max_wait_ms", b"max_wait_ms", "topic_ids", b"topic_ids", "topics", b"topics"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -151,6 +157,8 @@ class MetadataResponse(_message.Message):
     INSTANCES_FIELD_NUMBER: _builtins.int
     TOPICS_FIELD_NUMBER: _builtins.int
     LAYOUT_FIELD_NUMBER: _builtins.int
+    ACLS_FIELD_NUMBER: _builtins.int
+    CLIENT_QUOTAS_FIELD_NUMBER: _builtins.int
     throttle_time_ms: _builtins.int
     cluster_id: _builtins.str
     version: _builtins.int
@@ -163,6 +171,12 @@ class MetadataResponse(_message.Message):
     def topics(self) -> _containers.RepeatedCompositeFieldContainer[Global___Topic]: ...
     @_builtins.property
     def layout(self) -> Global___ClusterLayout: ...
+    @_builtins.property
+    def acls(self) -> _containers.RepeatedCompositeFieldContainer[_acls_pb2.AclBinding]:
+        """Only when access_rules was asked for."""
+
+    @_builtins.property
+    def client_quotas(self) -> _containers.RepeatedCompositeFieldContainer[_quotas_pb2.ClientQuota]: ...
     def __init__(
         self,
         *,
@@ -172,10 +186,12 @@ class MetadataResponse(_message.Message):
         instances: _abc.Iterable[Global___Instance] | None = ...,
         topics: _abc.Iterable[Global___Topic] | None = ...,
         layout: Global___ClusterLayout | None = ...,
+        acls: _abc.Iterable[_acls_pb2.AclBinding] | None = ...,
+        client_quotas: _abc.Iterable[_quotas_pb2.ClientQuota] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["layout", b"layout"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cluster_id", b"cluster_id", "instances", b"instances", "layout", b"layout", "throttle_time_ms", b"throttle_time_ms", "topics", b"topics", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["acls", b"acls", "client_quotas", b"client_quotas", "cluster_id", b"cluster_id", "instances", b"instances", "layout", b"layout", "throttle_time_ms", b"throttle_time_ms", "topics", b"topics", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -3,7 +3,9 @@
 import grpc
 import warnings
 
+from semel.coordinator.v1 import acls_pb2 as semel_dot_coordinator_dot_v1_dot_acls__pb2
 from semel.coordinator.v1 import cluster_pb2 as semel_dot_coordinator_dot_v1_dot_cluster__pb2
+from semel.coordinator.v1 import quotas_pb2 as semel_dot_coordinator_dot_v1_dot_quotas__pb2
 
 GRPC_GENERATED_VERSION = '1.80.0'
 GRPC_VERSION = grpc.__version__
@@ -77,6 +79,31 @@ class ClusterServiceStub(object):
                 request_serializer=semel_dot_coordinator_dot_v1_dot_cluster__pb2.IncrementalAlterConfigsRequest.SerializeToString,
                 response_deserializer=semel_dot_coordinator_dot_v1_dot_cluster__pb2.IncrementalAlterConfigsResponse.FromString,
                 _registered_method=True)
+        self.CreateAcls = channel.unary_unary(
+                '/semel.coordinator.v1.ClusterService/CreateAcls',
+                request_serializer=semel_dot_coordinator_dot_v1_dot_acls__pb2.CreateAclsRequest.SerializeToString,
+                response_deserializer=semel_dot_coordinator_dot_v1_dot_acls__pb2.CreateAclsResponse.FromString,
+                _registered_method=True)
+        self.DescribeAcls = channel.unary_unary(
+                '/semel.coordinator.v1.ClusterService/DescribeAcls',
+                request_serializer=semel_dot_coordinator_dot_v1_dot_acls__pb2.DescribeAclsRequest.SerializeToString,
+                response_deserializer=semel_dot_coordinator_dot_v1_dot_acls__pb2.DescribeAclsResponse.FromString,
+                _registered_method=True)
+        self.DeleteAcls = channel.unary_unary(
+                '/semel.coordinator.v1.ClusterService/DeleteAcls',
+                request_serializer=semel_dot_coordinator_dot_v1_dot_acls__pb2.DeleteAclsRequest.SerializeToString,
+                response_deserializer=semel_dot_coordinator_dot_v1_dot_acls__pb2.DeleteAclsResponse.FromString,
+                _registered_method=True)
+        self.AlterClientQuotas = channel.unary_unary(
+                '/semel.coordinator.v1.ClusterService/AlterClientQuotas',
+                request_serializer=semel_dot_coordinator_dot_v1_dot_quotas__pb2.AlterClientQuotasRequest.SerializeToString,
+                response_deserializer=semel_dot_coordinator_dot_v1_dot_quotas__pb2.AlterClientQuotasResponse.FromString,
+                _registered_method=True)
+        self.DescribeClientQuotas = channel.unary_unary(
+                '/semel.coordinator.v1.ClusterService/DescribeClientQuotas',
+                request_serializer=semel_dot_coordinator_dot_v1_dot_quotas__pb2.DescribeClientQuotasRequest.SerializeToString,
+                response_deserializer=semel_dot_coordinator_dot_v1_dot_quotas__pb2.DescribeClientQuotasResponse.FromString,
+                _registered_method=True)
         self.RegisterInstance = channel.unary_unary(
                 '/semel.coordinator.v1.ClusterService/RegisterInstance',
                 request_serializer=semel_dot_coordinator_dot_v1_dot_cluster__pb2.RegisterInstanceRequest.SerializeToString,
@@ -147,6 +174,41 @@ class ClusterServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def CreateAcls(self, request, context):
+        """Adds access rules. All are added, or none; one that is there already stays. May be repeated.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DescribeAcls(self, request, context):
+        """Lists the access rules that match a filter.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DeleteAcls(self, request, context):
+        """Removes the access rules that match any of several filters.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def AlterClientQuotas(self, request, context):
+        """Sets or removes limits of users; what is not named stays as it is. May be repeated.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DescribeClientQuotas(self, request, context):
+        """Lists the limits of users.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def RegisterInstance(self, request, context):
         """Tells the controller where an instance is. Services call it at every start, and again from time
         to time.
@@ -197,6 +259,31 @@ def add_ClusterServiceServicer_to_server(servicer, server):
                     servicer.IncrementalAlterConfigs,
                     request_deserializer=semel_dot_coordinator_dot_v1_dot_cluster__pb2.IncrementalAlterConfigsRequest.FromString,
                     response_serializer=semel_dot_coordinator_dot_v1_dot_cluster__pb2.IncrementalAlterConfigsResponse.SerializeToString,
+            ),
+            'CreateAcls': grpc.unary_unary_rpc_method_handler(
+                    servicer.CreateAcls,
+                    request_deserializer=semel_dot_coordinator_dot_v1_dot_acls__pb2.CreateAclsRequest.FromString,
+                    response_serializer=semel_dot_coordinator_dot_v1_dot_acls__pb2.CreateAclsResponse.SerializeToString,
+            ),
+            'DescribeAcls': grpc.unary_unary_rpc_method_handler(
+                    servicer.DescribeAcls,
+                    request_deserializer=semel_dot_coordinator_dot_v1_dot_acls__pb2.DescribeAclsRequest.FromString,
+                    response_serializer=semel_dot_coordinator_dot_v1_dot_acls__pb2.DescribeAclsResponse.SerializeToString,
+            ),
+            'DeleteAcls': grpc.unary_unary_rpc_method_handler(
+                    servicer.DeleteAcls,
+                    request_deserializer=semel_dot_coordinator_dot_v1_dot_acls__pb2.DeleteAclsRequest.FromString,
+                    response_serializer=semel_dot_coordinator_dot_v1_dot_acls__pb2.DeleteAclsResponse.SerializeToString,
+            ),
+            'AlterClientQuotas': grpc.unary_unary_rpc_method_handler(
+                    servicer.AlterClientQuotas,
+                    request_deserializer=semel_dot_coordinator_dot_v1_dot_quotas__pb2.AlterClientQuotasRequest.FromString,
+                    response_serializer=semel_dot_coordinator_dot_v1_dot_quotas__pb2.AlterClientQuotasResponse.SerializeToString,
+            ),
+            'DescribeClientQuotas': grpc.unary_unary_rpc_method_handler(
+                    servicer.DescribeClientQuotas,
+                    request_deserializer=semel_dot_coordinator_dot_v1_dot_quotas__pb2.DescribeClientQuotasRequest.FromString,
+                    response_serializer=semel_dot_coordinator_dot_v1_dot_quotas__pb2.DescribeClientQuotasResponse.SerializeToString,
             ),
             'RegisterInstance': grpc.unary_unary_rpc_method_handler(
                     servicer.RegisterInstance,
@@ -423,6 +510,141 @@ class ClusterService(object):
             '/semel.coordinator.v1.ClusterService/IncrementalAlterConfigs',
             semel_dot_coordinator_dot_v1_dot_cluster__pb2.IncrementalAlterConfigsRequest.SerializeToString,
             semel_dot_coordinator_dot_v1_dot_cluster__pb2.IncrementalAlterConfigsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CreateAcls(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/semel.coordinator.v1.ClusterService/CreateAcls',
+            semel_dot_coordinator_dot_v1_dot_acls__pb2.CreateAclsRequest.SerializeToString,
+            semel_dot_coordinator_dot_v1_dot_acls__pb2.CreateAclsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DescribeAcls(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/semel.coordinator.v1.ClusterService/DescribeAcls',
+            semel_dot_coordinator_dot_v1_dot_acls__pb2.DescribeAclsRequest.SerializeToString,
+            semel_dot_coordinator_dot_v1_dot_acls__pb2.DescribeAclsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DeleteAcls(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/semel.coordinator.v1.ClusterService/DeleteAcls',
+            semel_dot_coordinator_dot_v1_dot_acls__pb2.DeleteAclsRequest.SerializeToString,
+            semel_dot_coordinator_dot_v1_dot_acls__pb2.DeleteAclsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def AlterClientQuotas(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/semel.coordinator.v1.ClusterService/AlterClientQuotas',
+            semel_dot_coordinator_dot_v1_dot_quotas__pb2.AlterClientQuotasRequest.SerializeToString,
+            semel_dot_coordinator_dot_v1_dot_quotas__pb2.AlterClientQuotasResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DescribeClientQuotas(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/semel.coordinator.v1.ClusterService/DescribeClientQuotas',
+            semel_dot_coordinator_dot_v1_dot_quotas__pb2.DescribeClientQuotasRequest.SerializeToString,
+            semel_dot_coordinator_dot_v1_dot_quotas__pb2.DescribeClientQuotasResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -5,7 +5,9 @@ The coordinator's second part: the cluster's metadata."""
 
 from collections import abc as _abc
 from grpc import aio as _aio
+from semel.coordinator.v1 import acls_pb2 as _acls_pb2
 from semel.coordinator.v1 import cluster_pb2 as _cluster_pb2
+from semel.coordinator.v1 import quotas_pb2 as _quotas_pb2
 import abc as _abc_1
 import grpc as _grpc
 import sys
@@ -54,6 +56,16 @@ class ClusterServiceStub:
     """Describes the options of topics, with their values, defaults and meaning."""
     IncrementalAlterConfigs: _grpc.UnaryUnaryMultiCallable[_cluster_pb2.IncrementalAlterConfigsRequest, _cluster_pb2.IncrementalAlterConfigsResponse]
     """Sets or resets single options of topics; what is not named stays as it is. May be repeated."""
+    CreateAcls: _grpc.UnaryUnaryMultiCallable[_acls_pb2.CreateAclsRequest, _acls_pb2.CreateAclsResponse]
+    """Adds access rules. All are added, or none; one that is there already stays. May be repeated."""
+    DescribeAcls: _grpc.UnaryUnaryMultiCallable[_acls_pb2.DescribeAclsRequest, _acls_pb2.DescribeAclsResponse]
+    """Lists the access rules that match a filter."""
+    DeleteAcls: _grpc.UnaryUnaryMultiCallable[_acls_pb2.DeleteAclsRequest, _acls_pb2.DeleteAclsResponse]
+    """Removes the access rules that match any of several filters."""
+    AlterClientQuotas: _grpc.UnaryUnaryMultiCallable[_quotas_pb2.AlterClientQuotasRequest, _quotas_pb2.AlterClientQuotasResponse]
+    """Sets or removes limits of users; what is not named stays as it is. May be repeated."""
+    DescribeClientQuotas: _grpc.UnaryUnaryMultiCallable[_quotas_pb2.DescribeClientQuotasRequest, _quotas_pb2.DescribeClientQuotasResponse]
+    """Lists the limits of users."""
     RegisterInstance: _grpc.UnaryUnaryMultiCallable[_cluster_pb2.RegisterInstanceRequest, _cluster_pb2.RegisterInstanceResponse]
     """Tells the controller where an instance is. Services call it at every start, and again from time
     to time.
@@ -85,6 +97,16 @@ class ClusterServiceAsyncStub(ClusterServiceStub):
     """Describes the options of topics, with their values, defaults and meaning."""
     IncrementalAlterConfigs: _aio.UnaryUnaryMultiCallable[_cluster_pb2.IncrementalAlterConfigsRequest, _cluster_pb2.IncrementalAlterConfigsResponse]  # type: ignore[assignment]
     """Sets or resets single options of topics; what is not named stays as it is. May be repeated."""
+    CreateAcls: _aio.UnaryUnaryMultiCallable[_acls_pb2.CreateAclsRequest, _acls_pb2.CreateAclsResponse]  # type: ignore[assignment]
+    """Adds access rules. All are added, or none; one that is there already stays. May be repeated."""
+    DescribeAcls: _aio.UnaryUnaryMultiCallable[_acls_pb2.DescribeAclsRequest, _acls_pb2.DescribeAclsResponse]  # type: ignore[assignment]
+    """Lists the access rules that match a filter."""
+    DeleteAcls: _aio.UnaryUnaryMultiCallable[_acls_pb2.DeleteAclsRequest, _acls_pb2.DeleteAclsResponse]  # type: ignore[assignment]
+    """Removes the access rules that match any of several filters."""
+    AlterClientQuotas: _aio.UnaryUnaryMultiCallable[_quotas_pb2.AlterClientQuotasRequest, _quotas_pb2.AlterClientQuotasResponse]  # type: ignore[assignment]
+    """Sets or removes limits of users; what is not named stays as it is. May be repeated."""
+    DescribeClientQuotas: _aio.UnaryUnaryMultiCallable[_quotas_pb2.DescribeClientQuotasRequest, _quotas_pb2.DescribeClientQuotasResponse]  # type: ignore[assignment]
+    """Lists the limits of users."""
     RegisterInstance: _aio.UnaryUnaryMultiCallable[_cluster_pb2.RegisterInstanceRequest, _cluster_pb2.RegisterInstanceResponse]  # type: ignore[assignment]
     """Tells the controller where an instance is. Services call it at every start, and again from time
     to time.
@@ -161,6 +183,46 @@ class ClusterServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_cluster_pb2.IncrementalAlterConfigsResponse, _abc.Awaitable[_cluster_pb2.IncrementalAlterConfigsResponse]]:
         """Sets or resets single options of topics; what is not named stays as it is. May be repeated."""
+
+    @_abc_1.abstractmethod
+    def CreateAcls(
+        self,
+        request: _acls_pb2.CreateAclsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_acls_pb2.CreateAclsResponse, _abc.Awaitable[_acls_pb2.CreateAclsResponse]]:
+        """Adds access rules. All are added, or none; one that is there already stays. May be repeated."""
+
+    @_abc_1.abstractmethod
+    def DescribeAcls(
+        self,
+        request: _acls_pb2.DescribeAclsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_acls_pb2.DescribeAclsResponse, _abc.Awaitable[_acls_pb2.DescribeAclsResponse]]:
+        """Lists the access rules that match a filter."""
+
+    @_abc_1.abstractmethod
+    def DeleteAcls(
+        self,
+        request: _acls_pb2.DeleteAclsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_acls_pb2.DeleteAclsResponse, _abc.Awaitable[_acls_pb2.DeleteAclsResponse]]:
+        """Removes the access rules that match any of several filters."""
+
+    @_abc_1.abstractmethod
+    def AlterClientQuotas(
+        self,
+        request: _quotas_pb2.AlterClientQuotasRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_quotas_pb2.AlterClientQuotasResponse, _abc.Awaitable[_quotas_pb2.AlterClientQuotasResponse]]:
+        """Sets or removes limits of users; what is not named stays as it is. May be repeated."""
+
+    @_abc_1.abstractmethod
+    def DescribeClientQuotas(
+        self,
+        request: _quotas_pb2.DescribeClientQuotasRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_quotas_pb2.DescribeClientQuotasResponse, _abc.Awaitable[_quotas_pb2.DescribeClientQuotasResponse]]:
+        """Lists the limits of users."""
 
     @_abc_1.abstractmethod
     def RegisterInstance(

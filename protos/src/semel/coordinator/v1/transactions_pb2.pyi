@@ -161,9 +161,12 @@ class InitProducerIdResponse(_message.Message):
     PRODUCER_ID_FIELD_NUMBER: _builtins.int
     PRODUCER_EPOCH_FIELD_NUMBER: _builtins.int
     PREPARED_FIELD_NUMBER: _builtins.int
+    PRODUCER_TOKEN_FIELD_NUMBER: _builtins.int
     throttle_time_ms: _builtins.int
     producer_id: _builtins.int
     producer_epoch: _builtins.int
+    producer_token: _builtins.bytes
+    """Proves to partitions and groups that the producer id is the caller's. Empty: nobody asks for it."""
     @_builtins.property
     def prepared(self) -> _containers.RepeatedCompositeFieldContainer[Global___PreparedTransaction]:
         """With keep_prepared: those that the caller has to complete, oldest first."""
@@ -175,10 +178,11 @@ class InitProducerIdResponse(_message.Message):
         producer_id: _builtins.int = ...,
         producer_epoch: _builtins.int = ...,
         prepared: _abc.Iterable[Global___PreparedTransaction] | None = ...,
+        producer_token: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["prepared", b"prepared", "producer_epoch", b"producer_epoch", "producer_id", b"producer_id", "throttle_time_ms", b"throttle_time_ms"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["prepared", b"prepared", "producer_epoch", b"producer_epoch", "producer_id", b"producer_id", "producer_token", b"producer_token", "throttle_time_ms", b"throttle_time_ms"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -775,11 +779,14 @@ class JoinTxnResponse(_message.Message):
     ALREADY_COMMITTED_FIELD_NUMBER: _builtins.int
     PRODUCER_ID_FIELD_NUMBER: _builtins.int
     PRODUCER_EPOCH_FIELD_NUMBER: _builtins.int
+    PRODUCER_TOKEN_FIELD_NUMBER: _builtins.int
     throttle_time_ms: _builtins.int
     already_committed: _builtins.bool
     """This version, or a later one, is committed: the caller skips its work. There is no writer."""
     producer_id: _builtins.int
     producer_epoch: _builtins.int
+    producer_token: _builtins.bytes
+    """Proves to partitions and groups that the producer id is the caller's. Empty: nobody asks for it."""
     def __init__(
         self,
         *,
@@ -787,10 +794,11 @@ class JoinTxnResponse(_message.Message):
         already_committed: _builtins.bool = ...,
         producer_id: _builtins.int = ...,
         producer_epoch: _builtins.int = ...,
+        producer_token: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["already_committed", b"already_committed", "producer_epoch", b"producer_epoch", "producer_id", b"producer_id", "throttle_time_ms", b"throttle_time_ms"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["already_committed", b"already_committed", "producer_epoch", b"producer_epoch", "producer_id", b"producer_id", "producer_token", b"producer_token", "throttle_time_ms", b"throttle_time_ms"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -532,6 +532,7 @@ class TxnOffsetCommitRequest(_message.Message):
     MEMBER_ID_FIELD_NUMBER: _builtins.int
     MEMBER_EPOCH_FIELD_NUMBER: _builtins.int
     TOPICS_FIELD_NUMBER: _builtins.int
+    PRODUCER_TOKEN_FIELD_NUMBER: _builtins.int
     transactional_id: _builtins.str
     producer_id: _builtins.int
     producer_epoch: _builtins.int
@@ -541,6 +542,8 @@ class TxnOffsetCommitRequest(_message.Message):
     member_id: _builtins.str
     """Empty, with member_epoch -1: not a member; only while the group has no members."""
     member_epoch: _builtins.int
+    producer_token: _builtins.bytes
+    """As InitProducerId or JoinTxn gave it, if it gave one."""
     @_builtins.property
     def topics(self) -> _containers.RepeatedCompositeFieldContainer[Global___OffsetCommitTopic]: ...
     def __init__(
@@ -554,10 +557,11 @@ class TxnOffsetCommitRequest(_message.Message):
         member_id: _builtins.str = ...,
         member_epoch: _builtins.int = ...,
         topics: _abc.Iterable[Global___OffsetCommitTopic] | None = ...,
+        producer_token: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["base_sequence", b"base_sequence", "group_id", b"group_id", "member_epoch", b"member_epoch", "member_id", b"member_id", "producer_epoch", b"producer_epoch", "producer_id", b"producer_id", "topics", b"topics", "transactional_id", b"transactional_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["base_sequence", b"base_sequence", "group_id", b"group_id", "member_epoch", b"member_epoch", "member_id", b"member_id", "producer_epoch", b"producer_epoch", "producer_id", b"producer_id", "producer_token", b"producer_token", "topics", b"topics", "transactional_id", b"transactional_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

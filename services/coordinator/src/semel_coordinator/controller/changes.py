@@ -6,12 +6,17 @@ from collections.abc import Callable
 from random import Random
 from typing import Protocol
 
+from semel.coordinator.v1 import acls_pb2 as acls_wire
 from semel.coordinator.v1 import cluster_pb2 as wire
+from semel.coordinator.v1 import quotas_pb2 as quotas_wire
 from semel_common.errors import InvalidRequestError, SemelError
 from semel_common.wire.connection import Connector
 from semel_common.wire.methods import (
+    ALTER_CLIENT_QUOTAS,
+    CREATE_ACLS,
     CREATE_PARTITIONS,
     CREATE_TOPICS,
+    DELETE_ACLS,
     DELETE_TOPICS,
     INCREMENTAL_ALTER_CONFIGS,
     REGISTER_INSTANCE,
@@ -28,10 +33,17 @@ from semel_coordinator.controller.machine import (
     ControllerMachine,
     InstanceKey,
     NewTopic,
+    QuotaChange,
     Registration,
 )
 from semel_coordinator.controller.records import ClusterRecord, ControllerRecord
 from semel_coordinator.machine import CoordinatorRecord
+from semel_runtime.access.serde import (
+    acls_from_wire,
+    acls_to_wire,
+    filter_from_wire,
+    quotas_to_wire,
+)
 from semel_runtime.clock import Clock
 from semel_runtime.cluster.copy import ClusterCopy
 from semel_runtime.cluster.image import ServiceRole, Topic
@@ -68,6 +80,24 @@ class Changes(Protocol):
         self, request: wire.IncrementalAlterConfigsRequest, call: Call
     ) -> wire.IncrementalAlterConfigsResponse:
         """Change options of topics, of each by itself."""
+        ...
+
+    async def create_acls(
+        self, request: acls_wire.CreateAclsRequest, call: Call
+    ) -> acls_wire.CreateAclsResponse:
+        """Add access rules."""
+        ...
+
+    async def delete_acls(
+        self, request: acls_wire.DeleteAclsRequest, call: Call
+    ) -> acls_wire.DeleteAclsResponse:
+        """Remove access rules."""
+        ...
+
+    async def alter_client_quotas(
+        self, request: quotas_wire.AlterClientQuotasRequest, call: Call
+    ) -> quotas_wire.AlterClientQuotasResponse:
+        """Change limits of users."""
         ...
 
     async def register_instance(
@@ -144,6 +174,42 @@ class ControllerChanges:
                 for change in request.topics
             ]
         return wire.IncrementalAlterConfigsResponse(topics=[task.result() for task in tasks])
+
+    async def create_acls(
+        self, request: acls_wire.CreateAclsRequest, _call: Call
+    ) -> acls_wire.CreateAclsResponse:
+        """Add access rules, all or none."""
+        acls, dry = acls_from_wire(request.acls), request.validate_only
+        # A full disk must not keep anybody from denying.
+        created = await self._runner.run(
+            lambda: self._machine.create_acls(acls, validate_only=dry), privileged=True
+        )
+        return acls_wire.CreateAclsResponse(created=acls_to_wire(created))
+
+    async def delete_acls(
+        self, request: acls_wire.DeleteAclsRequest, _call: Call
+    ) -> acls_wire.DeleteAclsResponse:
+        """Remove access rules."""
+        filters = [filter_from_wire(each) for each in request.filters]
+        deleted = await self._runner.run(
+            lambda: self._machine.delete_acls(filters, validate_only=request.validate_only),
+            privileged=True,
+        )
+        return acls_wire.DeleteAclsResponse(deleted=acls_to_wire(deleted))
+
+    async def alter_client_quotas(
+        self, request: quotas_wire.AlterClientQuotasRequest, _call: Call
+    ) -> quotas_wire.AlterClientQuotasResponse:
+        """Change limits of users, all or none."""
+        changes = [
+            QuotaChange(user=each.user, set_=dict(each.set), remove=tuple(each.remove))
+            for each in request.changes
+        ]
+        after = await self._runner.run(
+            lambda: self._machine.alter_client_quotas(changes, validate_only=request.validate_only),
+            privileged=True,
+        )
+        return quotas_wire.AlterClientQuotasResponse(client_quotas=quotas_to_wire(after))
 
     async def register_instance(
         self, request: wire.RegisterInstanceRequest, _call: Call
@@ -283,6 +349,24 @@ class PassedOnChanges:
     ) -> wire.IncrementalAlterConfigsResponse:
         """Pass it on."""
         return await self._pass_on(INCREMENTAL_ALTER_CONFIGS, request, call)
+
+    async def create_acls(
+        self, request: acls_wire.CreateAclsRequest, call: Call
+    ) -> acls_wire.CreateAclsResponse:
+        """Pass it on."""
+        return await self._pass_on(CREATE_ACLS, request, call)
+
+    async def delete_acls(
+        self, request: acls_wire.DeleteAclsRequest, call: Call
+    ) -> acls_wire.DeleteAclsResponse:
+        """Pass it on."""
+        return await self._pass_on(DELETE_ACLS, request, call)
+
+    async def alter_client_quotas(
+        self, request: quotas_wire.AlterClientQuotasRequest, call: Call
+    ) -> quotas_wire.AlterClientQuotasResponse:
+        """Pass it on."""
+        return await self._pass_on(ALTER_CLIENT_QUOTAS, request, call)
 
     async def register_instance(
         self, request: wire.RegisterInstanceRequest, call: Call

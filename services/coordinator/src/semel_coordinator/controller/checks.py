@@ -2,7 +2,9 @@
 
 from collections import Counter
 
+from semel.coordinator.v1 import acls_pb2 as acls_wire
 from semel.coordinator.v1 import cluster_pb2 as wire
+from semel.coordinator.v1 import quotas_pb2 as quotas_wire
 from semel_common.errors import InvalidRequestError
 from semel_coordinator.controller.machine import Registration
 from semel_runtime.cluster.image import Instance, Listener, ServiceRole
@@ -18,6 +20,8 @@ from semel_runtime.server.checks import (
 
 NAMES_MAX = 1_000
 """Topics, topic ids or keys in one request."""
+FILTERS_MAX = 100
+"""Each of them is held against each rule."""
 MAX_WAIT_MS_MAX = 300_000
 LISTENERS_MAX = 8
 _ID_LENGTH_MAX = 64
@@ -59,6 +63,34 @@ def check_describe_configs(request: wire.DescribeConfigsRequest) -> None:
     """Check a DescribeConfigs request, but for its topics: those are answered one by one."""
     require_count("topics", request.topics, minimum=1, maximum=NAMES_MAX)
     require_count("keys", request.keys, maximum=NAMES_MAX)
+
+
+def check_create_acls(request: acls_wire.CreateAclsRequest) -> None:
+    """Check a CreateAcls request, but for what the rules say."""
+    require_count("acls", request.acls, minimum=1, maximum=NAMES_MAX)
+
+
+def check_delete_acls(request: acls_wire.DeleteAclsRequest) -> None:
+    """Check a DeleteAcls request."""
+    require_count("filters", request.filters, minimum=1, maximum=FILTERS_MAX)
+
+
+def check_alter_client_quotas(request: quotas_wire.AlterClientQuotasRequest) -> None:
+    """Check an AlterClientQuotas request, but for the limits."""
+    require_count("changes", request.changes, minimum=1, maximum=NAMES_MAX)
+    _require_users([each.user for each in request.changes])
+
+
+def check_describe_client_quotas(request: quotas_wire.DescribeClientQuotasRequest) -> None:
+    """Check a DescribeClientQuotas request."""
+    require_count("users", request.users, maximum=NAMES_MAX)
+    _require_users(list(request.users))
+
+
+def _require_users(users: list[str]) -> None:
+    for user in users:
+        if user:
+            require_name("user", user)
 
 
 def check_alter_configs(request: wire.IncrementalAlterConfigsRequest) -> None:

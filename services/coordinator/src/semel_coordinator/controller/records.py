@@ -6,6 +6,8 @@ that comes back as it was known, under a new claim, changes nothing that others 
 
 from msgspec import Struct
 
+from semel_runtime.access.acls import Acl
+from semel_runtime.access.client_quotas import ClientQuota
 from semel_runtime.cluster.image import Instance, Layout, Topic
 
 
@@ -42,4 +44,43 @@ class TopicDeletedRecord(Struct, frozen=True, kw_only=True):
     topic_id: str
 
 
-ControllerRecord = ClusterRecord | InstanceRecord | TopicRecord | TopicDeletedRecord
+class AclRecord(Struct, frozen=True, kw_only=True):
+    """A rule that holds."""
+
+    version: int
+    acl: Acl
+
+
+class AclDeletedRecord(Struct, frozen=True, kw_only=True):
+    """A rule is gone."""
+
+    version: int
+    acl: Acl
+
+
+class ClientQuotaRecord(Struct, frozen=True, kw_only=True):
+    """What one user may use; without limits, nothing is said of the user."""
+
+    version: int
+    client_quota: ClientQuota
+
+
+ControllerRecord = (
+    ClusterRecord
+    | InstanceRecord
+    | TopicRecord
+    | TopicDeletedRecord
+    | AclRecord
+    | AclDeletedRecord
+    | ClientQuotaRecord
+)
+CONTROLLER_RECORDS = (
+    ClusterRecord,
+    InstanceRecord,
+    TopicRecord,
+    TopicDeletedRecord,
+    AclRecord,
+    AclDeletedRecord,
+    ClientQuotaRecord,
+)
+"""The same, for those who sort records."""

@@ -5,11 +5,20 @@ from typing import assert_never
 from semel.coordinator.journal.v1 import controller_pb2 as journal
 from semel.coordinator.journal.v1.journal_pb2 import JournalRecord
 from semel_coordinator.controller.records import (
+    AclDeletedRecord,
+    AclRecord,
+    ClientQuotaRecord,
     ClusterRecord,
     ControllerRecord,
     InstanceRecord,
     TopicDeletedRecord,
     TopicRecord,
+)
+from semel_runtime.access.serde import (
+    acl_from_journal,
+    acl_to_journal,
+    quota_from_journal,
+    quota_to_journal,
 )
 from semel_runtime.cluster.image import Layout
 from semel_runtime.cluster.serde import (
@@ -33,6 +42,8 @@ def controller_to_journal(record: ControllerRecord) -> JournalRecord:
         case TopicDeletedRecord():
             deleted = journal.TopicDeletedRecord(version=record.version, topic_id=record.topic_id)
             return JournalRecord(topic_deleted=deleted)
+        case AclRecord() | AclDeletedRecord() | ClientQuotaRecord():
+            return _access_to_journal(record)
         case _:
             assert_never(record)
 
@@ -49,8 +60,39 @@ def controller_from_journal(record: JournalRecord) -> ControllerRecord:
         case "topic_deleted":
             deleted = record.topic_deleted
             return TopicDeletedRecord(version=deleted.version, topic_id=deleted.topic_id)
+        case "acl":
+            return AclRecord(version=record.acl.version, acl=acl_from_journal(record.acl.acl))
+        case "acl_deleted":
+            gone = record.acl_deleted
+            return AclDeletedRecord(version=gone.version, acl=acl_from_journal(gone.acl))
+        case "client_quota":
+            limited = record.client_quota
+            return ClientQuotaRecord(
+                version=limited.version, client_quota=quota_from_journal(limited.client_quota)
+            )
         case kind:
             raise UnknownRecordError(f"{kind} is no record of the controller's")
+
+
+def _access_to_journal(
+    record: AclRecord | AclDeletedRecord | ClientQuotaRecord,
+) -> JournalRecord:
+    version = record.version
+    match record:
+        case AclRecord():
+            return JournalRecord(
+                acl=journal.AclRecord(version=version, acl=acl_to_journal(record.acl))
+            )
+        case AclDeletedRecord():
+            gone = journal.AclDeletedRecord(version=version, acl=acl_to_journal(record.acl))
+            return JournalRecord(acl_deleted=gone)
+        case ClientQuotaRecord():
+            limited = journal.ClientQuotaRecord(
+                version=version, client_quota=quota_to_journal(record.client_quota)
+            )
+            return JournalRecord(client_quota=limited)
+        case _:
+            assert_never(record)
 
 
 def _cluster_to_journal(record: ClusterRecord) -> journal.ClusterRecord:

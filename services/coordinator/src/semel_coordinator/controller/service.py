@@ -7,17 +7,23 @@ what it has decided, so there is one path for both.
 from collections.abc import Callable
 from typing import TypeVar
 
+from semel.coordinator.v1 import acls_pb2 as acls_wire
 from semel.coordinator.v1 import cluster_pb2 as wire
+from semel.coordinator.v1 import quotas_pb2 as quotas_wire
 from semel_common.errors import CoordinatorNotAvailableError, InvalidGroupIdError, SemelError
 from semel_common.wire import methods
 from semel_common.wire.status import to_value
 from semel_coordinator.controller import CONTROLLER_ID
 from semel_coordinator.controller.changes import Changes
 from semel_coordinator.controller.checks import (
+    check_alter_client_quotas,
     check_alter_configs,
+    check_create_acls,
     check_create_partitions,
     check_create_topics,
+    check_delete_acls,
     check_delete_topics,
+    check_describe_client_quotas,
     check_describe_configs,
     check_find_coordinator,
     check_metadata,
@@ -35,6 +41,7 @@ from semel_coordinator.controller.messages import (
 )
 from semel_coordinator.controller.versions import VersionGate
 from semel_coordinator.machine import CoordinatorMachine, CoordinatorRecord
+from semel_runtime.access.serde import acls_to_wire, filter_from_wire, quotas_to_wire
 from semel_runtime.cluster.image import ClusterImage, Instance, ServiceRole
 from semel_runtime.cluster.serde import layout_to_wire
 from semel_runtime.cluster.topic_config import ConfigOption, options_named
@@ -77,6 +84,11 @@ class ClusterService:
         handlers.add(methods.CREATE_PARTITIONS, self.create_partitions)
         handlers.add(methods.DESCRIBE_CONFIGS, self.describe_configs)
         handlers.add(methods.INCREMENTAL_ALTER_CONFIGS, self.incremental_alter_configs)
+        handlers.add(methods.CREATE_ACLS, self.create_acls)
+        handlers.add(methods.DESCRIBE_ACLS, self.describe_acls)
+        handlers.add(methods.DELETE_ACLS, self.delete_acls)
+        handlers.add(methods.ALTER_CLIENT_QUOTAS, self.alter_client_quotas)
+        handlers.add(methods.DESCRIBE_CLIENT_QUOTAS, self.describe_client_quotas)
         handlers.add(methods.REGISTER_INSTANCE, self.register_instance)
 
     # -- questions -----------------------------------------------------------------------------
@@ -120,6 +132,31 @@ class ClusterService:
             )
         )
 
+    async def describe_acls(
+        self, request: acls_wire.DescribeAclsRequest, _call: Call
+    ) -> acls_wire.DescribeAclsResponse:
+        """Answer the access rules that a filter matches."""
+        wanted = filter_from_wire(request.filter)
+        return await self._read(
+            lambda: acls_wire.DescribeAclsResponse(
+                acls=acls_to_wire(each for each in self._image().acls if wanted.matches(each))
+            )
+        )
+
+    async def describe_client_quotas(
+        self, request: quotas_wire.DescribeClientQuotasRequest, _call: Call
+    ) -> quotas_wire.DescribeClientQuotasResponse:
+        """Answer the limits of users."""
+        check_describe_client_quotas(request)
+        users = set(request.users)
+        return await self._read(
+            lambda: quotas_wire.DescribeClientQuotasResponse(
+                client_quotas=quotas_to_wire(
+                    each for each in self._image().client_quotas if not users or each.user in users
+                )
+            )
+        )
+
     # -- changes -------------------------------------------------------------------------------
 
     async def create_topics(
@@ -149,6 +186,27 @@ class ClusterService:
         """Change options of topics, of each by itself."""
         check_alter_configs(request)
         return await self._changes.incremental_alter_configs(request, call)
+
+    async def create_acls(
+        self, request: acls_wire.CreateAclsRequest, call: Call
+    ) -> acls_wire.CreateAclsResponse:
+        """Add access rules, all or none."""
+        check_create_acls(request)
+        return await self._changes.create_acls(request, call)
+
+    async def delete_acls(
+        self, request: acls_wire.DeleteAclsRequest, call: Call
+    ) -> acls_wire.DeleteAclsResponse:
+        """Remove the access rules that match."""
+        check_delete_acls(request)
+        return await self._changes.delete_acls(request, call)
+
+    async def alter_client_quotas(
+        self, request: quotas_wire.AlterClientQuotasRequest, call: Call
+    ) -> quotas_wire.AlterClientQuotasResponse:
+        """Change limits of users, all or none."""
+        check_alter_client_quotas(request)
+        return await self._changes.alter_client_quotas(request, call)
 
     async def register_instance(
         self, request: wire.RegisterInstanceRequest, call: Call
@@ -181,6 +239,9 @@ class ClusterService:
             ],
             layout=layout_to_wire(image.layout),
         )
+        if request.access_rules:
+            response.acls.extend(acls_to_wire(image.acls))
+            response.client_quotas.extend(quotas_to_wire(image.client_quotas))
         if request.all_topics:
             response.MergeFrom(self._all_topics(image))
         else:

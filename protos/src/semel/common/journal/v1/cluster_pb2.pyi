@@ -32,6 +32,8 @@ class ClusterImage(_message.Message):
     GROUP_COORDINATORS_FIELD_NUMBER: _builtins.int
     INSTANCES_FIELD_NUMBER: _builtins.int
     TOPICS_FIELD_NUMBER: _builtins.int
+    ACLS_FIELD_NUMBER: _builtins.int
+    CLIENT_QUOTAS_FIELD_NUMBER: _builtins.int
     cluster_id: _builtins.str
     version: _builtins.int
     transaction_log_partitions: _builtins.int
@@ -42,6 +44,10 @@ class ClusterImage(_message.Message):
     def instances(self) -> _containers.RepeatedCompositeFieldContainer[Global___InstanceImage]: ...
     @_builtins.property
     def topics(self) -> _containers.RepeatedCompositeFieldContainer[Global___TopicImage]: ...
+    @_builtins.property
+    def acls(self) -> _containers.RepeatedCompositeFieldContainer[Global___AclImage]: ...
+    @_builtins.property
+    def client_quotas(self) -> _containers.RepeatedCompositeFieldContainer[Global___ClientQuotaImage]: ...
     def __init__(
         self,
         *,
@@ -53,10 +59,12 @@ class ClusterImage(_message.Message):
         group_coordinators: _builtins.int = ...,
         instances: _abc.Iterable[Global___InstanceImage] | None = ...,
         topics: _abc.Iterable[Global___TopicImage] | None = ...,
+        acls: _abc.Iterable[Global___AclImage] | None = ...,
+        client_quotas: _abc.Iterable[Global___ClientQuotaImage] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cluster_id", b"cluster_id", "coordinators", b"coordinators", "group_coordinators", b"group_coordinators", "group_partitions", b"group_partitions", "instances", b"instances", "topics", b"topics", "transaction_log_partitions", b"transaction_log_partitions", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["acls", b"acls", "client_quotas", b"client_quotas", "cluster_id", b"cluster_id", "coordinators", b"coordinators", "group_coordinators", b"group_coordinators", "group_partitions", b"group_partitions", "instances", b"instances", "topics", b"topics", "transaction_log_partitions", b"transaction_log_partitions", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -179,3 +187,87 @@ class TopicImage(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___TopicImage: _TypeAlias = TopicImage  # noqa: Y015
+
+@_typing.final
+class AclImage(_message.Message):
+    """AclImage is one access rule; the numbers are those of semel.coordinator.v1, which are Kafka's."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RESOURCE_TYPE_FIELD_NUMBER: _builtins.int
+    RESOURCE_NAME_FIELD_NUMBER: _builtins.int
+    PATTERN_TYPE_FIELD_NUMBER: _builtins.int
+    PRINCIPAL_FIELD_NUMBER: _builtins.int
+    OPERATION_FIELD_NUMBER: _builtins.int
+    PERMISSION_FIELD_NUMBER: _builtins.int
+    resource_type: _builtins.int
+    resource_name: _builtins.str
+    pattern_type: _builtins.int
+    principal: _builtins.str
+    operation: _builtins.int
+    permission: _builtins.int
+    def __init__(
+        self,
+        *,
+        resource_type: _builtins.int = ...,
+        resource_name: _builtins.str = ...,
+        pattern_type: _builtins.int = ...,
+        principal: _builtins.str = ...,
+        operation: _builtins.int = ...,
+        permission: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["operation", b"operation", "pattern_type", b"pattern_type", "permission", b"permission", "principal", b"principal", "resource_name", b"resource_name", "resource_type", b"resource_type"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AclImage: _TypeAlias = AclImage  # noqa: Y015
+
+@_typing.final
+class ClientQuotaImage(_message.Message):
+    """ClientQuotaImage is what one user, or every other user, may use."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    @_typing.final
+    class LimitsEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.float
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.float = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    USER_FIELD_NUMBER: _builtins.int
+    LIMITS_FIELD_NUMBER: _builtins.int
+    user: _builtins.str
+    """Empty: everybody who has none of their own."""
+    @_builtins.property
+    def limits(self) -> _containers.ScalarMap[_builtins.str, _builtins.float]:
+        """Limits by their names."""
+
+    def __init__(
+        self,
+        *,
+        user: _builtins.str = ...,
+        limits: _abc.Mapping[_builtins.str, _builtins.float] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["limits", b"limits", "user", b"user"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ClientQuotaImage: _TypeAlias = ClientQuotaImage  # noqa: Y015

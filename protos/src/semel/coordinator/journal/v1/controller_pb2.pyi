@@ -138,3 +138,81 @@ class TopicDeletedRecord(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___TopicDeletedRecord: _TypeAlias = TopicDeletedRecord  # noqa: Y015
+
+@_typing.final
+class AclRecord(_message.Message):
+    """AclRecord is one access rule that holds from this record on."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    VERSION_FIELD_NUMBER: _builtins.int
+    ACL_FIELD_NUMBER: _builtins.int
+    version: _builtins.int
+    """Of the metadata from this record on."""
+    @_builtins.property
+    def acl(self) -> _cluster_pb2.AclImage: ...
+    def __init__(
+        self,
+        *,
+        version: _builtins.int = ...,
+        acl: _cluster_pb2.AclImage | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["acl", b"acl"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["acl", b"acl", "version", b"version"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AclRecord: _TypeAlias = AclRecord  # noqa: Y015
+
+@_typing.final
+class AclDeletedRecord(_message.Message):
+    """AclDeletedRecord takes one access rule away."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    VERSION_FIELD_NUMBER: _builtins.int
+    ACL_FIELD_NUMBER: _builtins.int
+    version: _builtins.int
+    """Of the metadata from this record on."""
+    @_builtins.property
+    def acl(self) -> _cluster_pb2.AclImage: ...
+    def __init__(
+        self,
+        *,
+        version: _builtins.int = ...,
+        acl: _cluster_pb2.AclImage | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["acl", b"acl"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["acl", b"acl", "version", b"version"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AclDeletedRecord: _TypeAlias = AclDeletedRecord  # noqa: Y015
+
+@_typing.final
+class ClientQuotaRecord(_message.Message):
+    """ClientQuotaRecord is what one user may use from this record on; without limits: nothing is said."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    VERSION_FIELD_NUMBER: _builtins.int
+    CLIENT_QUOTA_FIELD_NUMBER: _builtins.int
+    version: _builtins.int
+    """Of the metadata from this record on."""
+    @_builtins.property
+    def client_quota(self) -> _cluster_pb2.ClientQuotaImage: ...
+    def __init__(
+        self,
+        *,
+        version: _builtins.int = ...,
+        client_quota: _cluster_pb2.ClientQuotaImage | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["client_quota", b"client_quota"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["client_quota", b"client_quota", "version", b"version"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ClientQuotaRecord: _TypeAlias = ClientQuotaRecord  # noqa: Y015

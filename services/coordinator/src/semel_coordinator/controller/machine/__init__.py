@@ -1,9 +1,17 @@
 """The controller as a pure machine: decides on instances and topics, and knows them all."""
 
+from semel_coordinator.controller.machine.access import QuotaChange
 from semel_coordinator.controller.machine.limits import ControllerLimits
 from semel_coordinator.controller.machine.machine import ControllerMachine
 from semel_coordinator.controller.machine.registration import Registration
 from semel_coordinator.controller.machine.state import InstanceKey
 from semel_coordinator.controller.machine.topics import NewTopic
 
-__all__ = ["ControllerLimits", "ControllerMachine", "InstanceKey", "NewTopic", "Registration"]
+__all__ = [
+    "ControllerLimits",
+    "ControllerMachine",
+    "InstanceKey",
+    "NewTopic",
+    "QuotaChange",
+    "Registration",
+]

@@ -15,3 +15,7 @@ class ControllerLimits:
     """Partitions of all topics together, at most."""
     topics_max: int = 10_000
     """Topics, at most."""
+    acls_max: int = 10_000
+    """Access rules, at most: every instance keeps all of them, and gets all with every change."""
+    client_quotas_max: int = 10_000
+    """Users with limits of their own, at most."""

@@ -6,9 +6,10 @@ go. Each change that others can see raises the version by one, and gives a new i
 other instance copies. An image never goes away from under a reader: it is immutable.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from semel_common.errors import InvalidConfigError
+from semel_coordinator.controller.machine.access import QuotaChange, added, limited, removed
 from semel_coordinator.controller.machine.limits import ControllerLimits
 from semel_coordinator.controller.machine.registration import Registration, registered
 from semel_coordinator.controller.machine.state import ControllerState, InstanceKey
@@ -26,12 +27,14 @@ from semel_coordinator.controller.records import (
     TopicDeletedRecord,
     TopicRecord,
 )
+from semel_runtime.access.acls import Acl, AclFilter
+from semel_runtime.access.client_quotas import ClientQuota
 from semel_runtime.cluster.image import ClusterImage, Layout, Topic
 from semel_runtime.machine import Result
 
 
 class ControllerMachine:
-    """Decides on the cluster, its instances and its topics."""
+    """Decides on the cluster, its instances, its topics, and who may do what."""
 
     def __init__(self, limits: ControllerLimits) -> None:
         """Start without a cluster."""
@@ -137,6 +140,27 @@ class ControllerMachine:
     def delete_topic_by_id(self, topic_id: str) -> Result[Topic, ControllerRecord]:
         """Delete a topic. Raises UnknownTopicIdError."""
         return self._delete(identified(self._state, topic_id))
+
+    def create_acls(
+        self, acls: Iterable[Acl], *, validate_only: bool = False
+    ) -> Result[list[Acl], ControllerRecord]:
+        """Add rules, all or none; answers those that are new. Errors: see ``access.added``."""
+        records = added(self._state, self._limits, acls)
+        return Result([each.acl for each in records], () if validate_only else records)
+
+    def delete_acls(
+        self, filters: Sequence[AclFilter], *, validate_only: bool = False
+    ) -> Result[list[Acl], ControllerRecord]:
+        """Remove every rule that any filter matches; answers them."""
+        records = removed(self._state, filters)
+        return Result([each.acl for each in records], () if validate_only else records)
+
+    def alter_client_quotas(
+        self, changes: Sequence[QuotaChange], *, validate_only: bool = False
+    ) -> Result[list[ClientQuota], ControllerRecord]:
+        """Change limits of users, all or none; idempotent. Errors: see ``access.limited``."""
+        after, records = limited(self._state, self._limits, changes)
+        return Result(after, () if validate_only else records)
 
     def _delete(self, topic: Topic) -> Result[Topic, ControllerRecord]:
         version = self._state.version + 1

@@ -8,12 +8,17 @@ from msgspec.structs import replace
 
 from semel_coordinator.controller.machine.names import collision_key
 from semel_coordinator.controller.records import (
+    AclDeletedRecord,
+    AclRecord,
+    ClientQuotaRecord,
     ClusterRecord,
     ControllerRecord,
     InstanceRecord,
     TopicDeletedRecord,
     TopicRecord,
 )
+from semel_runtime.access.acls import Acl
+from semel_runtime.access.client_quotas import ClientQuota
 from semel_runtime.cluster.image import ClusterImage, Instance, ServiceRole, Topic
 
 
@@ -36,7 +41,7 @@ class Address(NamedTuple):
 
 
 class ControllerState:
-    """The cluster, its instances and its topics."""
+    """The cluster, its instances, its topics, and who may do what."""
 
     def __init__(self) -> None:
         """Start with nothing."""
@@ -54,6 +59,11 @@ class ControllerState:
         """By collision key."""
         self.led: Counter[int] = Counter()
         """How many partitions each broker leads."""
+        self.acls: dict[Acl, int] = {}
+        """Each with the offset of its record."""
+        self.client_quotas: dict[str, ClientQuota] = {}
+        """By user; of those who have limits."""
+        self._quota_offsets: dict[str, int] = {}
         self._offsets: dict[str | InstanceKey, int] = {}
         self._cluster_offset = 0
         self._image: ClusterImage | None = None
@@ -78,6 +88,8 @@ class ControllerState:
                 layout=cluster.layout,
                 instances=tuple(self.instances[key].instance for key in sorted(self.instances)),
                 topics=tuple(self._topic(name) for name in sorted(self.topic_ids)),
+                acls=tuple(sorted(self.acls)),
+                client_quotas=tuple(sorted(self.client_quotas.values())),
             )
         return self._image
 
@@ -94,6 +106,12 @@ class ControllerState:
                 self._put_topic(offset, record)
             case TopicDeletedRecord():
                 self._remove_topic(record.topic_id)
+            case AclRecord():
+                self.acls[record.acl] = offset
+            case AclDeletedRecord():
+                del self.acls[record.acl]
+            case ClientQuotaRecord():
+                self._put_client_quota(offset, record.client_quota)
             case _:
                 assert_never(record)
 
@@ -103,9 +121,32 @@ class ControllerState:
             (self._offsets[key], instance) for key, instance in self.instances.items()
         ]
         entries += [(self._offsets[topic_id], topic) for topic_id, topic in self.topics.items()]
+        entries += [
+            (offset, AclRecord(version=self.version, acl=acl)) for acl, offset in self.acls.items()
+        ]
+        entries += [
+            (
+                self._quota_offsets[user],
+                ClientQuotaRecord(version=self.version, client_quota=quota),
+            )
+            for user, quota in self.client_quotas.items()
+        ]
         if self.cluster is not None:
             entries.append((self._cluster_offset, replace(self.cluster, version=self.version)))
         return entries
+
+    def limits_of(self, user: str) -> tuple[tuple[str, float], ...]:
+        """Return a user's own limits."""
+        quota = self.client_quotas.get(user)
+        return () if quota is None else quota.limits
+
+    def _put_client_quota(self, offset: int, quota: ClientQuota) -> None:
+        if quota.limits:
+            self.client_quotas[quota.user] = quota
+            self._quota_offsets[quota.user] = offset
+        else:
+            self.client_quotas.pop(quota.user, None)
+            self._quota_offsets.pop(quota.user, None)
 
     def _topic(self, name: str) -> Topic:
         return self.topics[self.topic_ids[name]].topic

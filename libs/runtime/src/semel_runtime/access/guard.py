@@ -1,0 +1,226 @@
+"""What stands in front of the handlers of a service: may the caller, is it who it says, how much.
+
+``answer()`` asks it for every request, unary or framed, if the service has one; without
+authentication it has none. Permissions come from the table in ``needs``, rules from this instance's
+copy of the cluster's metadata: a change counts here as soon as the copy has it.
+"""
+
+import structlog
+from google.protobuf.message import Message
+
+from semel_common.errors import (
+    ClusterAuthorizationFailedError,
+    CoordinatorNotAvailableError,
+    GroupAuthorizationFailedError,
+    SemelError,
+    TopicAuthorizationFailedError,
+    TransactionalIdAuthorizationFailedError,
+    UnknownTopicIdError,
+)
+from semel_common.wire.methods import Method
+from semel_runtime.access.acls import CLUSTER_NAME, Operation, ResourceType
+from semel_runtime.access.authorizer import Authorizer, Question
+from semel_runtime.access.items import Refusals, show, split
+from semel_runtime.access.naming import Ref, any_at, is_given, refs_at
+from semel_runtime.access.needs import NEEDS, Each, Needs, Shown, Whole
+from semel_runtime.access.producer_tokens import ProducerTokens
+from semel_runtime.access.quotas import Quotas
+from semel_runtime.cluster.copy import ClusterCopy
+from semel_runtime.cluster.image import ClusterImage
+from semel_runtime.server.calls import Call, Endpoint
+from semel_runtime.server.principal import Principal
+
+log = structlog.get_logger(__name__)
+
+_ERRORS: dict[ResourceType, type[SemelError]] = {
+    ResourceType.TOPIC: TopicAuthorizationFailedError,
+    ResourceType.GROUP: GroupAuthorizationFailedError,
+    ResourceType.TRANSACTIONAL_ID: TransactionalIdAuthorizationFailedError,
+    ResourceType.CLUSTER: ClusterAuthorizationFailedError,
+}
+
+
+class Guard:
+    """Guards the handlers of one instance."""
+
+    def __init__(
+        self,
+        cluster: ClusterCopy,
+        *,
+        authorizer: Authorizer | None,
+        tokens: ProducerTokens | None,
+        quotas: Quotas | None,
+    ) -> None:
+        """Guard with what there is: without an authorizer, everybody may do everything."""
+        self._cluster = cluster
+        self._authorizer = authorizer
+        self._tokens = tokens
+        self._quotas = quotas
+        self._image: ClusterImage | None = None
+
+    async def answer(
+        self, endpoint: Endpoint[Message, Message], request: Message, call: Call
+    ) -> Message:
+        """Answer what may be answered of a request; raises refusals, and what handlers raise."""
+        principal = call.origin.principal
+        if principal.is_cluster:
+            return await endpoint.handler(request, call)
+        self._look_at_image()
+        quotas = self._quotas
+        if quotas is None:
+            return await self._answer(endpoint, request, call)
+        quotas.admit(principal, request)
+        try:
+            response = await self._answer(endpoint, request, call)
+        except SemelError:
+            quotas.charge(principal, None)
+            raise
+        quotas.charge(principal, response)
+        return response
+
+    async def _answer(
+        self, endpoint: Endpoint[Message, Message], request: Message, call: Call
+    ) -> Message:
+        tokens, method, principal = self._tokens, endpoint.method, call.origin.principal
+        if tokens is not None:
+            tokens.check(method, request, principal)
+        if self._authorizer is None:
+            response = await endpoint.handler(request, call)
+        else:
+            response = await self._authorized(self._authorizer, endpoint, request, call)
+        if tokens is not None:
+            tokens.hand_out(method, request, response, principal)
+        return response
+
+    async def _authorized(
+        self,
+        authorizer: Authorizer,
+        endpoint: Endpoint[Message, Message],
+        request: Message,
+        call: Call,
+    ) -> Message:
+        needs = NEEDS[endpoint.method.path]
+        asking = _Asking(authorizer, self._cluster, call.origin.principal)
+        refusals = asking.check(needs, endpoint.method, request)
+        if refusals is None:
+            response = await endpoint.handler(request, call)
+        elif refusals.leaves_nothing and not needs.ask_anyway:
+            response = endpoint.method.response()
+        else:
+            response = await endpoint.handler(refusals.allowed(needs.at_once), call)
+        for clause in needs.clauses:
+            if isinstance(clause, Shown) and (not clause.when or is_given(request, clause.when)):
+                show(response, clause, asking.may_describe)
+        if refusals is not None:
+            refusals.answer(response)
+        return response
+
+    def _look_at_image(self) -> None:
+        """Take the rules of the newest image; of one with the same rules, decisions are kept."""
+        image = self._cluster.image
+        if image is self._image:
+            return
+        self._image = image
+        authorizer = self._authorizer
+        if image is not None and authorizer is not None and image.acls != authorizer.acls:
+            authorizer.update(image.acls)
+        if image is not None and self._quotas is not None:
+            self._quotas.update(image.client_quotas)
+
+
+class _Asking:
+    """One principal's questions about one request."""
+
+    def __init__(self, authorizer: Authorizer, cluster: ClusterCopy, principal: Principal) -> None:
+        self._authorizer = authorizer
+        self._cluster = cluster
+        self._principal = str(principal)
+
+    def check(
+        self, needs: Needs, method: Method[Message, Message], request: Message
+    ) -> Refusals | None:
+        """Return which items are refused, if any; raises the refusal of the whole request."""
+        if needs.cluster_only or any(is_given(request, each) for each in needs.cluster_only_with):
+            error = self._refusal(
+                Operation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME, method.name
+            )
+            raise _noted(error)
+        if self._cluster.image is None:
+            # Its rules are not known: what they would allow must not be refused for good.
+            raise CoordinatorNotAvailableError(
+                "this instance has not heard from the controller yet"
+            )
+        each_clauses: list[Each] = []
+        for clause in needs.clauses:
+            if isinstance(clause, Whole):
+                self._require(clause, request)
+            elif isinstance(clause, Each):
+                each_clauses.append(clause)
+        return split(each_clauses, request, self._refused) if each_clauses else None
+
+    def may_describe(self, resource: ResourceType, ref: Ref) -> bool:
+        """Whether a resource may be seen."""
+        return self._why_not(Operation.DESCRIBE, resource, ref) is None
+
+    def _require(self, clause: Whole, request: Message) -> None:
+        given = not clause.when or is_given(request, clause.when)
+        if not given and not any_at(request, clause.or_when):
+            return
+        if clause.unless and is_given(request, clause.unless):
+            return
+        refs = refs_at(request, clause.path) if clause.path else (Ref(CLUSTER_NAME),)
+        for ref in refs:
+            error = self._why_not(clause.operation, clause.resource, ref)
+            if error is not None and not self._has_any(clause.or_any):
+                raise _noted(error)
+
+    def _refused(self, clause: Each, ref: Ref) -> SemelError | None:
+        error = self._why_not(clause.operation, clause.resource, ref)
+        if error is not None and clause.or_cluster is not None:
+            on_cluster = Ref(CLUSTER_NAME)
+            if self._why_not(clause.or_cluster, ResourceType.CLUSTER, on_cluster) is None:
+                return None
+        return None if error is None else _noted(error)
+
+    def _has_any(self, wanted: tuple[Operation, ResourceType] | None) -> bool:
+        return wanted is not None and self._authorizer.allows_any(self._principal, *wanted)
+
+    def _why_not(self, operation: Operation, resource: ResourceType, ref: Ref) -> SemelError | None:
+        """Return why something may not be done, or None.
+
+        Whoever names a topic by its id, and may not describe it, hears what is heard of an id that
+        nothing has.
+        """
+        if resource is ResourceType.TOPIC and ref.topic_id:
+            topic = self._cluster.find_topic(ref.topic_id)
+            if topic is None or not self._allows(Operation.DESCRIBE, resource, topic.name):
+                if not ref.name or self._allows(operation, resource, ref.name):
+                    return UnknownTopicIdError(f"no topic has the id {ref.topic_id!r}")
+            elif not self._allows(operation, resource, topic.name):
+                return self._refusal(operation, resource, topic.name)
+            if not ref.name:
+                return None
+        if self._allows(operation, resource, ref.name):
+            return None
+        return self._refusal(operation, resource, ref.name)
+
+    def _allows(self, operation: Operation, resource: ResourceType, name: str) -> bool:
+        return self._authorizer.allows(Question(self._principal, operation, resource, name))
+
+    def _refusal(
+        self, operation: Operation, resource: ResourceType, name: str, method: str = ""
+    ) -> SemelError:
+        kind = resource.name.lower().replace("_", " ")
+        what = f"{kind} {name!r}" if resource is not ResourceType.CLUSTER else "the cluster"
+        asked = f" for {method}" if method else ""
+        return _ERRORS[resource](
+            f"{self._principal} has no permission {operation.name} on {what}{asked}",
+            principal=self._principal,
+            operation=operation.name,
+        )
+
+
+def _noted(error: SemelError) -> SemelError:
+    """Let the log say that somebody was refused: an operator wants to know who tries what."""
+    log.info("authorization failed", reason=error.message)
+    return error

@@ -1,0 +1,1 @@
+"""Authorization, producer tokens and quotas, over real services that know their callers."""
