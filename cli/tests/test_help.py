@@ -27,6 +27,9 @@ COMMANDS = sorted(paths(app))
 
 def test_the_commands_are_those_that_are_promised() -> None:
     assert [" ".join(path) for path in COMMANDS] == [
+        "acls add",
+        "acls list",
+        "acls remove",
         "cluster describe",
         "consume",
         "demo income",
@@ -39,6 +42,9 @@ def test_the_commands_are_those_that_are_promised() -> None:
         "groups list",
         "groups reset-offsets",
         "produce",
+        "quotas list",
+        "quotas remove",
+        "quotas set",
         "topics alter",
         "topics configs",
         "topics create",

@@ -5,7 +5,18 @@ from typing import Annotated
 
 import typer
 
-from semel_cli import cluster, consume, doctor, groups, produce, topics, transactions, up
+from semel_cli import (
+    acls,
+    cluster,
+    consume,
+    doctor,
+    groups,
+    produce,
+    quotas,
+    topics,
+    transactions,
+    up,
+)
 from semel_cli.demo import command as demo
 from semel_cli.output import examples
 from semel_cli.session import SecurityOptions, use_security
@@ -97,6 +108,8 @@ app.command(epilog=consume.EXAMPLES)(consume.consume)
 app.add_typer(groups.app, name="groups")
 app.add_typer(transactions.app, name="transactions")
 app.add_typer(cluster.app, name="cluster")
+app.add_typer(acls.app, name="acls")
+app.add_typer(quotas.app, name="quotas")
 app.command(epilog=doctor.EXAMPLES)(doctor.doctor)
 app.add_typer(demo.app, name="demo")
 

@@ -1,0 +1,129 @@
+"""`semel quotas`: how much each user may use."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from semel_cli.output import Format, FormatOption, Table, examples, note, show
+from semel_cli.session import BootstrapOption, UsageError, with_client
+
+if TYPE_CHECKING:
+    from aiosemel import ClientQuota, SemelClient
+
+LIMITS = ("producer_byte_rate", "consumer_byte_rate", "request_rate")
+_EVERYBODY = "(everybody else)"
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="How much each user may use, of each service instance by itself.",
+    epilog=examples(
+        "semel quotas set --user reports --consumer-byte-rate 10000000 --dry-run",
+        "semel quotas list",
+    ),
+)
+
+UserOption = Annotated[
+    str | None, typer.Option("--user", "-u", metavar="NAME", help="One user.", show_default=False)
+]
+DefaultOption = Annotated[
+    bool, typer.Option("--default", help="Everybody who has no limits of their own.")
+]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Check and show, change nothing.")]
+ProducedOption = Annotated[
+    float | None,
+    typer.Option(help="Bytes per second that come with requests.", show_default=False),
+]
+ConsumedOption = Annotated[
+    float | None,
+    typer.Option(help="Bytes per second that go out with answers.", show_default=False),
+]
+RequestsOption = Annotated[
+    float | None, typer.Option(help="Requests per second.", show_default=False)
+]
+
+
+@app.command(name="set", epilog=examples("semel quotas set --default --request-rate 1000"))
+def set_(
+    user: UserOption = None,
+    default: DefaultOption = False,
+    producer_byte_rate: ProducedOption = None,
+    consumer_byte_rate: ConsumedOption = None,
+    request_rate: RequestsOption = None,
+    dry_run: DryRunOption = False,
+    output_format: FormatOption = Format.TEXT,
+    bootstrap: BootstrapOption = None,
+) -> None:
+    """Set limits of a user; those that are not named stay as they are."""
+    given = zip(LIMITS, (producer_byte_rate, consumer_byte_rate, request_rate), strict=True)
+    limits = {name: value for name, value in given if value is not None}
+
+    async def work(client: "SemelClient") -> "ClientQuota":
+        _check_user(user, default)
+        if not limits:
+            raise UsageError(
+                "which limit? Give --producer-byte-rate, --consumer-byte-rate or --request-rate"
+            )
+        access = client.admin().access
+        return await access.alter_client_quotas(user, set_limits=limits, validate_only=dry_run)
+
+    _show_change(output_format, with_client(bootstrap, work), dry_run)
+
+
+@app.command(epilog=examples("semel quotas remove --user reports --dry-run"))
+def remove(
+    user: UserOption = None,
+    default: DefaultOption = False,
+    limit: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Only this limit; by default all.", show_default=False),
+    ] = None,
+    dry_run: DryRunOption = False,
+    output_format: FormatOption = Format.TEXT,
+    bootstrap: BootstrapOption = None,
+) -> None:
+    """Remove limits of a user."""
+
+    async def work(client: "SemelClient") -> "ClientQuota":
+        _check_user(user, default)
+        return await client.admin().access.alter_client_quotas(
+            user, remove=limit or LIMITS, validate_only=dry_run
+        )
+
+    _show_change(output_format, with_client(bootstrap, work), dry_run)
+
+
+@app.command(name="list", epilog=examples("semel quotas list"))
+def list_(output_format: FormatOption = Format.TEXT, bootstrap: BootstrapOption = None) -> None:
+    """List the limits of all users that have any."""
+
+    async def work(client: "SemelClient") -> "list[ClientQuota]":
+        return await client.admin().access.describe_client_quotas()
+
+    _show(output_format, with_client(bootstrap, work))
+
+
+def _check_user(user: str | None, default: bool) -> None:
+    if bool(user) is default:
+        raise UsageError("whose limits? Give --user NAME, or --default")
+
+
+def _show_change(output_format: Format, quota: "ClientQuota", dry_run: bool) -> None:
+    whose = quota.user or "everybody else"
+    note(f"limits of {whose} {'would be' if dry_run else 'are'} changed")
+    _show(output_format, [quota] if quota.limits else [])
+
+
+def _show(output_format: Format, quotas: "list[ClientQuota]") -> None:
+    show(
+        output_format,
+        [{"user": each.user, "limits": dict(each.limits)} for each in quotas],
+        Table(
+            headings=("User", "Limit", "Rate"),
+            rows=[
+                (each.user or _EVERYBODY, name, f"{value:.12g}")
+                for each in quotas
+                for name, value in each.limits.items()
+            ],
+            empty="Nobody is limited.",
+        ),
+    )
