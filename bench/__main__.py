@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from bench import bulk, deletion, footprint, past, pipeline, restart, tracing, transactions
+from bench import bulk, deletion, footprint, past, pipeline, quotas, restart, tracing, transactions
 from bench.measure import Figure, Measured, repeat, show
 from semel_local import ProcessCluster
 
@@ -20,6 +20,7 @@ STANDALONE = {
     "deletion": deletion.deletion,
     "restart": restart.restart,
     "tracing": tracing.tracing,
+    "quotas": quotas.quotas,
 }
 """Workloads that need no running cluster."""
 
