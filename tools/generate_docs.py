@@ -1,4 +1,4 @@
-"""Generates the pages of docs/ that are tables of the code: errors, configuration, state machines.
+"""Generates the pages of docs/ that are tables of the code: errors, settings, permissions, states.
 
 What is in code is not written a second time by hand. `--check` compares and changes nothing.
 """
@@ -13,11 +13,14 @@ from aiosemel._producer.transaction_states import TRANSITIONS as PRODUCER_TRANSI
 from semel_broker.config import BrokerSettings
 from semel_common import errors
 from semel_common.errors import SemelError
+from semel_common.wire import methods
+from semel_common.wire.methods import Method
 from semel_common.wire.status import status_code_of
 from semel_coordinator.config import CoordinatorSettings
 from semel_coordinator.transactions.machine.joint.table import JOINT_TABLE
 from semel_coordinator.transactions.machine.states import LEGAL_PREDECESSORS
 from semel_group.config import GroupSettings
+from semel_runtime.access.needs import NEEDS, Clause, Each, Needs, Shown, Whole
 from semel_runtime.cluster.topic_config import OPTIONS
 from semel_runtime.config import ServiceSettings
 
@@ -45,6 +48,7 @@ def pages() -> dict[str, str]:
     return {
         "errors.md": _page("Errors", _errors()),
         "configuration.md": _page("Configuration", _configuration()),
+        "permissions.md": _page("Permissions", _permissions()),
         "states.md": _page("States", _states()),
     }
 
@@ -149,6 +153,68 @@ def _table(settings: type[ServiceSettings], without: tuple[str, ...]) -> Iterato
             default = "(needed)" if field.is_required() else f"`{field.default!r}`"
             meaning = " ".join((field.description or "").split())
             yield f"| `SEMEL_{name.upper()}` | {default} | {meaning} |"
+
+
+# -- permissions ---------------------------------------------------------------------------------
+
+_PERMISSIONS_INTRODUCTION = (
+    "What a caller needs where access rules count ([security.md](security.md)). The cluster's own",
+    "services need nothing, super users only for what is the services' own. *Each*: items",
+    "are refused one by one, in their places. *Shown*: what may not be described is left out.",
+)
+
+
+def _permissions() -> Iterator[str]:
+    yield from _PERMISSIONS_INTRODUCTION
+    by_path = {each.path: each for each in vars(methods).values() if isinstance(each, Method)}
+    for service in dict.fromkeys(each.service for each in by_path.values()):
+        yield ""
+        yield f"## {service.rpartition('.')[2]}"
+        yield ""
+        yield "| RPC | in frames | needs |"
+        yield "|---|---|---|"
+        for path, method in by_path.items():
+            if method.service == service:
+                framed = "yes" if method.stream else ""
+                yield f"| {method.name} | {framed} | {'; '.join(_needs(NEEDS[path]))} |"
+
+
+def _needs(needs: Needs) -> Iterable[str]:
+    if needs.cluster_only:
+        return ("the cluster's own identity",)
+    if needs.because:
+        return (f"nothing: {needs.because}",)
+    words = [_clause(each) for each in needs.clauses]
+    if needs.cluster_only_with:
+        fields = " or ".join(f"`{each}`" for each in needs.cluster_only_with)
+        words.append(f"with {fields}: the cluster's own identity")
+    return dict.fromkeys(words)
+
+
+def _clause(clause: Clause) -> str:
+    match clause:
+        case Whole():
+            text = f"{clause.operation.name} {_kind(clause.resource)}"
+            if clause.or_any is not None:
+                operation, resource = clause.or_any
+                text += f" (or {operation.name} any {_kind(resource)})"
+            if clause.when:
+                text += f", with `{clause.when}`"
+            if clause.or_when:
+                text += f" or `{clause.or_when[0].rpartition('.')[2]}` records"
+            return text + (f", without `{clause.unless}`" if clause.unless else "")
+        case Each():
+            text = f"each {clause.operation.name} {_kind(clause.resource)}"
+            if clause.or_cluster is not None:
+                text += f" (or {clause.or_cluster.name} cluster)"
+            return text
+        case Shown():
+            kinds = ", ".join(_kind(resource) for resource, _ in clause.keys)
+            return f"shown with DESCRIBE {kinds}" + (f", of `{clause.when}`" if clause.when else "")
+
+
+def _kind(resource: object) -> str:
+    return getattr(resource, "name", "").lower().replace("_", " ")
 
 
 # -- states ----------------------------------------------------------------------------------------
