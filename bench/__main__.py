@@ -9,17 +9,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from bench import (
-    bulk,
-    deletion,
-    footprint,
-    past,
-    pipeline,
-    quotas,
-    restart,
-    tracing,
-    transactions,
-)
+from bench import bulk, deletion, footprint, past, pipeline, quotas, restart, tracing, transactions
 from bench.measure import Figure, Measured, repeat, show
 from semel_local import ProcessCluster
 

@@ -158,7 +158,7 @@ def _table(settings: type[ServiceSettings], without: tuple[str, ...]) -> Iterato
 # -- permissions ---------------------------------------------------------------------------------
 
 _PERMISSIONS_INTRODUCTION = (
-    "What a caller needs where access rules count ([access.md](access.md)). The cluster's own",
+    "What a caller needs where access rules count ([security.md](security.md)). The cluster's own",
     "services need nothing, super users only for what is the services' own. *Each*: items",
     "are refused one by one, in their places. *Shown*: what may not be described is left out.",
 )

@@ -264,7 +264,7 @@ async def test_who_has_the_permissions_of_the_guide_transforms_exactly_once() ->
 async def test_without_authentication_everybody_may_do_everything_and_nothing_is_in_the_way() -> (
     None
 ):
-    async with Cluster({"authorizer": "auto"}).started() as cluster:
+    async with Cluster({"authorizer": "off"}).started() as cluster:
         for app in cluster.apps.values():
             assert all(endpoint.guard is None for endpoint in app.handlers)
         async with cluster.client(ANONYMOUS) as client:

@@ -172,9 +172,9 @@ class ServiceSettings(BaseSettings):
     """Frame streams open at once; one more is refused."""
     journal_snapshot_records_min: Count = 50_000
     """Records after the last snapshot of the journal, at the least, before another one is taken."""
-    authorizer: Literal["auto", "acls", "off"] = "auto"
-    """Who may do what: `acls`: what access rules allow; `off`: everybody everything; `auto`: `acls`
-    as soon as a listener authenticates."""
+    authorizer: Literal["acls", "off"] = "off"
+    """Who may do what: `acls`: what access rules allow, and every listener that services use has to
+    authenticate; `off`: everybody everything, as in Kafka without an authorizer."""
     super_users: Annotated[str, AfterValidator(_checked_principals)] = ""
     """Principals that may do everything, as `User:name`, separated by semicolons."""
     allow_everyone_if_no_acl_found: bool = False
@@ -273,7 +273,7 @@ class ServiceSettings(BaseSettings):
     @property
     def authorizes(self) -> bool:
         """Whether access rules count."""
-        return self.authorizer == "acls" or (self.authorizer == "auto" and self.authenticates)
+        return self.authorizer == "acls"
 
     def principals_of_super_users(self) -> frozenset[str]:
         """Return who may do everything."""

@@ -37,6 +37,7 @@ def produce_request(
     producer_token: bytes = b"",
     compression: Compression,
     size_max_bytes: int,
+    producer_token: bytes = b"",
 ) -> broker.ProduceRequest:
     """Make the request that carries batches to one broker."""
     message = broker.ProduceRequest(

@@ -80,10 +80,10 @@ class MemoryNetwork:
         if fault is Fault.LOSE_REQUEST:
             raise NetworkExceptionError(f"request to {address} was lost")
         if fault is Fault.REPEAT:
-            first = self._start(address, method, request, timeout_ms, traceparent, principal)
-            await self._wait(first, address, timeout_ms)
-        call = self._start(address, method, request, timeout_ms, traceparent, principal)
-        response = await self._wait(call, address, timeout_ms)
+            task = self._start(address, method, request, timeout_ms, traceparent, principal)
+            await self._wait(task, address, timeout_ms)
+        task = self._start(address, method, request, timeout_ms, traceparent, principal)
+        response = await self._wait(task, address, timeout_ms)
         if fault is Fault.LOSE_REPLY:
             raise NetworkExceptionError(f"answer from {address} was lost")
         return method.response.FromString(response.SerializeToString())
