@@ -34,7 +34,6 @@ def produce_request(
     request: Request,
     *,
     transactional_id: str | None,
-    producer_token: bytes = b"",
     compression: Compression,
     size_max_bytes: int,
     producer_token: bytes = b"",
