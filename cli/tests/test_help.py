@@ -45,6 +45,7 @@ def test_the_commands_are_those_that_are_promised() -> None:
         "quotas list",
         "quotas remove",
         "quotas set",
+        "recover",
         "topics alter",
         "topics configs",
         "topics create",

@@ -13,6 +13,7 @@ from semel_cli import (
     groups,
     produce,
     quotas,
+    recover,
     topics,
     transactions,
     up,
@@ -111,6 +112,7 @@ app.add_typer(cluster.app, name="cluster")
 app.add_typer(acls.app, name="acls")
 app.add_typer(quotas.app, name="quotas")
 app.command(epilog=doctor.EXAMPLES)(doctor.doctor)
+app.command(epilog=recover.EXAMPLES)(recover.recover)
 app.add_typer(demo.app, name="demo")
 
 

@@ -95,7 +95,7 @@ class LocalCluster:
 
     async def __aenter__(self) -> Self:
         """Start all services; returns when they are ready. Raises ServiceFailedError."""
-        _log_to_standard_library()
+        log_to_standard_library()
         try:
             async with AsyncExitStack() as stack:
                 await stack.enter_async_context(self._group)
@@ -148,7 +148,7 @@ class LocalCluster:
             await controller.stop()
 
 
-def _log_to_standard_library() -> None:
+def log_to_standard_library() -> None:
     """Leave the logs of services to whoever configures logging; warnings show without that."""
     if structlog.is_configured():
         return

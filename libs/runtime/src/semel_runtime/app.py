@@ -42,6 +42,7 @@ from semel_runtime.metrics.endpoint import metrics_endpoint
 from semel_runtime.metrics.journal import JournalMetrics
 from semel_runtime.metrics.server import stream_figures
 from semel_runtime.offload import Offload, in_thread, inline
+from semel_runtime.recovery import RECOVERED
 from semel_runtime.refusal import check_not_refused, refuse
 from semel_runtime.runner import Runner, RunnerOptions
 from semel_runtime.security import ServiceSecurity, own_security
@@ -126,6 +127,9 @@ async def open_runner(
 
     Raises what ``Runner.open`` raises.
     """
+    recovered = environment.journal.note(RECOVERED)
+    if recovered:
+        log.info("volume was recovered once", recovery=recovered)
     claim_token = f"{environment.random.getrandbits(128):032x}"
     runner = await Runner.open(
         environment.journal,

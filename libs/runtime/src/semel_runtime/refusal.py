@@ -24,3 +24,8 @@ def check_not_refused(folder: Path) -> None:
             f"This journal was refused: {path.read_text(encoding='utf-8')}. Put back the newest"
             " state of this volume, or all volumes of the cluster from one point in time."
         )
+
+
+def admit(folder: Path) -> None:
+    """Let a folder be worked on again: it was recovered. Idempotent."""
+    (folder / _FILE).unlink(missing_ok=True)

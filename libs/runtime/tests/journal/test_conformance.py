@@ -393,6 +393,18 @@ async def test_cluster_id_can_be_set_later_and_never_changed(engine: Engine) -> 
     assert (await engine.open()).cluster_id == "one"
 
 
+async def test_notes_are_kept_and_replaced(engine: Engine) -> None:
+    assert (await engine.open()).note("refused") == ""
+    journal = await claimed(engine)
+
+    await journal.set_note("refused", "it is old")
+    await journal.set_note("refused", "it is older")
+
+    assert journal.note("refused") == "it is older"
+    assert (await engine.open()).note("refused") == "it is older"
+    assert (await engine.open()).note("another") == ""
+
+
 async def test_free_space_is_known_and_above_a_reserve_of_nothing(engine: Engine) -> None:
     journal = await engine.open()
 

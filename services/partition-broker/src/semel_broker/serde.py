@@ -36,6 +36,9 @@ class BrokerSerde:
             case records.LogStartMoved():
                 message.log_start_moved.log_id = record.log_id
                 message.log_start_moved.log_start_offset = record.log_start_offset
+            case records.LogEndMoved():
+                message.log_end_moved.log_id = record.log_id
+                message.log_end_moved.log_end_offset = record.log_end_offset
             case records.LogCompacted():
                 _write_compacted(record, message.log_compacted)
             case records.LogState():
@@ -80,6 +83,9 @@ class BrokerSerde:
                 return _read_coordinator_epoch(message.coordinator_epoch_seen)
             case "log_start_moved":
                 return _read_log_start(message.log_start_moved)
+            case "log_end_moved":
+                moved = message.log_end_moved
+                return records.LogEndMoved(log_id=moved.log_id, log_end_offset=moved.log_end_offset)
             case "log_compacted":
                 return _read_compacted(message.log_compacted)
             case "log_state":

@@ -165,6 +165,17 @@ class Journal(Protocol):
         """
         ...
 
+    def note(self, name: str) -> str:
+        """Return what was noted of the whole volume under a name; empty: nothing."""
+        ...
+
+    async def set_note(self, name: str, text: str) -> None:
+        """Note something of the whole volume, durably, in place of what was there. After `claim`.
+
+        It is no record: it can be read before the journal is claimed.
+        """
+        ...
+
     async def claim(self, token: str, *, epoch: int | None = None) -> Claim:
         """Become the owner, durably, before anything is read.
 

@@ -81,6 +81,19 @@ class MemoryJournal:
         await self.write(apply)
         self._check_cluster(cluster_id)
 
+    def note(self, name: str) -> str:
+        """See `Journal.note`."""
+        return self.content.notes.get(name, "")
+
+    async def set_note(self, name: str, text: str) -> None:
+        """See `Journal.set_note`."""
+
+        def apply() -> None:
+            self.check_epoch()
+            self.content.notes[name] = text
+
+        await self.write(apply)
+
     async def claim(self, token: str, *, epoch: int | None = None) -> Claim:
         """See `Journal.claim`."""
         await self.write(lambda: self._claim(token, epoch))

@@ -19,6 +19,7 @@ class Content:
 
     service: str | None = None
     cluster_id: str | None = None
+    notes: dict[str, str] = field(default_factory=dict)
     epoch: int = 0
     token: str = ""
     first_offset: int = 0

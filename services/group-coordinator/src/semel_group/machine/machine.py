@@ -321,6 +321,13 @@ class GroupMachine:
         updated = self.cluster.update(image)
         return Result(updated.response, updated.records)
 
+    # -- an older volume -------------------------------------------------------------------------
+
+    def raise_epochs(self, image: ClusterImage, floor: int, *, now_ms: int) -> Result[None, Record]:
+        """Take the cluster's image, and see ``MembershipMachine.raise_epochs``."""
+        newer = self.cluster.update(image).records
+        return Result(None, (*newer, *self.membership.raise_epochs(floor, now_ms=now_ms)))
+
     # -- replay ----------------------------------------------------------------------------------
 
     def replay(self, offset: int, record: Record) -> None:

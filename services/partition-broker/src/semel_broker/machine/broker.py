@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TypeVar, assert_never
 
-from semel_broker.machine import compaction
+from semel_broker.machine import compaction, recovery
 from semel_broker.machine.compaction import CompactionPlan
 from semel_broker.machine.deletion import RecordDeletions, expired
 from semel_broker.machine.describe import PartitionProducers, open_since, producers_of
@@ -23,6 +23,7 @@ from semel_broker.machine.records import (
     BatchAppended,
     LogCompacted,
     LogDropped,
+    LogEndMoved,
     LogIdsGiven,
     LogPurged,
     LogSegment,
@@ -35,6 +36,7 @@ from semel_broker.machine.records import (
     ProducerState,
     Record,
 )
+from semel_broker.machine.recovery import RaisedLogs
 from semel_broker.machine.standing import PartitionStanding, standing
 from semel_broker.machine.values import (
     Appended,
@@ -264,6 +266,18 @@ class BrokerMachine:
             {log.log_id: log.log_start_offset for log in self._logs if log.log_start_offset}
         )
 
+    # -- an older volume -----------------------------------------------------------------------
+
+    def all_aborted(self) -> Result[list[Outcome], Record]:
+        """Return an outcome for each open transaction that aborts it; see recovery.py."""
+        return Result(list(recovery.all_aborted(self._logs, self._coordinator_epochs)))
+
+    def raise_logs(self, image: ClusterImage, floor: int) -> Result[RaisedLogs, Record]:
+        """Take the cluster's image, and go on at an offset in every log; see recovery.py."""
+        newer = self.cluster.update(image).records
+        changed = list(self._logs.follow(image)) if newer else []
+        return recovery.raised(self._logs, newer, changed, floor)
+
     # -- compaction ----------------------------------------------------------------------------
 
     def logs_to_compact(self) -> Result[list[CompactionPlan], Record]:
@@ -296,6 +310,8 @@ class BrokerMachine:
         self._last_offset = offset
         match record:
             case BatchAppended() | MarkerAppended() | ProducerFenced() | LogStartMoved():
+                self._logs.log(record.log_id).replay(record)
+            case LogEndMoved():
                 self._logs.log(record.log_id).replay(record)
             case LogCompacted() | ProducerState() | OpenTransaction():
                 self._logs.log(record.log_id).replay(record)

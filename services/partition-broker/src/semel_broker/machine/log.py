@@ -19,6 +19,7 @@ from semel_broker.machine.records import (
     AbortedTransaction,
     BatchAppended,
     LogCompacted,
+    LogEndMoved,
     LogRecord,
     LogSegment,
     LogStartMoved,
@@ -96,6 +97,8 @@ class PartitionLog:
                 self._supersede(state, below=record.fence, now_ms=record.fenced_ms)
             case LogStartMoved():
                 self._cut(record.log_start_offset)
+            case LogEndMoved():
+                self.log_end_offset = record.log_end_offset
             case LogCompacted():
                 self.compacted = record
                 self.aborted = self.aborted.above(record.upto)

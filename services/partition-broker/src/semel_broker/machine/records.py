@@ -67,6 +67,13 @@ class LogStartMoved(Struct, frozen=True, kw_only=True):
     log_start_offset: int
 
 
+class LogEndMoved(Struct, frozen=True, kw_only=True):
+    """The volume was an older copy: the next append is above all offsets that were ever given."""
+
+    log_id: int
+    log_end_offset: int
+
+
 class LogCompacted(Struct, frozen=True, kw_only=True):
     """A pass of compaction over the log has come to its end; also an entity."""
 
@@ -183,6 +190,7 @@ LogRecord: TypeAlias = (
     | ProducerFenced
     | ProducerForgotten
     | LogStartMoved
+    | LogEndMoved
     | LogCompacted
     | ProducerState
     | OpenTransaction

@@ -19,6 +19,8 @@ from semel_runtime.journal.sqlite.chunks import checksum, pack_records, unpack_r
 from semel_runtime.journal.sqlite.connections import Readers, Value, Writer, open_writer
 from semel_runtime.journal.sqlite.folder import JOURNAL_FILE, hold_folder
 from semel_runtime.journal.sqlite.opening import (
+    NOTE,
+    NOTE_PREFIX,
     PAGE_BYTES,
     STORE,
     check_identity,
@@ -66,14 +68,15 @@ class SqliteJournal:
         resources: AsyncExitStack,
         *,
         file: Path,
-        cluster_id: str | None,
+        stored: dict[str, str],
         options: SqliteOptions,
     ) -> None:
         self._writer = writer
         self._readers = readers
         self._resources = resources
         self._file = file
-        self._cluster_id = cluster_id
+        self._cluster_id = stored.get("cluster_id")
+        self._stored = stored
         self._options = options
         self._space = DiskSpace(file.parent)
         self._snapshots = SqliteSnapshots(writer, readers, piece_bytes_max=options.append_bytes_max)
@@ -115,7 +118,7 @@ class SqliteJournal:
                 readers,
                 resources.pop_all(),
                 file=file,
-                cluster_id=stored,
+                stored=stored,
                 options=options,
             )
 
@@ -138,6 +141,16 @@ class SqliteJournal:
             self._cluster_id = str(rows[0][0])
         if self._cluster_id != cluster_id:
             raise JournalOpenError(cluster_sentence(self._file, self._cluster_id, cluster_id))
+
+    def note(self, name: str) -> str:
+        """See `Journal.note`."""
+        return self._stored.get(NOTE_PREFIX + name, "")
+
+    async def set_note(self, name: str, text: str) -> None:
+        """See `Journal.set_note`."""
+        await self._writer.check_epoch()
+        await self._writer.execute(NOTE, (NOTE_PREFIX + name, text))
+        self._stored[NOTE_PREFIX + name] = text
 
     async def claim(self, token: str, *, epoch: int | None = None) -> Claim:
         """See `Journal.claim`."""

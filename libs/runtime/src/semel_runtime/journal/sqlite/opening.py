@@ -14,6 +14,10 @@ from semel_runtime.journal.sqlite.schema import APPLICATION_ID, MIGRATIONS, SCHE
 STORE = "INSERT INTO meta VALUES (?, ?) ON CONFLICT DO NOTHING"
 """Sets a value that is set once and never changes."""
 
+NOTE = "INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
+NOTE_PREFIX = "note:"
+"""Of the keys of notes."""
+
 PAGE_BYTES = 4_096
 
 _SQLITE_MIN = (3, 37)  # STRICT tables
@@ -75,8 +79,8 @@ async def _migrate(connection: aiosqlite.Connection, version: int) -> None:
 
 async def check_identity(
     connection: aiosqlite.Connection, file: Path, *, service: str, cluster_id: str | None
-) -> str | None:
-    """Refuse the file of another service or cluster; return the stored cluster id, if any."""
+) -> dict[str, str]:
+    """Refuse the file of another service or cluster; return what is set."""
     await connection.execute_fetchall(STORE, ("service", service))
     stored = await _fetch_meta(connection)
     if stored["service"] != service:
@@ -89,7 +93,7 @@ async def check_identity(
         stored = await _fetch_meta(connection)
         if stored["cluster_id"] != cluster_id:
             raise JournalOpenError(cluster_sentence(file, stored["cluster_id"], cluster_id))
-    return stored.get("cluster_id")
+    return stored
 
 
 async def _fetch_meta(connection: aiosqlite.Connection) -> dict[str, str]:

@@ -44,6 +44,7 @@ class Record(_message.Message):
     LOG_SEGMENT_FIELD_NUMBER: _builtins.int
     LOG_COMPACTED_FIELD_NUMBER: _builtins.int
     PRODUCER_FORGOTTEN_FIELD_NUMBER: _builtins.int
+    LOG_END_MOVED_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def batch_appended(self) -> Global___BatchAppended: ...
     @_builtins.property
@@ -76,6 +77,8 @@ class Record(_message.Message):
     def log_compacted(self) -> Global___LogCompacted: ...
     @_builtins.property
     def producer_forgotten(self) -> Global___ProducerForgotten: ...
+    @_builtins.property
+    def log_end_moved(self) -> Global___LogEndMoved: ...
     def __init__(
         self,
         *,
@@ -95,12 +98,13 @@ class Record(_message.Message):
         log_segment: Global___LogSegment | None = ...,
         log_compacted: Global___LogCompacted | None = ...,
         producer_forgotten: Global___ProducerForgotten | None = ...,
+        log_end_moved: Global___LogEndMoved | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["aborted_transaction", b"aborted_transaction", "batch_appended", b"batch_appended", "cluster_image", b"cluster_image", "coordinator_epoch_seen", b"coordinator_epoch_seen", "log_compacted", b"log_compacted", "log_dropped", b"log_dropped", "log_ids_given", b"log_ids_given", "log_purged", b"log_purged", "log_segment", b"log_segment", "log_start_moved", b"log_start_moved", "log_state", b"log_state", "marker_appended", b"marker_appended", "open_transaction", b"open_transaction", "producer_fenced", b"producer_fenced", "producer_forgotten", b"producer_forgotten", "producer_state", b"producer_state", "record", b"record"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["aborted_transaction", b"aborted_transaction", "batch_appended", b"batch_appended", "cluster_image", b"cluster_image", "coordinator_epoch_seen", b"coordinator_epoch_seen", "log_compacted", b"log_compacted", "log_dropped", b"log_dropped", "log_end_moved", b"log_end_moved", "log_ids_given", b"log_ids_given", "log_purged", b"log_purged", "log_segment", b"log_segment", "log_start_moved", b"log_start_moved", "log_state", b"log_state", "marker_appended", b"marker_appended", "open_transaction", b"open_transaction", "producer_fenced", b"producer_fenced", "producer_forgotten", b"producer_forgotten", "producer_state", b"producer_state", "record", b"record"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["aborted_transaction", b"aborted_transaction", "batch_appended", b"batch_appended", "cluster_image", b"cluster_image", "coordinator_epoch_seen", b"coordinator_epoch_seen", "log_compacted", b"log_compacted", "log_dropped", b"log_dropped", "log_ids_given", b"log_ids_given", "log_purged", b"log_purged", "log_segment", b"log_segment", "log_start_moved", b"log_start_moved", "log_state", b"log_state", "marker_appended", b"marker_appended", "open_transaction", b"open_transaction", "producer_fenced", b"producer_fenced", "producer_forgotten", b"producer_forgotten", "producer_state", b"producer_state", "record", b"record"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["aborted_transaction", b"aborted_transaction", "batch_appended", b"batch_appended", "cluster_image", b"cluster_image", "coordinator_epoch_seen", b"coordinator_epoch_seen", "log_compacted", b"log_compacted", "log_dropped", b"log_dropped", "log_end_moved", b"log_end_moved", "log_ids_given", b"log_ids_given", "log_purged", b"log_purged", "log_segment", b"log_segment", "log_start_moved", b"log_start_moved", "log_state", b"log_state", "marker_appended", b"marker_appended", "open_transaction", b"open_transaction", "producer_fenced", b"producer_fenced", "producer_forgotten", b"producer_forgotten", "producer_state", b"producer_state", "record", b"record"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_record: _TypeAlias = _typing.Literal["batch_appended", "marker_appended", "producer_fenced", "coordinator_epoch_seen", "log_start_moved", "log_state", "log_dropped", "log_purged", "producer_state", "open_transaction", "aborted_transaction", "log_ids_given", "cluster_image", "log_segment", "log_compacted", "producer_forgotten"]  # noqa: Y015
+    _WhichOneofReturnType_record: _TypeAlias = _typing.Literal["batch_appended", "marker_appended", "producer_fenced", "coordinator_epoch_seen", "log_start_moved", "log_state", "log_dropped", "log_purged", "producer_state", "open_transaction", "aborted_transaction", "log_ids_given", "cluster_image", "log_segment", "log_compacted", "producer_forgotten", "log_end_moved"]  # noqa: Y015
     _WhichOneofArgType_record: _TypeAlias = _typing.Literal["record", b"record"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_record) -> _WhichOneofReturnType_record | None: ...
 
@@ -278,6 +282,32 @@ class LogStartMoved(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___LogStartMoved: _TypeAlias = LogStartMoved  # noqa: Y015
+
+@_typing.final
+class LogEndMoved(_message.Message):
+    """LogEndMoved: the volume was an older copy; the next append is at this offset, above all that were
+    ever given.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    LOG_ID_FIELD_NUMBER: _builtins.int
+    LOG_END_OFFSET_FIELD_NUMBER: _builtins.int
+    log_id: _builtins.int
+    log_end_offset: _builtins.int
+    def __init__(
+        self,
+        *,
+        log_id: _builtins.int = ...,
+        log_end_offset: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["log_end_offset", b"log_end_offset", "log_id", b"log_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___LogEndMoved: _TypeAlias = LogEndMoved  # noqa: Y015
 
 @_typing.final
 class LogCompacted(_message.Message):

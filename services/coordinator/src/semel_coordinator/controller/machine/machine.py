@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from semel_common.errors import InvalidConfigError
 from semel_coordinator.controller.machine.access import QuotaChange, added, limited, removed
 from semel_coordinator.controller.machine.limits import ControllerLimits
+from semel_coordinator.controller.machine.recovery import is_behind, taken_over
 from semel_coordinator.controller.machine.registration import Registration, registered
 from semel_coordinator.controller.machine.state import ControllerState, InstanceKey
 from semel_coordinator.controller.machine.topics import (
@@ -93,6 +94,16 @@ class ControllerMachine:
         """
         records = registered(self._state, registration, is_live)
         return Result(self._state.made_cluster(), records)
+
+    def is_behind(self, image: ClusterImage) -> bool:
+        """Whether an image that another instance keeps is newer than what is known here."""
+        return is_behind(self._state, image)
+
+    def taken_over(
+        self, image: ClusterImage, claim_epochs: Mapping[InstanceKey, int]
+    ) -> list[ControllerRecord]:
+        """Return the records that make the metadata those of an image; see recovery.py."""
+        return list(taken_over(self._state, image, claim_epochs))
 
     def create_topic(
         self, new: NewTopic, *, validate_only: bool = False

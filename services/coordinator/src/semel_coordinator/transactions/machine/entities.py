@@ -144,14 +144,30 @@ class Producer(Struct, frozen=True, kw_only=True):
         """Return the producer after a prepared epoch was aborted for a reason, or committed."""
         age = self.producer_epoch - 1 - producer_epoch
         number = 0 if reason is None else REASON_NUMBERS[reason]
+        bit = min(age, OUTCOMES_KEPT)  # Masked out: too old to be kept.
         return replace(
             self,
-            outcomes=(self.outcomes | (reason is None) << age) & _OUTCOMES_MASK,
-            abort_reasons=(self.abort_reasons | number << _REASON_BITS * age) & _REASONS_MASK,
+            outcomes=(self.outcomes | (reason is None) << bit) & _OUTCOMES_MASK,
+            abort_reasons=(self.abort_reasons | number << _REASON_BITS * bit) & _REASONS_MASK,
             # Whose reason it is must be told of the last epoch only.
             abort_reason=reason if reason is not None and age == 0 else self.abort_reason,
             last_update_ms=now_ms,
             prepared=tuple(each for each in self.prepared if each != producer_epoch),
+        )
+
+    def raised(self, producer_epoch: int, now_ms: int) -> "Producer":
+        """Return the producer at a current epoch far above; how those below ended is forgotten.
+
+        The one just below was never given out. What is prepared stays so.
+        """
+        return replace(
+            self,
+            producer_epoch=producer_epoch,
+            outcomes=0,
+            outcomes_known=1,
+            abort_reason=AbortReason.FENCED,
+            last_update_ms=now_ms,
+            abort_reasons=REASON_NUMBERS[AbortReason.FENCED],
         )
 
 

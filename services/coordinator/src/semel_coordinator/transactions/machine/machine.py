@@ -75,6 +75,7 @@ from semel_coordinator.transactions.machine.records import (
     TransactionCompleted,
     TransactionsRecord,
 )
+from semel_coordinator.transactions.machine.recovery import raised
 from semel_coordinator.transactions.machine.registration import added, check_current
 from semel_coordinator.transactions.machine.standing import Standing, standing
 from semel_coordinator.transactions.machine.state import TransactionsState
@@ -125,6 +126,20 @@ class TransactionsMachine:
             for each in self._ownership.partitions()
         ]
         return Result(len(records), records)
+
+    def raised(
+        self, partitions: Sequence[int], *, floor: int, producer_ids_floor: int, now_ms: int
+    ) -> list[TransactionsRecord]:
+        """Return the records that make an older copy of a volume fit to serve; see recovery.py."""
+        return list(
+            raised(
+                self._state,
+                partitions,
+                floor=floor,
+                producer_ids_floor=producer_ids_floor,
+                now_ms=now_ms,
+            )
+        )
 
     # -- producers -----------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ already, is a repeat: it is answered with what holds now, and moves nothing. Any
 not the member's own is fenced.
 """
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import assert_never
 
 from msgspec.structs import replace
@@ -123,6 +123,17 @@ class MembershipMachine:
         others = [each for each in group.members.values() if each.member_id != key.member_id]
         removed = MemberRemoved(group_id=key.group_id, member_id=key.member_id)
         return Result(True, (removed, self._rebalanced(group.group, others, now_ms)))
+
+    def raise_epochs(self, floor: int, *, now_ms: int) -> Iterator[MembershipRecord]:
+        """Yield what removes all members, and gives no epoch below a floor any more.
+
+        For an older copy of a volume, which has forgotten epochs: whoever was a member joins again.
+        """
+        for group_id, group in self.groups.items():
+            for member_id in group.members:
+                yield MemberRemoved(group_id=group_id, member_id=member_id)
+            yield replace(self._rebalanced(group.group, [], now_ms), group_epoch=floor)
+        yield MemberEpochsGiven(group_epoch=floor)
 
     # -- questions -------------------------------------------------------------------------------
 

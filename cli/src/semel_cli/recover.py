@@ -1,0 +1,153 @@
+"""`semel recover`: let an older copy of an instance's volume, or an empty one, serve again."""
+
+import getpass
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import typer
+
+from semel_cli.output import Facts, Format, FormatOption, examples, note, show
+from semel_cli.session import BootstrapOption, find_bootstrap, find_security, run
+
+if TYPE_CHECKING:
+    from semel_local.layout import ServiceName
+    from semel_local.recovery import Recovered, Sources
+
+EXAMPLES = examples(
+    "semel recover broker-0 --data /data/broker-0 --reason 'disk failed' --dry-run",
+    "semel recover broker-1 --data /data/broker-1 --lost --reason 'disk failed'",
+    "semel recover coordinator-0 --data /data/coordinator-0 --reason 'disk failed' \\",
+    "    --metadata-from broker-0=/data/broker-0 \\",
+    "    --metadata-from group-coordinator-0=/data/group-coordinator-0",
+)
+
+LOSSES = {
+    "broker": (
+        "Lost: what was appended since the copy was made, and what was open then (it aborts)."
+        " Partitions go on above all offsets that were ever given; readers pass over the gap."
+    ),
+    "group-coordinator": (
+        "Lost: what groups have committed since the copy was made. Their consumers read again what"
+        " they have read since: reset the groups first where that must not be."
+    ),
+    "coordinator": (
+        "Lost: what was decided since the copy was made, where a participant has not heard of it"
+        " yet (it aborts), and how transactions ended. All producers are fenced. Joint transactions"
+        " need a reset."
+    ),
+}
+
+
+def recover(  # noqa: PLR0913, PLR0917 - each option is an argument
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="As in broker-0.", show_default=False)
+    ],
+    data: Annotated[Path, typer.Option(help="The data folder of the instance, which is stopped.")],
+    reason: Annotated[str, typer.Option(help="Why; is kept with the volume.")],
+    operator: Annotated[
+        str, typer.Option(help="Who; is kept with the volume.", show_default="the user")
+    ] = "",
+    lost: Annotated[
+        bool, typer.Option("--lost", help="There is no copy: the folder is empty.")
+    ] = False,
+    metadata_from: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=FOLDER",
+            help="For coordinator-0: the data folder of another instance, stopped; of each one.",
+            show_default=False,
+        ),
+    ] = None,
+    partial: Annotated[
+        bool, typer.Option("--partial", help="Do without the folders that are not given.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would become of it, but raise nothing.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    output_format: FormatOption = Format.TEXT,
+    bootstrap: BootstrapOption = None,
+) -> None:
+    """Let a stopped instance serve again on an older copy of its volume, or on an empty one.
+
+    The controller refuses such a volume, for it has forgotten what was given out since. This raises
+    all of it above what can have been given, once. See docs/recovery.md for what is lost.
+    """
+    service = _parse(name)
+    if not (yes or dry_run):
+        note(LOSSES[service.role])
+        typer.confirm(f"Is {name} stopped, and is this what you want?", abort=True, err=True)
+    recovered = run(
+        _recover(
+            service,
+            data,
+            _Request(reason, operator or getpass.getuser(), lost=lost, dry_run=dry_run),
+            _sources(service, metadata_from or (), bootstrap, partial=partial),
+        )
+    )
+    _show(output_format, name, recovered, dry_run=dry_run)
+
+
+class _Request(NamedTuple):
+    reason: str
+    operator: str
+    lost: bool
+    dry_run: bool
+
+
+async def _recover(
+    service: "ServiceName", folder: Path, request: _Request, sources: "Sources"
+) -> "Recovered":
+    from semel_local.recovery import Recovery, recover
+
+    recovery = Recovery(
+        instance_id=service.instance_id,
+        operator=request.operator,
+        reason=request.reason,
+        now_ms=time.time_ns() // 1_000_000,
+        dry_run=request.dry_run,
+        lost=request.lost,
+    )
+    return await recover(service, folder, recovery, sources)
+
+
+def _parse(name: str) -> "ServiceName":
+    from semel_local.layout import ServiceName
+
+    try:
+        return ServiceName.parse(name)
+    except ValueError:
+        raise typer.BadParameter(
+            f"{name!r} is no instance: coordinator-0, broker-0, group-coordinator-0 and so on are"
+        ) from None
+
+
+def _sources(
+    service: "ServiceName", folders: Sequence[str], bootstrap: str | None, *, partial: bool
+) -> "Sources":
+    from semel_local.layout import CONTROLLER
+    from semel_local.recovery import Sources
+
+    if service != CONTROLLER:
+        address = find_bootstrap(bootstrap)
+        return Sources(bootstrap=address, security=find_security(address))
+    pairs = [each.partition("=") for each in folders]
+    return Sources(
+        folders={_parse(name): Path(folder) for name, _, folder in pairs}, partial=partial
+    )
+
+
+def _show(output_format: Format, name: str, recovered: "Recovered", *, dry_run: bool) -> None:
+    note(f"{name} {'would be' if dry_run else 'is'} recovered: it may be started")
+    show(
+        output_format,
+        {
+            "name": name,
+            "dry_run": dry_run,
+            "claim_epoch": recovered.claim_epoch,
+            **{key.replace(" ", "_"): value for key, value in recovered.facts.items()},
+        },
+        Facts({"claim epoch of the copy": recovered.claim_epoch, **recovered.facts}, title=name),
+    )

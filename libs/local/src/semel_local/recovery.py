@@ -1,0 +1,137 @@
+"""Recovering the volume of one stopped instance: finds the metadata that it needs, and its service.
+
+The running controller tells all others what the cluster looks like. Coordinator 0 is the
+controller: it has to be told by the volumes of the others, which are stopped with it.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from msgspec import Struct
+
+from semel.coordinator.v1 import cluster_pb2 as wire
+from semel_broker import recovery as broker
+from semel_broker.serde import BrokerSerde
+from semel_common.errors import SemelError
+from semel_common.wire.grpc_connection import ChannelOptions, GrpcConnector
+from semel_common.wire.methods import METADATA
+from semel_common.wire.security import Security
+from semel_coordinator import recovery as coordinator
+from semel_coordinator.controller.machine import InstanceKey
+from semel_coordinator.serde import CoordinatorSerde
+from semel_group import recovery as group
+from semel_group.serde import GroupSerde
+from semel_local.cluster import log_to_standard_library
+from semel_local.errors import LocalClusterError
+from semel_local.layout import CONTROLLER, Role, ServiceName
+from semel_runtime.cluster.image import ClusterImage, ServiceRole
+from semel_runtime.cluster.serde import image_from_wire
+from semel_runtime.journal import JournalError
+from semel_runtime.machine import Serde
+from semel_runtime.recovery import KeptImage, Recovered, Recovery, read_image
+
+__all__ = ["Recovered", "Recovery", "Sources", "recover"]
+
+_TIMEOUT_MS = 10_000
+
+
+class _Service(NamedTuple):
+    name: str
+    serde: Serde[Any]
+    role: ServiceRole
+
+
+_SERVICES = {
+    Role.COORDINATOR: _Service("semel-coordinator", CoordinatorSerde(), ServiceRole.COORDINATOR),
+    Role.BROKER: _Service("semel-broker", BrokerSerde(), ServiceRole.BROKER),
+    Role.GROUP_COORDINATOR: _Service("semel-group", GroupSerde(), ServiceRole.GROUP_COORDINATOR),
+}
+
+
+class Sources(Struct, frozen=True, kw_only=True):
+    """Who tells what the cluster looks like."""
+
+    bootstrap: str = ""
+    """Of all but coordinator 0: a running coordinator."""
+    security: Security | None = None
+    """How to connect to it."""
+    folders: Mapping[ServiceName, Path] = {}
+    """Of coordinator 0: the data folders of all other instances, which are stopped."""
+    partial: bool = False
+    """Do without the volumes of instances that are not given."""
+
+
+async def recover(
+    name: ServiceName, folder: Path, recovery: Recovery, sources: Sources
+) -> Recovered:
+    """Make a stopped instance's older volume, or its new, empty one, fit to serve again.
+
+    Raises LocalClusterError with a sentence that says what to do, and SemelError.
+    """
+    log_to_standard_library()
+    try:
+        if name == CONTROLLER:
+            image, claim_epochs = await _newest(sources)
+            return await coordinator.recover(folder, recovery, image, claim_epochs)
+        image = await _ask(sources)
+        match name.role:
+            case Role.COORDINATOR:
+                return await coordinator.recover(folder, recovery, image)
+            case Role.BROKER:
+                return await broker.recover(folder, recovery, image)
+            case Role.GROUP_COORDINATOR:
+                return await group.recover(folder, recovery, image)
+    except JournalError as error:
+        raise LocalClusterError(str(error)) from error
+
+
+async def _ask(sources: Sources) -> ClusterImage:
+    bootstrap = sources.bootstrap
+    connector = GrpcConnector(ChannelOptions(), sources.security)
+    request = wire.MetadataRequest(all_topics=True, all_listeners=True)
+    try:
+        connection = connector.connect(bootstrap)
+        return image_from_wire(await connection.call(METADATA, request, timeout_ms=_TIMEOUT_MS))
+    except SemelError as error:
+        raise LocalClusterError(
+            f"the controller at {bootstrap} cannot be asked what the cluster looks like"
+            f" ({error.message}): start it first"
+        ) from error
+    finally:
+        await connector.close()
+
+
+async def _newest(sources: Sources) -> tuple[ClusterImage, Mapping[InstanceKey, int]]:
+    """Return the newest metadata of all volumes, and the claim epoch of each."""
+    kept: dict[InstanceKey, KeptImage] = {}
+    for name, folder in sources.folders.items():
+        service, serde, role = _SERVICES[name.role]
+        read = await read_image(folder, serde, service=f"{service} {name.instance_id}")
+        kept[InstanceKey(role, name.instance_id)] = read
+    images = [each.image for each in kept.values() if each.image is not None]
+    if not images:
+        raise LocalClusterError(
+            "coordinator-0 keeps the metadata of the cluster, and its older volume may lack topics:"
+            " stop all instances, and give their folders with --metadata-from NAME=FOLDER, as in"
+            " --metadata-from broker-0=/data/broker-0"
+        )
+    newest = max(images, key=lambda image: image.version)
+    _check_all_read(newest, kept, partial=sources.partial)
+    return newest, {key: each.claim_epoch for key, each in kept.items()}
+
+
+def _check_all_read(
+    image: ClusterImage, kept: Mapping[InstanceKey, KeptImage], *, partial: bool
+) -> None:
+    controller = InstanceKey(ServiceRole.COORDINATOR, CONTROLLER.instance_id)
+    missing = [
+        str(key)
+        for key in (InstanceKey(each.role, each.instance_id) for each in image.instances)
+        if key not in kept and key != controller
+    ]
+    if missing and not partial:
+        raise LocalClusterError(
+            f"the folders of {', '.join(missing)} are missing, and may have newer metadata: give"
+            " them with --metadata-from NAME=FOLDER, or say --partial if they are lost"
+        )

@@ -1,0 +1,153 @@
+"""Taking an older copy of a volume, or an empty one, back into service: `semel recover`.
+
+Theory of operation. Such a volume has forgotten what was given out since: claim epochs, and the
+ids, epochs and offsets of its service. Nobody knows how far those went, so they are raised to a
+floor that comes from the clock: no service gives out as many in a millisecond as the floor rises by
+in one. It is above all that was ever given, by this volume and by those that were recovered before.
+
+The service is stopped meanwhile. Its records come first, in as many commits as they need. The claim
+epoch is raised last: before that the controller refuses the volume, so a recovery that was
+interrupted is none, and is begun again. Nothing else than that last step lets the volume in.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from msgspec import Struct
+
+from semel_runtime.cluster.image import ClusterImage
+from semel_runtime.journal.errors import JournalOpenError
+from semel_runtime.journal.opening import open_journal
+from semel_runtime.journal.sqlite.folder import JOURNAL_FILE
+from semel_runtime.machine import Machine, Serde
+from semel_runtime.refusal import admit, check_not_refused
+from semel_runtime.runner import Runner
+
+RECOVERED = "recovered"
+"""The note of a volume that was recovered: when, by whom, and why."""
+
+_FLOOR_BITS = 10
+_PRODUCER_IDS_BITS = 5
+"""There is less room for them: 48 bits. These last until the year 2248."""
+
+R = TypeVar("R")
+
+
+class Recovery(Struct, frozen=True, kw_only=True):
+    """What an operator asks for."""
+
+    instance_id: int
+    operator: str
+    reason: str
+    now_ms: int
+    dry_run: bool = False
+    lost: bool = False
+    """The volume is a new, empty one: the old one is gone."""
+
+    @property
+    def floor(self) -> int:
+        """Above all epochs and offsets that were ever given: 1024 for each millisecond."""
+        return self.now_ms << _FLOOR_BITS
+
+    @property
+    def producer_ids_floor(self) -> int:
+        """Likewise, of the producer ids of one transaction-log partition: 32 a millisecond."""
+        return self.now_ms << _PRODUCER_IDS_BITS
+
+    def __str__(self) -> str:
+        """Say who and why, for the note."""
+        return f"by {self.operator} at {self.now_ms}: {self.reason}"
+
+
+class Recovered(Struct, frozen=True, kw_only=True):
+    """What a recovery has done, or would do."""
+
+    claim_epoch: int
+    """The one that the volume had."""
+    facts: dict[str, int | str]
+    """What becomes of the service, in numbers, by their names."""
+
+
+async def recover_volume(
+    folder: Path,
+    machine: Machine[R],
+    serde: Serde[R],
+    recovery: Recovery,
+    raise_all: Callable[[Runner[R]], Awaitable[dict[str, int | str]]],
+    *,
+    service: str,
+    cluster_id: str,
+) -> Recovered:
+    """Let a service's machine raise what it has to, and then let the volume be taken.
+
+    Raises JournalOpenError with a sentence that says what to do, and what `raise_all` raises.
+    """
+    _check_folder(folder, lost=recovery.lost)
+    name = f"{service} {recovery.instance_id}"
+    async with await open_journal(folder, service=name, cluster_id=cluster_id) as journal:
+        async with await Runner.open(journal, machine, serde) as runner:
+            before = runner.claim_epoch
+            if before >= recovery.floor:
+                raise JournalOpenError(
+                    f"{folder} has claim epoch {before}, which this machine's clock has not"
+                    f" reached ({recovery.floor}): set the clock"
+                )
+            facts = await raise_all(runner)
+        if not recovery.dry_run:
+            await journal.claim(f"recovery {recovery.floor}", epoch=recovery.floor)
+            await journal.set_note(RECOVERED, str(recovery))
+            await asyncio.to_thread(admit, folder)
+    return Recovered(claim_epoch=before, facts=facts)
+
+
+class KeptImage(Struct, frozen=True, kw_only=True):
+    """What an instance's volume says of the cluster."""
+
+    claim_epoch: int
+    image: ClusterImage | None
+
+
+async def read_image(folder: Path, serde: Serde[Any], *, service: str) -> KeptImage:
+    """Read the newest metadata that a stopped instance keeps. Claims its journal, like a start.
+
+    Raises JournalOpenError with a sentence that says what to do.
+    """
+    _check_folder(folder, lost=False)
+    check_not_refused(folder)
+    async with await open_journal(folder, service=service) as journal:
+        kept = _ImageKeeper()
+        async with await Runner.open(journal, kept, serde) as runner:
+            return KeptImage(claim_epoch=runner.claim_epoch, image=kept.image)
+
+
+class _ImageKeeper:
+    """A machine that looks at nothing but images."""
+
+    def __init__(self) -> None:
+        self.image: ClusterImage | None = None
+
+    def replay(self, offset: int, record: object) -> None:
+        """Keep an image."""
+        del offset
+        if isinstance(record, ClusterImage):
+            self.image = record
+
+    def snapshot(self) -> tuple[()]:
+        """Return nothing: it is never asked, because nothing is appended."""
+        return ()
+
+
+def _check_folder(folder: Path, *, lost: bool) -> None:
+    exists = (folder / JOURNAL_FILE).exists()
+    if lost and exists:
+        raise JournalOpenError(
+            f"{folder} has a journal: if it is an older one, leave --lost out; if it is not the"
+            " volume that you mean, give the empty one"
+        )
+    if not lost and not exists:
+        raise JournalOpenError(
+            f"there is no journal in {folder}: put the older copy there, or, if there is none, say"
+            " --lost for an empty volume"
+        )

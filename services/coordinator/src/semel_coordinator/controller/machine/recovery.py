@@ -1,0 +1,60 @@
+"""What the controller does to an older copy of its volume before it serves. Pure.
+
+Its metadata are older than what other instances keep, and they would refuse them. So it takes over
+the newest image that one of them has, whole, under the next version, which they take as newer. The
+claim epochs of instances are those of their volumes.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from semel_coordinator.controller.machine.state import ControllerState, InstanceKey, key_of
+from semel_coordinator.controller.records import (
+    ClusterRecord,
+    ControllerRecord,
+    InstanceRecord,
+    TopicDeletedRecord,
+    TopicRecord,
+)
+from semel_runtime.cluster.image import ClusterImage
+
+
+def is_behind(state: ControllerState, image: ClusterImage) -> bool:
+    """Whether others know better."""
+    if state.cluster is None:
+        return True
+    if image.version != state.version:
+        return image.version > state.version
+    return image.topics != state.image().topics
+
+
+def taken_over(
+    state: ControllerState, image: ClusterImage, claim_epochs: Mapping[InstanceKey, int]
+) -> Iterator[ControllerRecord]:
+    """Yield what makes the metadata those of an image, if they are behind it."""
+    behind = is_behind(state, image)
+    version = image.version + 1 if behind else state.version
+    if behind:
+        yield from _topics(state, image, version)
+    for instance in image.instances if behind else state.image().instances:
+        key = key_of(instance)
+        known = state.instances.get(key)
+        known_epoch = 0 if known is None else known.claim_epoch
+        yield InstanceRecord(
+            version=version,
+            instance=instance,
+            claim_epoch=max(known_epoch, claim_epochs.get(key, 0)),
+            claim_token="" if known is None else known.claim_token,
+        )
+    # The cluster comes last, with the version: so every one that is newer is above it.
+    yield ClusterRecord(version=version, cluster_id=image.cluster_id, layout=image.layout)
+
+
+def _topics(
+    state: ControllerState, image: ClusterImage, version: int
+) -> Iterator[ControllerRecord]:
+    named = {topic.topic_id for topic in image.topics}
+    for topic_id in state.topics:
+        if topic_id not in named:
+            yield TopicDeletedRecord(version=version, topic_id=topic_id)
+    for topic in image.topics:
+        yield TopicRecord(version=version, topic=topic)

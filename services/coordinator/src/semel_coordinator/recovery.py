@@ -1,0 +1,98 @@
+"""`semel recover coordinator`: makes its older or empty volume fit to serve."""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+from semel_common.ids import owner_of
+from semel_coordinator.controller import CONTROLLER_ID
+from semel_coordinator.controller.machine import ControllerLimits, InstanceKey
+from semel_coordinator.machine import CoordinatorMachine, CoordinatorRecord
+from semel_coordinator.serde import CoordinatorSerde
+from semel_coordinator.transactions.machine import TransactionLimits
+from semel_runtime.cluster.image import ClusterImage
+from semel_runtime.machine import Result
+from semel_runtime.recovery import Recovered, Recovery, recover_volume
+from semel_runtime.runner import Runner
+
+_RECORDS_PER_COMMIT = 10_000
+
+
+async def recover(
+    folder: Path,
+    recovery: Recovery,
+    image: ClusterImage,
+    claim_epochs: Mapping[InstanceKey, int] | None = None,
+) -> Recovered:
+    """Raise all that is given out; on coordinator 0, take over the newest metadata besides.
+
+    ``claim_epochs``: those of the other instances' volumes, for coordinator 0. Raises what
+    ``recover_volume`` and ``ClusterCopy.update`` raise.
+    """
+    machine = CoordinatorMachine(
+        instance_id=recovery.instance_id,
+        controller_limits=ControllerLimits(),
+        transaction_limits=TransactionLimits(),
+    )
+    return await recover_volume(
+        folder,
+        machine,
+        CoordinatorSerde(),
+        recovery,
+        partial(_raise_all, machine, recovery, image, claim_epochs or {}),
+        service="semel-coordinator",
+        cluster_id=image.cluster_id,
+    )
+
+
+async def _raise_all(
+    machine: CoordinatorMachine,
+    recovery: Recovery,
+    image: ClusterImage,
+    claim_epochs: Mapping[InstanceKey, int],
+    runner: Runner[CoordinatorRecord],
+) -> dict[str, int | str]:
+    facts = _facts(machine, recovery, image)
+    records: list[CoordinatorRecord] = []
+    if recovery.instance_id == CONTROLLER_ID:
+        records += machine.controller.taken_over(image, claim_epochs)
+    else:
+        records += machine.cluster.update(image).records
+    records += machine.transactions.raised(
+        _owned(recovery.instance_id, image),
+        floor=recovery.floor,
+        producer_ids_floor=recovery.producer_ids_floor,
+        now_ms=recovery.now_ms,
+    )
+    if not recovery.dry_run:
+        for start in range(0, len(records), _RECORDS_PER_COMMIT):
+            some = records[start : start + _RECORDS_PER_COMMIT]
+            await runner.run(partial(_decided, some), privileged=True)
+    return facts
+
+
+def _decided(records: list[CoordinatorRecord]) -> Result[None, CoordinatorRecord]:
+    return Result(None, records)
+
+
+def _owned(instance_id: int, image: ClusterImage) -> Sequence[int]:
+    layout = image.layout
+    partitions = range(layout.transaction_log_partitions)
+    return [each for each in partitions if owner_of(each, layout.coordinators) == instance_id]
+
+
+def _facts(
+    machine: CoordinatorMachine, recovery: Recovery, image: ClusterImage
+) -> dict[str, int | str]:
+    """Count what is there, before anything changes."""
+    standing = machine.transactions.standing(now_ms=recovery.now_ms)
+    facts: dict[str, int | str] = {
+        "transactional ids": standing.transactional_ids,
+        **{f"transactions {state.lower()}": n for state, n in standing.counts.items()},
+        "open joint transactions": standing.open_joint_transactions,
+        "next producer epoch": recovery.floor,
+    }
+    if recovery.instance_id == CONTROLLER_ID:
+        behind = machine.controller.is_behind(image)
+        facts["metadata taken over"] = f"version {image.version}" if behind else "no: newest here"
+    return facts

@@ -1,0 +1,53 @@
+"""What a coordinator does to an older copy of its volume before it serves. Pure.
+
+Theory of operation. What the copy says is decided, is so: its markers are sent again, and whoever
+has them takes them as repeats. What it says is undecided, may have been decided since, and more was
+given out. So every producer goes on at an epoch that was never given out, and everything below is
+over, with an outcome that is not known: a client that asks for one is told so, and a participant
+that has it open still is told ABORTED, as for all that is not known (protocol.md, section 6). What
+is prepared stays prepared: its owner knows the outcome, and says it again. Versions of joint
+transactions may have been committed since; their ids change owners, so that nobody goes on with
+them without a reset, which says that somebody has looked.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from msgspec.structs import replace
+
+from semel_coordinator.transactions.machine.decisions import aborted
+from semel_coordinator.transactions.machine.joint.decisions import writers_aborted
+from semel_coordinator.transactions.machine.joint.entities import JointId
+from semel_coordinator.transactions.machine.records import (
+    CoordinatorEpoch,
+    ProducerIdsGiven,
+    TransactionsRecord,
+)
+from semel_coordinator.transactions.machine.state import TransactionsState
+from semel_coordinator.transactions.machine.states import AbortReason
+
+
+def raised(
+    state: TransactionsState,
+    partitions: Sequence[int],
+    *,
+    floor: int,
+    producer_ids_floor: int,
+    now_ms: int,
+) -> Iterator[TransactionsRecord]:
+    """Yield what ends all that is open, and raises all that is given out in these partitions."""
+    for joint in state.joints.by_id.values():
+        yield from writers_aborted(state, joint, reason=AbortReason.OPERATOR, now_ms=now_ms)
+        yield _disowned(joint.known.ended(None, now_ms=now_ms))
+    for producer_id, ongoing in state.ongoing.items():
+        producer = state.producers[producer_id]
+        if producer.transactional_id not in state.joints.by_id:
+            yield from aborted(producer, ongoing, reason=AbortReason.OPERATOR, now_ms=now_ms)
+    for producer in state.producers.values():
+        yield producer.raised(floor, now_ms)
+    for partition in partitions:
+        yield CoordinatorEpoch(partition=partition, coordinator_epoch=floor)
+        yield ProducerIdsGiven(partition=partition, count=producer_ids_floor)
+
+
+def _disowned(known: JointId) -> JointId:
+    return replace(known, owner=f"{known.owner} before the recovery")

@@ -1,0 +1,80 @@
+"""An older copy of the controller's volume takes over what another instance keeps."""
+
+from controller_harness import BROKER, ControllerHarness, replayed
+
+from semel_coordinator.controller.machine import ControllerMachine, InstanceKey
+from semel_runtime.cluster.copy import ClusterCopy
+from semel_runtime.cluster.image import ClusterImage
+from semel_runtime.machine import Result
+
+
+def newest() -> ControllerHarness:
+    """A controller that has gone on after the copy was made."""
+    controller = older()
+    controller.delete("deleted-since")
+    controller.create("new", 2)
+    controller.create("deleted-since", 1)
+    controller.register(BROKER, 2)
+    return controller
+
+
+def older() -> ControllerHarness:
+    controller = ControllerHarness()
+    controller.brokers(2)
+    controller.create("kept", 1)
+    controller.create("deleted-since", 1)
+    return controller
+
+
+def take_over(
+    controller: ControllerHarness, image: ClusterImage, claim_epoch: int = 7
+) -> ClusterImage:
+    records = controller.machine.taken_over(image, {InstanceKey(BROKER, 0): claim_epoch})
+    controller.run(Result(None, records))
+    return controller.image
+
+
+def test_the_metadata_are_those_of_the_image_under_the_next_version() -> None:
+    image = newest().image
+    controller = older()
+    assert controller.machine.is_behind(image)
+    taken = take_over(controller, image)
+    assert taken.topics == image.topics
+    assert taken.instances == image.instances
+    assert taken.version == image.version + 1
+    copy = ClusterCopy()
+    copy.replay(0, image)
+    assert copy.update(taken).response
+
+
+def test_an_empty_volume_becomes_that_of_the_cluster() -> None:
+    image = newest().image
+    empty = ControllerMachine(ControllerHarness().limits)
+    for offset, record in enumerate(empty.taken_over(image, {})):
+        empty.replay(offset, record)
+    assert empty.has_cluster
+    assert empty.image().cluster_id == image.cluster_id
+    assert empty.image().layout == image.layout
+    assert empty.image().topics == image.topics
+
+
+def test_what_is_newer_here_stays() -> None:
+    controller = newest()
+    before = controller.image
+    assert not controller.machine.is_behind(older().image)
+    assert take_over(controller, older().image) == before
+
+
+def test_claim_epochs_are_those_of_the_volumes() -> None:
+    controller = older()
+    take_over(controller, newest().image, claim_epoch=7)
+    assert controller.machine.claim_epoch_of(InstanceKey(BROKER, 0)) == 7
+    assert controller.machine.claim_epoch_of(InstanceKey(BROKER, 1)) == 1
+    assert controller.machine.claim_epoch_of(InstanceKey(BROKER, 2)) == 0
+
+
+def test_the_same_state_is_read_back() -> None:
+    controller = older()
+    image = take_over(controller, newest().image)
+    assert replayed(enumerate(controller.journal)).image() == image
+    assert replayed(controller.machine.snapshot()).image() == image
