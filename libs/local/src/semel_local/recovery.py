@@ -6,7 +6,7 @@ controller: it has to be told by the volumes of the others, which are stopped wi
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -28,8 +28,7 @@ from semel_local.layout import CONTROLLER, Role, ServiceName
 from semel_runtime.cluster.image import ClusterImage, ServiceRole
 from semel_runtime.cluster.serde import image_from_wire
 from semel_runtime.journal import JournalError
-from semel_runtime.machine import Serde
-from semel_runtime.recovery import KeptImage, Recovered, Recovery, read_image
+from semel_runtime.recovery import Decoder, KeptImage, Recovered, Recovery, read_image
 
 __all__ = ["Recovered", "Recovery", "Sources", "recover"]
 
@@ -38,7 +37,7 @@ _TIMEOUT_MS = 10_000
 
 class _Service(NamedTuple):
     name: str
-    serde: Serde[Any]
+    decoder: Decoder
     role: ServiceRole
 
 
@@ -106,8 +105,8 @@ async def _newest(sources: Sources) -> tuple[ClusterImage, Mapping[InstanceKey, 
     """Return the newest metadata of all volumes, and the claim epoch of each."""
     kept: dict[InstanceKey, KeptImage] = {}
     for name, folder in sources.folders.items():
-        service, serde, role = _SERVICES[name.role]
-        read = await read_image(folder, serde, service=f"{service} {name.instance_id}")
+        service, decoder, role = _SERVICES[name.role]
+        read = await read_image(folder, decoder, service=f"{service} {name.instance_id}")
         kept[InstanceKey(role, name.instance_id)] = read
     images = [each.image for each in kept.values() if each.image is not None]
     if not images:

@@ -13,7 +13,7 @@ interrupted is none, and is begun again. Nothing else than that last step lets t
 import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Protocol, TypeVar
 
 from msgspec import Struct
 
@@ -109,7 +109,15 @@ class KeptImage(Struct, frozen=True, kw_only=True):
     image: ClusterImage | None
 
 
-async def read_image(folder: Path, serde: Serde[Any], *, service: str) -> KeptImage:
+class Decoder(Protocol):
+    """The half of a service's ``Serde`` that reads."""
+
+    def decode(self, data: bytes) -> object:
+        """Read one record."""
+        ...
+
+
+async def read_image(folder: Path, decoder: Decoder, *, service: str) -> KeptImage:
     """Read the newest metadata that a stopped instance keeps. Claims its journal, like a start.
 
     Raises JournalOpenError with a sentence that says what to do.
@@ -118,8 +126,19 @@ async def read_image(folder: Path, serde: Serde[Any], *, service: str) -> KeptIm
     check_not_refused(folder)
     async with await open_journal(folder, service=service) as journal:
         kept = _ImageKeeper()
-        async with await Runner.open(journal, kept, serde) as runner:
+        async with await Runner.open(journal, kept, _ReadOnly(decoder)) as runner:
             return KeptImage(claim_epoch=runner.claim_epoch, image=kept.image)
+
+
+class _ReadOnly:
+    """The other half: nothing is written."""
+
+    def __init__(self, decoder: Decoder) -> None:
+        self.decode = decoder.decode
+
+    def encode(self, record: object) -> bytes:
+        """Refuse: whoever reads writes no records."""
+        raise AssertionError(f"{record} is not to be written")
 
 
 class _ImageKeeper:
