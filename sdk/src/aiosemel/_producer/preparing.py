@@ -16,6 +16,7 @@ from aiosemel._retry import Deadline
 from aiosemel.errors import InvalidRequestError, SemelError
 from aiosemel.options import ProducerOptions
 from aiosemel.prepared import PreparedTransactionId
+from semel.coordinator.v1.transactions_pb2 import InitProducerIdResponse
 from semel_common.wire.methods import COMPLETE_PREPARED_TXN, PREPARE_TXN
 
 
@@ -113,4 +114,18 @@ async def complete_prepared(
         ),
         deadline=deadline,
         request_timeout_ms=request_timeout_ms,
+    )
+
+
+def kept_prepared(
+    transactional_id: str, response: InitProducerIdResponse
+) -> tuple[PreparedTransactionId, ...]:
+    """Return the transactions that a new producer instance finds prepared."""
+    return tuple(
+        PreparedTransactionId(
+            transactional_id=transactional_id,
+            producer_id=response.producer_id,
+            producer_epoch=prepared.producer_epoch,
+        )
+        for prepared in response.prepared
     )

@@ -19,7 +19,7 @@ from aiosemel._producer.deliveries import ColumnsDelivery, ColumnsMetadata, Deli
 from aiosemel._producer.encode import offset_topics, wait_for
 from aiosemel._producer.ending import Ending
 from aiosemel._producer.pipeline import Pipeline
-from aiosemel._producer.preparing import Preparing
+from aiosemel._producer.preparing import Preparing, kept_prepared
 from aiosemel._producer.registration import Registration
 from aiosemel._producer.resolving import Resolver
 from aiosemel._producer.sizes import Headers
@@ -125,14 +125,7 @@ class Transactions:
             self.manager.init_failed(error)
             raise
         self._identified(response)
-        return tuple(
-            PreparedTransactionId(
-                transactional_id=self._transactional_id,
-                producer_id=response.producer_id,
-                producer_epoch=prepared.producer_epoch,
-            )
-            for prepared in response.prepared
-        )
+        return kept_prepared(self._transactional_id, response)
 
     async def join(self, request: JoinTxnRequest, parent: SpanContext | None) -> bool:
         """Become a writer of a joint transaction, and open it; False: it is committed already.
@@ -192,10 +185,7 @@ class Transactions:
         return sent
 
     async def send_columns(
-        self,
-        topic: str,
-        columns: RowColumns,
-        partition: int | None,
+        self, topic: str, columns: RowColumns, partition: int | None
     ) -> ColumnsDelivery:
         """Take many records of the transaction that is open."""
         self.manager.check(Call.SEND)
@@ -209,9 +199,7 @@ class Transactions:
         return await self.pipeline.append(topic, append, check)
 
     async def send_offsets(
-        self,
-        offsets: Mapping[PartitionKey, OffsetAndMetadata | int],
-        group: ConsumerGroupMetadata,
+        self, offsets: Mapping[PartitionKey, OffsetAndMetadata | int], group: ConsumerGroupMetadata
     ) -> None:
         """Commit offsets within the transaction; one call after the other."""
         deadline = self._deadline()
