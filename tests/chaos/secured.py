@@ -2,6 +2,7 @@
 
 import json
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import trustme
@@ -20,9 +21,10 @@ RENEWED_BEFORE_S = 2
 class Secured:
     """Certificates and keys in a folder."""
 
-    def __init__(self, folder: Path) -> None:
-        """Make them."""
+    def __init__(self, folder: Path, options: Mapping[str, str] | None = None) -> None:
+        """Make them. ``options`` are settings that services get beside those of security."""
         folder.mkdir()
+        self._options = options or {}
         self._authority = trustme.CA()
         self._ca = folder / "ca.pem"
         self._authority.cert_pem.write_to_path(self._ca)
@@ -52,12 +54,17 @@ class Secured:
             "sasl_oauthbearer_expected_audience": AUDIENCE,
             "sasl_oauthbearer_clock_skew_seconds": 0,
             "cluster_principals": "User:localhost",
+            **self._options,
         }
 
     @property
     def client(self) -> Security:
         """Return what a client connects with."""
         return Security(ssl_ca_location=self._ca, token=self._fresh_token)
+
+    def user(self, name: str) -> Security:
+        """Return what somebody connects with, for a minute."""
+        return Security(ssl_ca_location=self._ca, token=self._issue(name, int(time.time()) + 60))
 
     @property
     def nobody(self) -> Security:
@@ -77,8 +84,11 @@ class Secured:
     def _fresh_token(self) -> str:
         now = time.time()
         if now > self._good_until - RENEWED_BEFORE_S:
-            claims = {"sub": "app", "iss": ISSUER, "aud": AUDIENCE, "exp": int(now) + TOKEN_LIFE_S}
-            self._token = jwt.encode({"alg": "ES256", "kid": "key"}, claims, self._signer)
             self._good_until = int(now) + TOKEN_LIFE_S
+            self._token = self._issue("app", int(self._good_until))
             self.tokens.append(self._token)
         return self._token
+
+    def _issue(self, name: str, good_until: int) -> str:
+        claims = {"sub": name, "iss": ISSUER, "aud": AUDIENCE, "exp": good_until}
+        return jwt.encode({"alg": "ES256", "kid": "key"}, claims, self._signer)

@@ -217,3 +217,23 @@ def test_what_settings_name_is_what_listeners_serve_with(tmp_path: Path) -> None
     assert default.tls is not None
     assert default.tls.asks_clients
     assert default.cluster_principals == {"User:semel", "User:other"}
+
+
+KNOWN = {"listener_security_protocol_map": "client:SSL,default:SSL", **FILES}
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"insecure_listeners": "client"}, "does not tell who calls"),
+        (
+            {**KNOWN, "ssl_ca_location": Path("ca"), "ssl_client_auth": "required"},
+            "cluster_principals does not say",
+        ),
+    ],
+)
+def test_access_rules_that_would_shut_services_out_are_refused(
+    options: dict[str, object], sentence: str
+) -> None:
+    with pytest.raises(InvalidConfigError, match=sentence):
+        ServiceSecurity(settings(authorizer="acls", **options))

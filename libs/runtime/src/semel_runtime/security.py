@@ -4,6 +4,7 @@ import asyncio
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from semel_common.errors import InvalidConfigError
 from semel_common.wire.security import Security
 from semel_runtime.config import ServiceSettings, parse_listeners
 from semel_runtime.listener_security import check_algorithms, names_in
@@ -18,6 +19,7 @@ class ServiceSecurity:
 
     def __init__(self, settings: ServiceSettings) -> None:
         """Read the files that the settings name; raises InvalidConfigError."""
+        _check_services_are_known(settings)
         self._settings = settings
         names = [listener.name for listener in parse_listeners(settings.listeners)]
         has_tokens = any(settings.security_of(name).protocol.has_tokens for name in names)
@@ -42,6 +44,22 @@ class ServiceSecurity:
             tls=None if files is None else ServerTls(files),
             tokens=self._tokens if options.protocol.has_tokens else None,
             cluster_principals=frozenset(names_in(self._settings.cluster_principals, ";")),
+        )
+
+
+def _check_services_are_known(settings: ServiceSettings) -> None:
+    """Refuse access rules that no service could meet: some calls are for services alone."""
+    if not settings.authorizes:
+        return
+    name = settings.inter_broker_listener_name
+    if not settings.security_of(name).authenticates:
+        raise InvalidConfigError(
+            f"authorizer is acls, but listener {name!r}, on which services call one another, does"
+            " not tell who calls: see listener_security_protocol_map, ssl_client_auth"
+        )
+    if not settings.cluster_principals:
+        raise InvalidConfigError(
+            "authorizer is acls, but cluster_principals does not say who the services are"
         )
 
 

@@ -1,0 +1,59 @@
+"""Access rules for real: real processes, certificates and tokens, and who may do what by them."""
+
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from aiosemel import SemelClient
+from aiosemel.access import AclBinding, AclOperation, ResourceType
+from aiosemel.errors import (
+    ClusterAuthorizationFailedError,
+    SaslAuthenticationError,
+    TopicAuthorizationFailedError,
+)
+from chaos.secured import Secured
+from chaos.stage import Stage
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
+
+TOPIC = "orders"
+RULES = {"authorizer": "acls", "super_users": "User:admin"}
+MAY_WRITE = [
+    AclBinding(
+        resource_type=resource,
+        resource_name=name,
+        principal="User:shop",
+        operation=AclOperation.WRITE,
+    )
+    for resource, name in ((ResourceType.TOPIC, TOPIC), (ResourceType.TRANSACTIONAL_ID, "shop"))
+]
+
+
+async def test_whoever_was_allowed_writes_and_others_do_not(tmp_path: Path) -> None:
+    secured = Secured(tmp_path / "secrets", RULES)
+    async with Stage(tmp_path, Random(1), secured) as stage:
+
+        def client(user: str) -> SemelClient:
+            return SemelClient(stage.bootstrap, security=secured.user(user))
+
+        async with client("admin") as admin, client("shop") as shop:
+            with pytest.raises(ClusterAuthorizationFailedError):
+                await shop.admin().access.create_acls(MAY_WRITE)
+            await admin.admin().create_topic(TOPIC, partitions=3)
+            with pytest.raises(TopicAuthorizationFailedError):
+                await shop.producer().send_and_wait(TOPIC, b"too early")
+            await admin.admin().access.create_acls(MAY_WRITE)
+            producer = shop.transactional_producer("shop")
+            await producer.init_transactions()
+            for _ in range(3):
+                await producer.begin_transaction()
+                for partition in range(3):
+                    await producer.send(TOPIC, b"allowed", partition=partition)
+                await producer.commit(wait_until_visible=True)
+        async with client("mallory") as mallory:
+            with pytest.raises(TopicAuthorizationFailedError):
+                await mallory.producer().send_and_wait(TOPIC, b"not allowed")
+        async with SemelClient(stage.bootstrap, security=secured.nobody) as nobody:
+            with pytest.raises(SaslAuthenticationError):
+                await nobody.admin().describe_cluster()
