@@ -14,6 +14,10 @@ from aiosemel.errors import (
 )
 from chaos.secured import Secured
 from chaos.stage import Stage
+from semel.coordinator.v1.cluster_pb2 import MetadataRequest, RegisterInstanceRequest
+from semel.coordinator.v1.transactions_pb2 import InquireTransactionsRequest
+from semel_common.wire.grpc_connection import GrpcConnector
+from semel_common.wire.methods import INQUIRE_TRANSACTIONS, METADATA, REGISTER_INSTANCE
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
 
@@ -28,6 +32,22 @@ MAY_WRITE = [
     )
     for resource, name in ((ResourceType.TOPIC, TOPIC), (ResourceType.TRANSACTIONAL_ID, "shop"))
 ]
+
+
+async def test_what_services_ask_of_one_another_nobody_else_may(tmp_path: Path) -> None:
+    """Without any access rules, too: only the cluster's certificate is asked for."""
+    secured = Secured(tmp_path / "secrets")
+    async with Stage(tmp_path, Random(2), secured) as stage:
+        connector = GrpcConnector(security=secured.user("app"))
+        coordinator = connector.connect(stage.bootstrap)
+        with pytest.raises(ClusterAuthorizationFailedError, match="RegisterInstance"):
+            await coordinator.call(REGISTER_INSTANCE, RegisterInstanceRequest(), timeout_ms=5_000)
+        with pytest.raises(ClusterAuthorizationFailedError, match="InquireTransactions"):
+            await coordinator.call(
+                INQUIRE_TRANSACTIONS, InquireTransactionsRequest(), timeout_ms=5_000
+            )
+        await coordinator.call(METADATA, MetadataRequest(), timeout_ms=5_000)
+        await connector.close()
 
 
 async def test_whoever_was_allowed_writes_and_others_do_not(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ class PatternType(StrEnum):
 
 
 class AclOperation(StrEnum):
-    """What is done to a resource; docs/security.md says what each call needs."""
+    """What is done to a resource; docs/permissions.md says what each call needs."""
 
     ALL = "all"
     READ = "read"

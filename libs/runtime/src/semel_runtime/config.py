@@ -258,6 +258,12 @@ class ServiceSettings(BaseSettings):
         listeners = parse_listeners(self.listeners)
         return any(self.security_of(each.name).authenticates for each in listeners)
 
+    @property
+    def services_are_known(self) -> bool:
+        """Whether the cluster's own services are told from all others."""
+        internal = self.security_of(self.inter_broker_listener_name)
+        return internal.authenticates and bool(names_in(self.cluster_principals, ";"))
+
     def security_of(self, listener: str) -> ListenerOptions:
         """Return how a listener is secured."""
         protocols = parse_protocols(self.listener_security_protocol_map)

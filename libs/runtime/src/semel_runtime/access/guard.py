@@ -50,12 +50,18 @@ class Guard:
         authorizer: Authorizer | None,
         tokens: ProducerTokens | None,
         quotas: Quotas | None,
+        services_are_known: bool = False,
     ) -> None:
-        """Guard with what there is: without an authorizer, everybody may do everything."""
+        """Guard with what there is.
+
+        Without an authorizer everybody may do everything, but what is for services alone where
+        ``services_are_known``.
+        """
         self._cluster = cluster
         self._authorizer = authorizer
         self._tokens = tokens
         self._quotas = quotas
+        self._services_are_known = services_are_known
         self._image: ClusterImage | None = None
 
     async def answer(
@@ -85,6 +91,8 @@ class Guard:
         if tokens is not None:
             tokens.check(method, request, principal)
         if self._authorizer is None:
+            if self._services_are_known:
+                _check_not_for_services(method, request, str(principal))
             response = await endpoint.handler(request, call)
         else:
             response = await self._authorized(self._authorizer, endpoint, request, call)
@@ -140,11 +148,7 @@ class _Asking:
         self, needs: Needs, method: Method[Message, Message], request: Message
     ) -> Refusals | None:
         """Return which items are refused, if any; raises the refusal of the whole request."""
-        if needs.cluster_only or any(is_given(request, each) for each in needs.cluster_only_with):
-            error = self._refusal(
-                Operation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME, method.name
-            )
-            raise _noted(error)
+        _check_not_for_services(method, request, self._principal)
         if self._cluster.image is None:
             # Its rules are not known: what they would allow must not be refused for good.
             raise CoordinatorNotAvailableError(
@@ -207,16 +211,29 @@ class _Asking:
     def _allows(self, operation: Operation, resource: ResourceType, name: str) -> bool:
         return self._authorizer.allows(Question(self._principal, operation, resource, name))
 
-    def _refusal(
-        self, operation: Operation, resource: ResourceType, name: str, method: str = ""
-    ) -> SemelError:
+    def _refusal(self, operation: Operation, resource: ResourceType, name: str) -> SemelError:
         kind = resource.name.lower().replace("_", " ")
         what = f"{kind} {name!r}" if resource is not ResourceType.CLUSTER else "the cluster"
-        asked = f" for {method}" if method else ""
         return _ERRORS[resource](
-            f"{self._principal} has no permission {operation.name} on {what}{asked}",
+            f"{self._principal} has no permission {operation.name} on {what}",
             principal=self._principal,
             operation=operation.name,
+        )
+
+
+def _check_not_for_services(
+    method: Method[Message, Message], request: Message, principal: str
+) -> None:
+    """Refuse somebody else what only the cluster's own services may ask."""
+    needs = NEEDS[method.path]
+    if needs.cluster_only or any(is_given(request, each) for each in needs.cluster_only_with):
+        operation = Operation.CLUSTER_ACTION.name
+        raise _noted(
+            ClusterAuthorizationFailedError(
+                f"{principal} has no permission {operation} on the cluster for {method.name}",
+                principal=principal,
+                operation=operation,
+            )
         )
 
 

@@ -22,6 +22,7 @@ def guard_of(settings: ServiceSettings, cluster: ClusterCopy) -> Guard | None:
         authorizer=_authorizer(settings) if settings.authorizes else None,
         tokens=None if path is None else ProducerTokens(read_secrets(path)),
         quotas=Quotas(settings.quota_times()) if tells_apart else None,
+        services_are_known=settings.services_are_known,
     )
 
 

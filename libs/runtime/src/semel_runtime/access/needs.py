@@ -3,7 +3,7 @@
 A method has clauses. ``Whole``: without the permission, the request is refused. ``Each``: items of
 the request are refused one by one, and answered so in their places. ``Shown``: what may not be
 described is left out of the answer. ``CLUSTER_ONLY`` methods are what services ask of one another.
-``docs/security.md`` is made from this table; a test holds it complete.
+``docs/permissions.md`` is made from this table; a test holds it complete.
 """
 
 from typing import TypeAlias
