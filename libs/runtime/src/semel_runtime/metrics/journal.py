@@ -26,8 +26,8 @@ class JournalMetrics:
         self._journal = journal
         self._seconds = Histogram(
             "semel_journal_commit_duration_seconds",
-            "One group commit: written, and on disk. The write is one statement, so nearly all of"
-            " this is the disk's fsync.",
+            "One group commit, until it is on disk: the way to SQLite's thread and back, the write,"
+            " and its fsync.",
             buckets=SECONDS,
             registry=metrics.registry,
         )

@@ -272,7 +272,7 @@ class Runner(Generic[R]):
             time.perf_counter() - started, len(commit.encoded), commit.size_bytes
         )
         if self._spans is not None:
-            self._spans.end(spans, fsync_ms=figures.seconds * 1000)
+            self._spans.end(spans, append_ms=figures.seconds * 1000)
         if self.failure is None:
             self._in_flight = None
             self._queue.end(commit)

@@ -51,10 +51,10 @@ class CommitSpans:
             for parent in parents.values()
         ]
 
-    def end(self, spans: Sequence[Span], *, fsync_ms: float) -> None:
+    def end(self, spans: Sequence[Span], *, append_ms: float) -> None:
         """End them: it is on disk."""
         for span in spans:
-            span.set_attribute("semel.journal.fsync_ms", fsync_ms)
+            span.set_attribute("semel.journal.append_ms", append_ms)
             span.end()
 
     def fail(self, spans: Sequence[Span], failure: BaseException) -> None:
