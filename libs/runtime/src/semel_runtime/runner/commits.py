@@ -81,7 +81,7 @@ class CommitQueue(Generic[R]):
         """The newest commit that has not ended; None when everything is durable."""
 
     def add(self, decided: Decided[R]) -> Commit[R]:
-        """Queue a decision at `next_offset`, until it is wanted; returns the commit it is part of."""
+        """Queue a decision until it is wanted; returns the commit that it is part of."""
         commit = self._open_commit(decided)
         commit.add(decided)
         self.next_offset += len(decided.encoded)
