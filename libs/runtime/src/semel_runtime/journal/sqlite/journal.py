@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Self
 
 from semel_runtime.journal.base import Claim, Entry, Piece, StoredBatch
+from semel_runtime.journal.chunks import checksum, pack_records, unpack_records
 from semel_runtime.journal.errors import (
     JournalCorruptError,
     JournalFencedError,
@@ -15,7 +16,6 @@ from semel_runtime.journal.errors import (
     JournalTooLargeError,
 )
 from semel_runtime.journal.sqlite.batches import SqliteBatchStore
-from semel_runtime.journal.sqlite.chunks import checksum, pack_records, unpack_records
 from semel_runtime.journal.sqlite.connections import Readers, Value, Writer, open_writer
 from semel_runtime.journal.sqlite.folder import JOURNAL_FILE, hold_folder
 from semel_runtime.journal.sqlite.opening import (

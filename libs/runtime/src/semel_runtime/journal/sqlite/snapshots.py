@@ -6,8 +6,8 @@ Rows of a snapshot that never got into place are dropped before the next one is 
 from collections.abc import AsyncIterable, AsyncIterator
 
 from semel_runtime.journal.base import Piece
+from semel_runtime.journal.chunks import checksum, pack_piece, unpack_piece
 from semel_runtime.journal.errors import JournalCorruptError, JournalTooLargeError
-from semel_runtime.journal.sqlite.chunks import checksum, pack_piece, unpack_piece
 from semel_runtime.journal.sqlite.connections import Readers, Writer
 from semel_runtime.journal.sqlite.vacuum import give_back
 from semel_runtime.pacing import paced
