@@ -28,7 +28,7 @@ unexport VIRTUAL_ENV
 ENGINE      ?= $(firstword $(foreach each,docker podman buildah,$(shell command -v $(each))))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test simulate defects explore fuzz chaos pipeline pipeline-chaos coverage check format \
+.PHONY: help demo test test-journals simulate defects explore fuzz chaos pipeline pipeline-chaos coverage check format \
         protos docs release-protos bench bench-spark jaeger trace-demo alerts-check dist clean \
         images k8s-check k8s-test test-clients loadtest
 
@@ -44,6 +44,9 @@ pipeline: $(SPARK) ## both pipelines on a cluster of Spark, processes killed, in
 
 test: $(SPARK) ## all set-up, then all tests
 	$(BIN)/pytest
+
+test-journals: $(SYNCED) ## what every journal must do, on each engine: SQLite, PostgreSQL, in memory
+	$(BIN)/pytest -v libs/runtime/tests/journal
 
 simulate: $(SYNCED) ## the whole cluster under faults: SEEDS=n FROM=k, or one: SEED=x VERBOSE=1
 	PYTHONPATH=tests $(BIN)/python -m simulation $(if $(SEED),--seed $(SEED) $(if $(VERBOSE),--verbose), \

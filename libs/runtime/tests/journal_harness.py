@@ -1,17 +1,23 @@
 """Engines to run the journals' conformance tests on, and what all journal tests need."""
 
 from collections.abc import AsyncIterator, Iterable, Sequence
+from itertools import count
 from pathlib import Path
 from typing import Protocol
 
 from semel_runtime.journal import Entry, Journal, Piece, StoredBatch
+from semel_runtime.journal.postgres.journal import PostgresJournal
+from semel_runtime.journal.postgres.options import PostgresOptions
 from semel_runtime.journal.sqlite import SqliteJournal, SqliteOptions
 from semel_runtime.testing.journal import MemoryJournal
+from semel_runtime.testing.postgres import PostgresServer
 from semel_runtime.testing.volume import MemoryVolume
 
 APPEND_BYTES_MAX = 1024 * 1024
 PLENTY = 1 << 30
 TOKEN = "token"
+
+_numbers = count()
 
 
 class Engine(Protocol):
@@ -35,6 +41,31 @@ class SqliteEngine:
         )
         journal = await SqliteJournal.open(
             self.folder, service=service, cluster_id=cluster_id, options=options
+        )
+        self._opened.append(journal)
+        return journal
+
+    async def close(self) -> None:
+        for journal in self._opened:
+            await journal.close()
+
+
+class PostgresEngine:
+    """A schema of its own, on a server that others use too."""
+
+    def __init__(self, server: PostgresServer) -> None:
+        self.schema = f"test_{next(_numbers)}"
+        self.url = f"{server.url()}?schema={self.schema}"
+        self._opened: list[Journal] = []
+
+    async def open(
+        self, *, service: str = "test", cluster_id: str | None = None
+    ) -> PostgresJournal:
+        journal = await PostgresJournal.open(
+            self.url,
+            service=service,
+            cluster_id=cluster_id,
+            options=PostgresOptions(append_bytes_max=APPEND_BYTES_MAX),
         )
         self._opened.append(journal)
         return journal

@@ -1,14 +1,30 @@
 """Every test that asks for `engine` runs on all engines."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
-from journal_harness import Engine, MemoryEngine, SqliteEngine
+from journal_harness import Engine, MemoryEngine, PostgresEngine, SqliteEngine
+
+from semel_runtime.testing.postgres import PostgresCluster
 
 
-@pytest.fixture(params=["sqlite", "memory"])
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresCluster]:
+    """A primary and two synchronous standbys, which no test may stop."""
+    with PostgresCluster() as cluster:
+        yield cluster
+
+
+@pytest.fixture(params=["sqlite", "memory", "postgres"])
 async def engine(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Engine]:
-    engine: Engine = SqliteEngine(tmp_path) if request.param == "sqlite" else MemoryEngine()
+    engine: Engine
+    match request.param:
+        case "sqlite":
+            engine = SqliteEngine(tmp_path)
+        case "memory":
+            engine = MemoryEngine()
+        case _:
+            engine = PostgresEngine(request.getfixturevalue("postgres").primary)
     yield engine
     await engine.close()

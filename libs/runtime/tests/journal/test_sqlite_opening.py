@@ -229,6 +229,6 @@ async def test_location_with_a_scheme_is_refused(
     monkeypatch.chdir(tmp_path)
 
     with pytest.raises(JournalOpenError, match="no engine for 'postgresql'"):
-        await open_journal("postgresql://host/name", service="test")
+        await open_journal("mysql://host/name", service="test")
 
     assert os.listdir(tmp_path) == []  # noqa: PTH208  # Path's own is no list

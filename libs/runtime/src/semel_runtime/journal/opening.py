@@ -4,7 +4,14 @@ from pathlib import Path
 
 from semel_runtime.journal.base import Journal
 from semel_runtime.journal.errors import JournalOpenError
+from semel_runtime.journal.postgres.options import PostgresOptions
+from semel_runtime.journal.postgres.place import SCHEMES
 from semel_runtime.journal.sqlite import SqliteJournal, SqliteOptions
+
+
+def is_folder(location: str | Path) -> bool:
+    """Whether a journal's location is a data folder, not a URL."""
+    return "://" not in str(location)
 
 
 async def open_journal(
@@ -13,16 +20,28 @@ async def open_journal(
     service: str,
     cluster_id: str | None = None,
     options: SqliteOptions | None = None,
+    postgres_options: PostgresOptions | None = None,
 ) -> Journal:
-    """Open a service's journal: `location` is a data folder, made if need be.
+    """Open a service's journal in a data folder, made if need be, or at a URL of PostgreSQL.
 
     `service` and, once known, `cluster_id` are stored at the first time and checked from then on.
-    Raises JournalOpenError with a sentence that says what to do.
+    Each engine has its own options. Raises JournalOpenError with a sentence that says what to do.
     """
-    scheme, separator, _ = str(location).partition("://")
-    if separator:
-        raise JournalOpenError(
-            f"There is no engine for {scheme!r}. Give the path of a data folder instead."
+    if is_folder(location):
+        folder = Path(location)
+        return await SqliteJournal.open(
+            folder, service=service, cluster_id=cluster_id, options=options
         )
-    folder = Path(location)
-    return await SqliteJournal.open(folder, service=service, cluster_id=cluster_id, options=options)
+    url = str(location)
+    scheme = url.partition("://")[0]
+    if scheme not in SCHEMES:
+        raise JournalOpenError(
+            f"There is no engine for {scheme!r}. Give the path of a data folder, or"
+            " postgresql://user:password@host:port/database."
+        )
+    # Whoever needs no PostgreSQL does not load its driver.
+    from semel_runtime.journal.postgres.journal import PostgresJournal  # noqa: PLC0415
+
+    return await PostgresJournal.open(
+        url, service=service, cluster_id=cluster_id, options=postgres_options
+    )

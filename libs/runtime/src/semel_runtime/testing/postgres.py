@@ -13,10 +13,11 @@ import tempfile
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from signal import Signals
 from types import TracebackType
 from typing import Self
 from urllib.parse import quote
+
+import psutil
 
 PASSWORD = "of/tests:only@"  # noqa: S105 - of tests only
 """Has what must be quoted in a URL."""
@@ -55,14 +56,24 @@ class PostgresServer:
         log = self.folder / "log"
         _run("pg_ctl", "start", "-w", "-D", self.folder, "-l", log, "-o", options)
 
+    def start_if_stopped(self) -> None:
+        """Start it unless it runs. What a killed one has left does not count as running."""
+        with socket.socket() as probe:
+            stopped = probe.connect_ex(("127.0.0.1", self.port)) != 0
+        if stopped:
+            self.start()
+
     def stop(self) -> None:
         """Stop it at once, as a crash would. It may have stopped already."""
         if (self.folder / "postmaster.pid").exists():
             _run("pg_ctl", "stop", "-w", "-D", self.folder, "-m", "immediate")
 
     def kill(self) -> None:
-        """Kill its main process as ``kill -9`` does; the others end by themselves."""
-        os.kill(self.pid, Signals.SIGKILL)
+        """Kill its main process as ``kill -9`` does; returns when the others have ended too."""
+        main = psutil.Process(self.pid)
+        others = main.children(recursive=True)
+        main.kill()
+        psutil.wait_procs([main, *others])
 
     def set(self, line: str) -> None:
         """Add to its configuration, which is read when it starts."""
