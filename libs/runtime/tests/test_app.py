@@ -12,6 +12,8 @@ from semel_runtime.app import EXIT_FAILURE, _run
 from semel_runtime.config import ServiceSettings
 from semel_runtime.server.calls import Handlers
 from semel_runtime.server.grpc_server import GrpcServer
+from semel_runtime.testing.journal import MemoryJournal
+from semel_runtime.testing.volume import MemoryVolume
 
 
 class Failing:
@@ -49,7 +51,9 @@ async def ended(app: Failing) -> list[str]:
     """Run until the end; returns the errors that were logged."""
     settings = ServiceSettings(data_dir=Path("unused"))
     with structlog.testing.capture_logs() as logs:
-        status = await _run(app, GrpcServer(settings.server_limits()), settings, asyncio.Event())
+        server = GrpcServer(settings.server_limits())
+        journal = MemoryJournal(MemoryVolume())
+        status = await _run(app, server, settings, asyncio.Event(), journal)
     assert status == EXIT_FAILURE
     return [str(entry["event"]) for entry in logs if entry["log_level"] == "error"]
 

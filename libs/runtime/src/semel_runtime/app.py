@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from random import Random
 from types import TracebackType
 from typing import Protocol, Self, TypeVar
@@ -32,8 +33,7 @@ from semel_runtime.cluster.image import ClusterImage, Listener, ServiceRole
 from semel_runtime.cluster.link import ClusterLink, Identity
 from semel_runtime.config import ServiceSettings, parse_listeners, telemetry_environment
 from semel_runtime.journal import Journal, JournalError
-from semel_runtime.journal.opening import open_journal
-from semel_runtime.journal.sqlite import SqliteOptions
+from semel_runtime.journal.opening import is_folder, open_journal
 from semel_runtime.logs import configure_logging, log_of_telemetry
 from semel_runtime.machine import Machine, Serde
 from semel_runtime.memory import collect_garbage_seldom, keep_freed_memory
@@ -43,7 +43,12 @@ from semel_runtime.metrics.journal import JournalMetrics
 from semel_runtime.metrics.server import stream_figures
 from semel_runtime.offload import Offload, in_thread, inline
 from semel_runtime.recovery import RECOVERED
-from semel_runtime.refusal import check_not_refused, refuse
+from semel_runtime.refusal import (
+    check_journal_not_refused,
+    check_not_refused,
+    refuse,
+    refuse_journal,
+)
 from semel_runtime.runner import Runner, RunnerOptions
 from semel_runtime.security import ServiceSecurity, own_security
 from semel_runtime.server.calls import Guards, Handlers
@@ -220,14 +225,8 @@ async def _serve(
             if telemetry is not None:
                 stack.push_async_callback(telemetry.aclose)
                 tracer = telemetry.tracer(name)
-            options = SqliteOptions(disk_reserve_bytes=settings.disk_reserve_bytes)
             metrics = await _metrics(settings, stack)
-            check_not_refused(settings.data_dir)
-            journal = await stack.enter_async_context(
-                await open_journal(
-                    settings.data_dir, service=f"{name} {settings.instance_id}", options=options
-                )
-            )
+            journal = await _open_journal(name, settings, stack)
             security = ServiceSecurity(settings)
             connector = GrpcConnector(
                 ChannelOptions(message_size_max_bytes=settings.message_size_max_bytes),
@@ -255,10 +254,26 @@ async def _serve(
             app = await stack.enter_async_context(build(settings, environment))
             keys = asyncio.create_task(security.run(), name="keys of tokens")
             stack.callback(keys.cancel)
-            return await _run(app, server, settings, stop)
+            return await _run(app, server, settings, stop, journal)
     except (JournalError, SemelError, OSError) as error:
         log.error("service cannot run", error=str(error))  # noqa: TRY400 - the sentence says what to do
         return EXIT_FAILURE
+
+
+async def _open_journal(name: str, settings: ServiceSettings, stack: AsyncExitStack) -> Journal:
+    """Open the journal, wherever it is, unless its cluster has refused it."""
+    location = settings.journal_location
+    if is_folder(location):
+        check_not_refused(Path(location))
+    journal = await open_journal(
+        location,
+        service=f"{name} {settings.instance_id}",
+        options=settings.sqlite_options(),
+        postgres_options=settings.postgres_options(),
+    )
+    await stack.enter_async_context(journal)
+    check_journal_not_refused(journal)
+    return journal
 
 
 async def _metrics(settings: ServiceSettings, stack: AsyncExitStack) -> Metrics | None:
@@ -283,7 +298,13 @@ def bind(
     return bound
 
 
-async def _run(app: App, server: GrpcServer, settings: ServiceSettings, stop: asyncio.Event) -> int:
+async def _run(
+    app: App,
+    server: GrpcServer,
+    settings: ServiceSettings,
+    stop: asyncio.Event,
+    journal: Journal,
+) -> int:
     await server.start(app.handlers)
     background = asyncio.create_task(app.run(), name="background")
     ready = asyncio.create_task(_announce(app, server), name="announce")
@@ -307,7 +328,10 @@ async def _run(app: App, server: GrpcServer, settings: ServiceSettings, stop: as
     for error in _errors(results):
         # Without a claim epoch, it is the controller that is old: this journal is fine.
         if isinstance(error, StaleClaimEpochError) and "claim_epoch" in error.details:
-            refuse(settings.data_dir, error.message)
+            if is_folder(settings.journal_location):
+                refuse(Path(settings.journal_location), error.message)
+            else:
+                await refuse_journal(journal, error.message)
     return EXIT_FAILURE if failed else 0
 
 

@@ -15,6 +15,8 @@ from semel_runtime.access.acls import EVERYBODY, USER
 from semel_runtime.access.quotas import QuotaTimes
 from semel_runtime.cluster.image import Listener
 from semel_runtime.cluster.link import LinkOptions
+from semel_runtime.journal.postgres.options import PostgresOptions, Replication
+from semel_runtime.journal.sqlite.options import SqliteOptions
 from semel_runtime.listener_security import (
     ClientAuth,
     ListenerOptions,
@@ -98,6 +100,13 @@ class ServiceSettings(BaseSettings):
 
     data_dir: Path
     """Folder of this instance's journal; made if it is not there. Never shared by two instances."""
+    journal_url: Annotated[str, Field(repr=False)] = ""
+    """Where the journal is instead, as postgresql://user:password@host:port/database, the same for
+    all instances: each has a schema of its own. With a password in it, it belongs in the
+    environment, not on the command line. Empty: in data_dir, in SQLite."""
+    journal_replication: Replication = "required"
+    """Whether a PostgreSQL that does not replicate each commit is refused (`required`), or only
+    warned of in the log (`wanted`)."""
     instance_id: Annotated[int, Field(ge=0, le=9_999)] = 0
     """Number of this instance within its service; the same at every start."""
     listeners: Listeners = "default://127.0.0.1:0"
@@ -296,6 +305,19 @@ class ServiceSettings(BaseSettings):
             stream_in_flight_max_bytes=self.stream_in_flight_max_bytes,
             streams_max=self.streams_max,
         )
+
+    @property
+    def journal_location(self) -> str | Path:
+        """The folder or the URL of the journal."""
+        return self.journal_url or self.data_dir
+
+    def sqlite_options(self) -> SqliteOptions:
+        """Return the limits of a journal in a folder."""
+        return SqliteOptions(disk_reserve_bytes=self.disk_reserve_bytes)
+
+    def postgres_options(self) -> PostgresOptions:
+        """Return the limits of a journal at a URL."""
+        return PostgresOptions(replication=self.journal_replication)
 
     def runner_options(self) -> RunnerOptions:
         """Return the limits of the runner."""

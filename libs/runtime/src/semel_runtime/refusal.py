@@ -6,9 +6,11 @@ copy. Whoever starts again what has ended would so bring it past what the contro
 
 from pathlib import Path
 
-from semel_runtime.journal import JournalOpenError
+from semel_runtime.journal import Journal, JournalOpenError
 
 _FILE = "refused"
+_NOTE = "refused"
+"""Where a journal that is not in a folder keeps it."""
 
 
 def refuse(folder: Path, sentence: str) -> None:
@@ -20,12 +22,27 @@ def check_not_refused(folder: Path) -> None:
     """Raise JournalOpenError if the folder was refused."""
     path = folder / _FILE
     if path.exists():
-        raise JournalOpenError(
-            f"This journal was refused: {path.read_text(encoding='utf-8')}. Put back the newest"
-            " state of this volume, or all volumes of the cluster from one point in time."
-        )
+        raise JournalOpenError(_sentence(path.read_text(encoding="utf-8")))
+
+
+async def refuse_journal(journal: Journal, sentence: str) -> None:
+    """Let nobody work on a journal that has no folder any more. Raises what a note raises."""
+    await journal.set_note(_NOTE, sentence)
+
+
+def check_journal_not_refused(journal: Journal) -> None:
+    """Raise JournalOpenError if a journal without a folder was refused."""
+    if sentence := journal.note(_NOTE):
+        raise JournalOpenError(_sentence(sentence))
 
 
 def admit(folder: Path) -> None:
     """Let a folder be worked on again: it was recovered. Idempotent."""
     (folder / _FILE).unlink(missing_ok=True)
+
+
+def _sentence(why: str) -> str:
+    return (
+        f"This journal was refused: {why}. Put back the newest state of this volume, or all volumes"
+        " of the cluster from one point in time."
+    )
