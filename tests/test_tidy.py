@@ -139,6 +139,7 @@ OWNING_TASKS = (
     "*/tests/*",
     "libs/common/src/semel_common/wire/frame_stream.py",  # connecting
     "libs/common/src/semel_common/wire/grpc_pipe.py",  # its reader and writer
+    "libs/runtime/src/semel_runtime/journal/postgres/writer.py",  # writes outlive who waits
     "libs/runtime/src/semel_runtime/runner/runner.py",  # the committer
     "libs/runtime/src/semel_runtime/server/frames.py",  # a task for each request
     "libs/runtime/src/semel_runtime/testing/network.py",  # a task for each call

@@ -5,11 +5,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+import pytest
 import structlog
 
 from semel_common.errors import KafkaStorageError
 from semel_runtime.app import EXIT_FAILURE, _run
 from semel_runtime.config import ServiceSettings
+from semel_runtime.journal import JournalOpenError
+from semel_runtime.refusal import check_journal_not_refused, refuse_journal
 from semel_runtime.server.calls import Handlers
 from semel_runtime.server.grpc_server import GrpcServer
 from semel_runtime.testing.journal import MemoryJournal
@@ -66,3 +69,15 @@ async def test_a_journal_that_fails_is_not_logged_again_by_all_who_use_it() -> N
     """The runner has said it already, in one line."""
     failing = Failing(KafkaStorageError("journal failed"), journal_failed=True)
     assert await ended(failing) == []
+
+
+async def test_a_journal_without_a_folder_that_was_refused_stays_refused() -> None:
+    volume = MemoryVolume()
+    journal = MemoryJournal(volume)
+    await journal.claim("token")
+    check_journal_not_refused(journal)
+
+    await refuse_journal(journal, "it is old")
+
+    with pytest.raises(JournalOpenError, match="This journal was refused: it is old"):
+        check_journal_not_refused(MemoryJournal(volume))

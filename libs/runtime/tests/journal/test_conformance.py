@@ -262,6 +262,23 @@ async def test_pieces_are_bounded_but_never_empty(engine: Engine) -> None:
         assert [record for piece in pieces for _, record in piece] == records
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+async def test_a_million_records_come_back_in_order(engine: Engine) -> None:
+    journal = await claimed(engine, "a")
+    for at in range(0, 1_000_000, 5_000):
+        await journal.append(at, [b"%020d" % offset for offset in range(at, at + 5_000)])
+    await journal.close()
+
+    successor = await engine.open()
+    assert (await successor.claim("b")).next_offset == 1_000_000
+    at = 0
+    async for piece in successor.read(0, max_bytes=1 << 20):
+        assert list(piece) == [(offset, b"%020d" % offset) for offset in range(at, at + len(piece))]
+        at += len(piece)
+    assert at == 1_000_000
+
+
 # -- snapshots -------------------------------------------------------------------------------------
 
 

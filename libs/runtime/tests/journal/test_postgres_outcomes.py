@@ -227,21 +227,3 @@ async def test_a_connection_that_the_server_ends_kills_the_handle(
 
         with pytest.raises(JournalUnknownError):
             await journal.append(0, [b"zero"])
-
-
-async def test_a_million_records_come_back_in_order(servers: PostgresCluster, schema: str) -> None:
-    chunk, chunks = 5_000, 200
-    async with await opened(servers, schema) as journal:
-        await journal.claim(TOKEN)
-        for at in range(0, chunk * chunks, chunk):
-            await journal.append(at, [b"%020d" % offset for offset in range(at, at + chunk)])
-
-    async with await opened(servers, schema) as journal:
-        assert (await journal.claim("another")).next_offset == 1_000_000
-        at = 0
-        async for piece in journal.read(0, max_bytes=1 << 20):
-            assert piece == [
-                (at + number, b"%020d" % (at + number)) for number in range(len(piece))
-            ]
-            at += len(piece)
-        assert at == 1_000_000

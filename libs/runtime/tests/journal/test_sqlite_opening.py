@@ -228,7 +228,7 @@ async def test_location_with_a_scheme_is_refused(
 ) -> None:
     monkeypatch.chdir(tmp_path)
 
-    with pytest.raises(JournalOpenError, match="no engine for 'postgresql'"):
+    with pytest.raises(JournalOpenError, match="no engine for 'mysql'"):
         await open_journal("mysql://host/name", service="test")
 
     assert os.listdir(tmp_path) == []  # noqa: PTH208  # Path's own is no list

@@ -39,8 +39,9 @@ async def open_journal(
             f"There is no engine for {scheme!r}. Give the path of a data folder, or"
             " postgresql://user:password@host:port/database."
         )
-    # Whoever needs no PostgreSQL does not load its driver.
-    from semel_runtime.journal.postgres.journal import PostgresJournal  # noqa: PLC0415
+    from semel_runtime.journal.postgres.journal import (  # noqa: PLC0415 - loads the driver
+        PostgresJournal,
+    )
 
     return await PostgresJournal.open(
         url, service=service, cluster_id=cluster_id, options=postgres_options

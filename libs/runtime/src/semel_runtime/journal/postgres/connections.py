@@ -50,12 +50,8 @@ async def connect(place: Place, options: PostgresOptions) -> Connection:
     )
 
 
-class _Reader(asyncpg.Connection):
-    """A connection that nobody changes, so that it is not reset after each use: a round trip."""
-
-    def get_reset_query(self) -> str:
-        """Return no statements."""
-        return ""
+async def _leave_as_it_is(connection: object) -> None:
+    """Do nothing after a use: nobody changes a connection that reads, and a reset is a trip."""
 
 
 class Readers:
@@ -73,7 +69,7 @@ class Readers:
             max_size=options.readers_max,
             timeout=options.connect_timeout_ms / 1000,
             command_timeout=options.read_timeout_ms / 1000,
-            connection_class=_Reader,
+            reset=_leave_as_it_is,
             target_session_attrs=SessionAttribute.primary,
             server_settings={**_session(place), "default_transaction_read_only": "on"},
         )
