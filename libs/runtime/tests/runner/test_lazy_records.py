@@ -1,4 +1,4 @@
-"""Records that nobody waits for: no append of their own, and yet never shown before they are safe."""
+"""Records that nobody waits for: no append of their own, never shown before they are safe."""
 
 import asyncio
 
