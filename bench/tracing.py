@@ -13,9 +13,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from unittest.mock import patch
 
+from aiosemel import SemelClient
 from aiosemel.tracing import open_telemetry
+from bench.clients.semel.run import measure
 from bench.measure import Figure
-from bench.transactions import WARM_UP, many_producers
+from bench.processes import processor_s
+from bench.workloads import transactions
 from semel_local import ProcessCluster
 
 _CPU = "ms/transaction"
@@ -30,7 +33,6 @@ _SAMPLED: Mapping[str, Mapping[str, str]] = {
 
 
 PRODUCERS = 64
-EACH = 100
 
 
 async def tracing() -> list[Figure]:
@@ -60,24 +62,18 @@ async def _measure(name: str, variables: Mapping[str, str]) -> list[Figure]:
         provider = None if telemetry is None else telemetry.provider
         async with ProcessCluster(Path(folder)) as cluster:
             pids = (os.getpid(), *cluster.pids().values())
-            before = sum(map(_processor_s, pids))
-            (rate,) = await many_producers(
-                cluster.bootstrap, producers=PRODUCERS, each=EACH, tracer_provider=provider
-            )
-            used_s = sum(map(_processor_s, pids)) - before
+            before = sum(map(processor_s, pids))
+            async with SemelClient(cluster.bootstrap, tracer_provider=provider) as client:
+                sample = await measure(client, transactions(PRODUCERS), warm_up_s=0.0)
+            used_s = sum(map(processor_s, pids)) - before
         if telemetry is not None:
             await telemetry.aclose()
-    used_ms = used_s * 1000 / (PRODUCERS * (EACH + WARM_UP))
+    used_ms = used_s * 1000 / sample.transactions
+    rate = sample.transactions / sample.elapsed_s
     return [
-        Figure(name=f"{name}: {rate.name}", value=rate.value, unit=rate.unit),
+        Figure(name=f"{name}: {PRODUCERS} producers", value=rate, unit="transactions/s"),
         Figure(name=f"{name}: processor time", value=used_ms, unit=_CPU),
     ]
-
-
-def _processor_s(pid: int) -> float:
-    """Return what a process has computed so far, all its threads."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 @contextmanager
