@@ -7,6 +7,7 @@ from statistics import median
 import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter
 
 from bench.kafka.cells import CELLS, Contestant, Unit
 from bench.kafka.figures import SHARES
@@ -85,6 +86,8 @@ def _latency(cell: CellReport, axes: Axes) -> None:
             shares = [share * 100 for share in SHARES]
             axes.plot(latencies, shares, label=contestant, color=_COLOURS[contestant])
     axes.set_xscale("log")
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    axes.xaxis.set_minor_formatter(NullFormatter())
     axes.set_xlabel("ms")
     axes.set_ylabel("% of transactions within")
     axes.set_title(_LATENCIES[cell.name], loc="left", fontsize=11)

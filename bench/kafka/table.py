@@ -49,7 +49,7 @@ def _row(goal: Goal, values: Values) -> Sequence[str]:
 
 
 def _usage(report: Report) -> Table:
-    headings = ["", "client", "ms a transaction, by process", "peak MiB, services", "records"]
+    headings = ["", "client", "ms a transaction, by process", "peak MiB, services", "records each"]
     rows = [
         row
         for cell in report.cells

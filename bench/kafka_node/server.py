@@ -16,6 +16,11 @@ from semel_local.process import ManagedProcess, tail
 
 _HERE = Path(__file__).parent
 _START_TIMEOUT_S = 60.0
+_JVM = (
+    *("-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20"),
+    *("-XX:InitiatingHeapOccupancyPercent=35", "-XX:+ExplicitGCInvokesConcurrent"),
+)
+"""As Kafka's own scripts start it: see kafka-run-class.sh."""
 _STARTED = "Kafka Server started"
 _PROPERTIES = """
 process.roles=broker,controller
@@ -99,7 +104,8 @@ async def server(
 ) -> AsyncIterator[Node]:
     """Run one until the end of the block. Raises KafkaError."""
     port, properties = _prepare(folder, options)
-    java = ("java", f"-Xmx{options.heap_mib}m", "-cp", class_path(classpath))
+    heap = (f"-Xms{options.heap_mib}m", f"-Xmx{options.heap_mib}m")
+    java = ("java", *_JVM, *heap, "-cp", class_path(classpath))
     cluster_id = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
     form = (*java, "kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(properties))
     formatting = await asyncio.create_subprocess_exec(
