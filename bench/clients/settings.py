@@ -73,8 +73,12 @@ def _java(workload: Workload) -> Settings:
 
 
 def _confluent(workload: Workload) -> Settings:
-    # Without the last, librdkafka calls back into Python for each record that was delivered.
-    producer: dict[str, Value] = {"linger.ms": 0, "delivery.report.only.error": True}
+    # With reports, librdkafka would call back into Python for each record. Log warnings and worse.
+    producer: dict[str, Value] = {
+        "linger.ms": 0,
+        "delivery.report.only.error": True,
+        "log_level": 4,
+    }
     if _writes_much(workload):
         producer |= {"linger.ms": BULK_LINGER_MS, "batch.size": BULK_BATCH_BYTES}
         # 100,000 messages by default: one transaction would fill the queue.
