@@ -41,6 +41,7 @@ TASK = Task(
     duration_s=10.0,
 )
 SAMPLE = Sample(elapsed_s=2.0, transactions=10, records=40, latencies_ms=tuple(range(1, 101)))
+FAILING = ("sh", "-c", "read line; exit 7")
 REPORT = Report(
     taken="2026-11-22",
     runs=3,
@@ -306,7 +307,7 @@ async def test_a_client_that_fails_is_named_and_the_others_go_on() -> None:
         systems = {Contestant.SEMEL: up, Contestant.JAVA: up}
         commands = {
             **client_commands((Contestant.SEMEL,), systems),
-            Contestant.JAVA: ("sh", "-c", "read line; exit 7"),
+            Contestant.JAVA: FAILING,
         }
         async with Harness(systems, commands) as harness:
             found = await harness.measure(cell, pace)
@@ -316,3 +317,15 @@ async def test_a_client_that_fails_is_named_and_the_others_go_on() -> None:
     ]
     assert "ended with status 7" in harness.failures[0]
     assert set(found.lines[0].values) == {Contestant.SEMEL}
+
+
+async def test_a_system_that_cannot_be_filled_takes_no_further_part() -> None:
+    (cell,) = chosen_cells(["transform-100"])
+    up = Running(bootstrap="", pids={})
+    commands = {Contestant.JAVA: FAILING, Contestant.AIOKAFKA: FAILING}
+    async with Harness(dict.fromkeys(commands, up), commands) as harness:
+        await harness.fill(1)
+        found = await harness.measure(cell, Pace())
+    assert [each.partition(":")[0] for each in harness.failures] == ["java, bench-source"]
+    assert found.usage == {}
+    assert found.lines[0].values == {}

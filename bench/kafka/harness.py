@@ -17,7 +17,7 @@ from bench.kafka.report import CellReport, LineReport, Usage
 from bench.kafka.systems import Running
 from bench.kafka.table import CLIENT, number
 from bench.processes import forget_peak, peak_mib, processor_s
-from bench.workloads import Kind, Sample, Task
+from bench.workloads import Began, Kind, Sample, Task
 
 UNBOUNDED = 1 << 53
 """As many records as there is time for; a number that JSON and Java can hold."""
@@ -58,6 +58,8 @@ class Harness:
         self._systems = systems
         self._drivers = {each: Driver(each, command) for each, command in commands.items()}
         self._stack = AsyncExitStack()
+        self._out: set[Contestant] = set()
+        """Who cannot take part any more."""
         self.failures: list[str] = []
 
     async def __aenter__(self) -> Self:
@@ -69,11 +71,8 @@ class Harness:
         await self._stack.aclose()
 
     async def warm_up(self, duration_s: float) -> None:
-        """Let each contestant run transactions for a while: a Java that is cold is slow for long.
-
-        Raises ClientFailedError.
-        """
-        for contestant, driver in self._drivers.items():
+        """Let each contestant run transactions for a while: a Java that is cold is slow."""
+        for contestant in self._drivers:
             print(f"{contestant}: warming up for {duration_s:g} s", file=sys.stderr, flush=True)
             task = Task(
                 workload=WARM_UP,
@@ -82,25 +81,22 @@ class Harness:
                 warm_up_s=0,
                 duration_s=duration_s,
             )
-            settings = settings_of(contestant.client, WARM_UP)
-            await driver.run(Order(task=task, settings=settings), lambda: None)
+            await self._run(contestant, task)
 
     async def fill(self, records: int) -> None:
-        """Write what is read, once for each system. Raises ClientFailedError."""
-        for contestant in _FILLING:
-            if contestant not in self._drivers:
-                continue
+        """Write what is read, once for each system; one where that fails takes no further part."""
+        for contestant in [each for each in _FILLING if each in self._drivers]:
             print(f"{contestant}: writing {records:,} records", file=sys.stderr, flush=True)
             task = Task(
                 workload=FILL, name=SOURCE, records_max=records, warm_up_s=0, duration_s=1e9
             )
-            settings = settings_of(contestant.client, FILL)
-            order = Order(task=task, settings=settings)
-            await self._drivers[contestant].run(order, lambda: None)
+            if not await self._run(contestant, task):
+                self._out |= {each for each in Contestant if each.system is contestant.system}
 
     async def measure(self, cell: Cell, pace: Pace) -> CellReport:
         """Run a cell."""
-        present = [each for each in cell.contestants if each in self._drivers]
+        taking_part = self._drivers.keys() - self._out
+        present = [each for each in cell.contestants if each in taking_part]
         for contestant in present:
             for pid in self._pids(contestant).values():
                 forget_peak(pid)
@@ -120,12 +116,8 @@ class Harness:
         def began() -> None:
             before.update(self._processor_s(contestant))
 
-        order = _order(cell, contestant, run, pace)
-        try:
-            sample = await self._drivers[contestant].run(order, began)
-        except ClientFailedError as error:
-            print(error, file=sys.stderr, flush=True)
-            self.failures.append(str(error))
+        sample = await self._run(contestant, _task(cell, contestant, run, pace), began)
+        if sample is None:
             return None
         used_s = self._processor_s(contestant)
         _say(cell, contestant, run, sample)
@@ -136,6 +128,18 @@ class Harness:
                 for name, started_s in before.items()
             },
         )
+
+    async def _run(
+        self, contestant: Contestant, task: Task, began: Began = lambda: None
+    ) -> Sample | None:
+        """Have a task done; None if it failed, which is noted."""
+        order = Order(task=task, settings=settings_of(contestant.client, task.workload))
+        try:
+            return await self._drivers[contestant].run(order, began)
+        except ClientFailedError as error:
+            print(error, file=sys.stderr, flush=True)
+            self.failures.append(str(error))
+            return None
 
     def _report(self, cell: Cell, turns: Mapping[Contestant, Sequence[Turn]]) -> CellReport:
         samples = {each: [turn.sample for turn in taken] for each, taken in turns.items()}
@@ -178,8 +182,8 @@ class Harness:
         return client | dict(self._systems[contestant].pids)
 
 
-def _order(cell: Cell, contestant: Contestant, run: int, pace: Pace) -> Order:
-    task = Task(
+def _task(cell: Cell, contestant: Contestant, run: int, pace: Pace) -> Task:
+    return Task(
         workload=cell.workload,
         name=f"bench-{cell.name}-{contestant}-{run}",
         source=SOURCE if cell.reads else "",
@@ -188,7 +192,6 @@ def _order(cell: Cell, contestant: Contestant, run: int, pace: Pace) -> Order:
         warm_up_s=0 if cell.workload.kind is Kind.CONSUME else pace.warm_up_s,
         duration_s=pace.duration_s,
     )
-    return Order(task=task, settings=settings_of(contestant.client, cell.workload))
 
 
 def _rotated(contestants: Sequence[Contestant], run: int) -> Sequence[Contestant]:
