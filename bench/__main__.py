@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from bench import deletion, footprint, past, quotas, restart, semel_alone, tracing
+from bench import deletion, footprint, past, quotas, restart, security, semel_alone, tracing
 from bench.measure import Figure, Measured, repeat, show
 from semel_local import ProcessCluster
 
@@ -21,6 +21,7 @@ STANDALONE = {
     "restart": restart.restart,
     "tracing": tracing.tracing,
     "quotas": quotas.quotas,
+    "security": security.security,
 }
 """Workloads that need no running cluster."""
 
