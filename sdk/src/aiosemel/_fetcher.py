@@ -186,8 +186,7 @@ class Fetcher:
     async def _find_topics(self, names: Iterable[str]) -> None:
         deadline = self._deadline()
         known = [name for name in names if self._cluster.cached_topic(name) is not None]
-        for name in names:
-            await self._cluster.topic(name, deadline)
+        await self._cluster.topics(names, deadline)
         if known:  # but not who leads their partitions
             await self._cluster.refresh(deadline)
 
