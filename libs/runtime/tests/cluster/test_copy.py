@@ -2,6 +2,7 @@
 
 import pytest
 from cluster_harness import LAYOUT, image
+from msgspec.structs import replace
 
 from semel_common.errors import (
     BrokerNotAvailableError,
@@ -15,7 +16,12 @@ from semel_common.errors import (
 from semel_common.ids import TopicPartition, producer_id_of
 from semel_runtime.cluster.copy import ClusterCopy
 from semel_runtime.cluster.image import ClusterImage, PartitionLeader, ServiceRole
-from semel_runtime.cluster.serde import image_from_journal, image_from_wire, image_to_journal
+from semel_runtime.cluster.serde import (
+    ImageReader,
+    image_from_journal,
+    image_from_wire,
+    image_to_journal,
+)
 from semel_runtime.testing.controller import metadata
 
 
@@ -106,3 +112,14 @@ def test_an_image_survives_the_wire_and_the_journal() -> None:
     original = image(3, topics=2)
     assert image_from_wire(metadata(original)) == original
     assert image_from_journal(image_to_journal(original)) == original
+
+
+def test_a_topic_that_is_as_it_was_is_the_same_object() -> None:
+    reader = ImageReader()
+    first = reader.read(metadata(image(1, topics=2)))
+    one, two = first.topics
+    more = replace(two, partitions=(*two.partitions, PartitionLeader(0, 0)))
+    second = reader.read(metadata(replace(first, version=2, topics=(one, more))))
+    assert second.topics == (one, more)
+    assert second.topics[0] is one
+    assert reader.read(metadata(first)) == first

@@ -21,14 +21,38 @@ from semel_runtime.cluster.image import (
 )
 
 
+class ImageReader:
+    """Reads images one after the other: a topic that is as it was is the same object.
+
+    So what follows the images needs to look at nothing but the topics that have changed.
+    """
+
+    def __init__(self) -> None:
+        """Start without topics."""
+        self._topics: dict[bytes, Topic] = {}
+
+    def read(self, response: wire.MetadataResponse) -> ClusterImage:
+        """Read the answer to a request with all_topics, all_listeners and access_rules."""
+        known = self._topics
+        self._topics = {}
+        for each in response.topics:
+            written = each.SerializeToString(deterministic=True)
+            self._topics[written] = known.get(written) or _topic_from_wire(each)
+        return _image(response, tuple(self._topics.values()))
+
+
 def image_from_wire(response: wire.MetadataResponse) -> ClusterImage:
-    """Read the answer to a Metadata request with all_topics, all_listeners and access_rules."""
+    """Read one answer to a Metadata request with all_topics, all_listeners and access_rules."""
+    return ImageReader().read(response)
+
+
+def _image(response: wire.MetadataResponse, topics: tuple[Topic, ...]) -> ClusterImage:
     return ClusterImage(
         cluster_id=response.cluster_id,
         version=response.version,
         layout=layout_from_wire(response.layout),
         instances=tuple(_instance_from_wire(each) for each in response.instances),
-        topics=tuple(_topic_from_wire(each) for each in response.topics),
+        topics=topics,
         acls=acls_from_wire(response.acls),
         client_quotas=quotas_from_wire(response.client_quotas),
     )
