@@ -124,7 +124,7 @@ class ClusterLink:
         )
         timeout_ms = max_wait_ms + self._options.request_timeout_ms
         response = await self._connection.call(METADATA, request, timeout_ms=timeout_ms)
-        image = self._reader.read(response)
+        image = self._reader.from_wire(response)
         if image.version != known_version:
             await self._on_image(image)
         self._version = image.version

@@ -1,5 +1,8 @@
 """The cluster's metadata as protobuf: on the wire and in journals."""
 
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
 from semel.common.journal.v1 import cluster_pb2 as journal
 from semel.coordinator.v1 import cluster_pb2 as wire
 from semel_runtime.access.serde import (
@@ -20,33 +23,43 @@ from semel_runtime.cluster.image import (
     Topic,
 )
 
+T = TypeVar("T", wire.Topic, journal.TopicImage)
+
 
 class ImageReader:
     """Reads images one after the other: a topic that is as it was is the same object.
 
-    So what follows the images needs to look at nothing but the topics that have changed.
+    So a topic is read once and not with each image, and what follows the images needs to look at
+    nothing but the topics that have changed.
     """
 
     def __init__(self) -> None:
         """Start without topics."""
         self._topics: dict[bytes, Topic] = {}
 
-    def read(self, response: wire.MetadataResponse) -> ClusterImage:
+    def from_wire(self, response: wire.MetadataResponse) -> ClusterImage:
         """Read the answer to a request with all_topics, all_listeners and access_rules."""
+        return _image_from_wire(response, self._read(response.topics, _topic_from_wire))
+
+    def from_journal(self, image: journal.ClusterImage) -> ClusterImage:
+        """Read an image from the journal."""
+        return _image_from_journal(image, self._read(image.topics, topic_from_journal))
+
+    def _read(self, messages: Iterable[T], read: Callable[[T], Topic]) -> tuple[Topic, ...]:
         known = self._topics
         self._topics = {}
-        for each in response.topics:
-            written = each.SerializeToString(deterministic=True)
-            self._topics[written] = known.get(written) or _topic_from_wire(each)
-        return _image(response, tuple(self._topics.values()))
+        for message in messages:
+            written = message.SerializeToString(deterministic=True)
+            self._topics[written] = known.get(written) or read(message)
+        return tuple(self._topics.values())
 
 
 def image_from_wire(response: wire.MetadataResponse) -> ClusterImage:
-    """Read one answer to a Metadata request with all_topics, all_listeners and access_rules."""
-    return ImageReader().read(response)
+    """Read one answer to a Metadata request, as ``ImageReader.from_wire`` does."""
+    return ImageReader().from_wire(response)
 
 
-def _image(response: wire.MetadataResponse, topics: tuple[Topic, ...]) -> ClusterImage:
+def _image_from_wire(response: wire.MetadataResponse, topics: tuple[Topic, ...]) -> ClusterImage:
     return ClusterImage(
         cluster_id=response.cluster_id,
         version=response.version,
@@ -107,8 +120,7 @@ def image_to_journal(image: ClusterImage) -> journal.ClusterImage:
     )
 
 
-def image_from_journal(image: journal.ClusterImage) -> ClusterImage:
-    """Read an image from the journal."""
+def _image_from_journal(image: journal.ClusterImage, topics: tuple[Topic, ...]) -> ClusterImage:
     return ClusterImage(
         cluster_id=image.cluster_id,
         version=image.version,
@@ -119,7 +131,7 @@ def image_from_journal(image: journal.ClusterImage) -> ClusterImage:
             group_coordinators=image.group_coordinators,
         ),
         instances=tuple(instance_from_journal(each) for each in image.instances),
-        topics=tuple(topic_from_journal(each) for each in image.topics),
+        topics=topics,
         acls=tuple(acl_from_journal(each) for each in image.acls),
         client_quotas=tuple(quota_from_journal(each) for each in image.client_quotas),
     )
