@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from bench import bulk, deletion, footprint, past, pipeline, quotas, restart, tracing, transactions
+from bench import bulk, deletion, footprint, pipeline, quotas, tracing, transactions
 from bench.measure import Figure, Measured, repeat, show
 from semel_local import ProcessCluster
 
@@ -18,7 +18,6 @@ Workload = Callable[[str], Awaitable[list[Figure]]]
 STANDALONE = {
     "footprint": footprint.footprint,
     "deletion": deletion.deletion,
-    "restart": restart.restart,
     "tracing": tracing.tracing,
     "quotas": quotas.quotas,
 }
@@ -30,7 +29,6 @@ WORKLOADS: dict[str, Workload] = {
     "pipeline": pipeline.one_record,
     "columns": bulk.columns,
     "one-by-one": bulk.one_by_one,
-    "past": past.past,
 }
 KNOWN = (*STANDALONE, *WORKLOADS)
 
