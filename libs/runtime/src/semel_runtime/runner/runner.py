@@ -7,6 +7,7 @@ whomever, is durable. Reads and errors wait too: nobody is ever shown a state th
 When nothing is pending, `run` returns without having awaited anything.
 
 One committer task writes what has queued, one append at a time; what queues meanwhile is the next.
+`run_lazily` lets what nobody waits for queue without an append of its own.
 Callers own no part of it: cancelling one loses only its waiting. If an append fails, what reached
 the disk is unknown until the next replay, so the runner stops for good: all waiters get
 `KafkaStorageError`, `failed` is set, and the process must end.
@@ -136,6 +137,20 @@ class Runner(Generic[R]):
             await self._durable()
         return result.response
 
+    def run_lazily(self, handler: Callable[[], Result[T, R]], *, privileged: bool = False) -> T:
+        """Decide, append and replay like `run`, but wait for nothing and write nothing at once.
+
+        For facts that nobody waits for and that a restart finds out again: they ride in the next
+        commit, or get one after `linger_ms`. Whoever calls `run` meanwhile is shown them, so waits
+        for them. Raises what `run` raises, but behind no barrier.
+        """
+        self._check_serving()
+        result = handler()
+        if result.records or result.batches or result.verify:
+            self._append(result, privileged=privileged)
+            self._queue.want_later()
+        return result.response
+
     def on_durable(self, listener: Callable[[Sequence[R]], None]) -> None:
         """Call `listener` with the records of each commit, in order, once they are durable.
 
@@ -167,8 +182,8 @@ class Runner(Generic[R]):
         """Refuse new calls, finish what was decided, and stop. Idempotent; raises no failure."""
         self._closed = True
         try:
-            if self.failure is None and self._queue.last is not None:
-                await self._queue.last.wait()
+            if self.failure is None:
+                await self._durable()
         except KafkaStorageError:
             pass  # `failure` tells it; whoever waits for an answer was told.
         finally:
@@ -247,6 +262,7 @@ class Runner(Generic[R]):
 
     async def _durable(self) -> None:
         if self._queue.last is not None:
+            self._queue.want()
             await self._queue.last.wait()
 
     # -- committing ----------------------------------------------------------------------------
