@@ -29,7 +29,7 @@ from semel_common.errors import (
     MessageTooLargeError,
     ThrottlingQuotaExceededError,
 )
-from semel_runtime.journal.base import Claim, Journal
+from semel_runtime.journal.base import Claim, Journal, StoredBatch
 from semel_runtime.machine import Machine, Result, Serde
 from semel_runtime.runner.commits import Commit, CommitQueue, Decided
 from semel_runtime.runner.loading import load
@@ -68,6 +68,7 @@ class Runner(Generic[R]):
         self._policy = SnapshotPolicy(records_min=options.snapshot_records_min)
         self._spans = None if tracer is None else CommitSpans(tracer)
         self._listeners: list[Callable[[Sequence[R]], None]] = []
+        self._batch_listeners: list[Callable[[Sequence[StoredBatch]], None]] = []
         self._in_flight: Commit[R] | None = None
         self._committer: asyncio.Task[None] | None = None
         self._snapshotter: asyncio.Task[None] | None = None
@@ -157,6 +158,13 @@ class Runner(Generic[R]):
         Listeners must be quick and must not fail.
         """
         self._listeners.append(listener)
+
+    def on_batches(self, listener: Callable[[Sequence[StoredBatch]], None]) -> None:
+        """Call `listener` with the batches of each commit that has any, once they are durable.
+
+        Before anybody who waits for them goes on. Listeners must be quick and must not fail.
+        """
+        self._batch_listeners.append(listener)
 
     def on_commit(self, listener: Callable[[CommitFigures], None]) -> None:
         """Call `listener` with the figures of each commit, once it is durable.
@@ -300,6 +308,9 @@ class Runner(Generic[R]):
         self._commits += 1
         self._records += len(commit.encoded)
         self._batches += len(commit.batches)
+        if commit.batches:
+            for keep in self._batch_listeners:
+                keep(commit.batches)
         for listener in self._listeners:
             listener(commit.records)
         self._policy.add(records=len(commit.encoded), size_bytes=sum(map(len, commit.encoded)))
