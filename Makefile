@@ -30,8 +30,8 @@ ENGINE      ?= $(firstword $(foreach each,docker podman buildah,$(shell command 
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test simulate defects explore fuzz chaos pipeline pipeline-chaos coverage check format \
-        protos docs release-protos bench bench-kafka bench-spark jaeger trace-demo alerts-check dist clean \
-        images k8s-check k8s-test test-clients loadtest
+        protos docs release-protos bench bench-growth bench-growth-docs bench-kafka bench-spark jaeger trace-demo \
+        alerts-check dist clean images k8s-check k8s-test test-clients loadtest
 
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):[^#]*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | \
@@ -120,6 +120,12 @@ release-protos: protos ## with a release: what is declared now becomes what late
 
 bench: $(SYNCED) ## measure speed and memory; prints medians, and the machine they were taken on
 	$(BIN)/python -m bench
+
+bench-growth: $(SYNCED) ## how cost grows, curve by curve: CURVES="partitions groups" LOG_GB=n
+	$(BIN)/python -m bench.growth $(if $(LOG_GB),--log-gb $(LOG_GB)) $(CURVES)
+
+bench-growth-docs: $(SPARK) ## docs/growth.md and its charts, from what bench-growth has measured: JSON=file
+	$(BIN)/python -m bench.growth.docs $(or $(JSON),build/growth.json)
 
 bench-kafka: $(BENCHED) ## the same work on Semel and on Apache Kafka: CELLS="a b" RUNS=n WRITE=1 JSON=file; needs Java and Maven
 	$(BIN)/python -m bench.kafka --runs $(or $(RUNS),3) $(if $(JSON),--json $(JSON)) $(if $(READ),--read $(READ)) \

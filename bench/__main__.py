@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from bench import deletion, footprint, past, quotas, restart, security, semel_alone, tracing
+from bench import deletion, footprint, quotas, security, semel_alone, tracing
 from bench.measure import Figure, Measured, repeat, show
 from semel_local import ProcessCluster
 
@@ -18,7 +18,6 @@ Workload = Callable[[str], Awaitable[list[Figure]]]
 STANDALONE = {
     "footprint": footprint.footprint,
     "deletion": deletion.deletion,
-    "restart": restart.restart,
     "tracing": tracing.tracing,
     "quotas": quotas.quotas,
     "security": security.security,
@@ -32,7 +31,6 @@ WORKLOADS: dict[str, Workload] = {
     "pipeline": semel_alone.one_record,
     "columns": semel_alone.columns,
     "one-by-one": semel_alone.one_by_one,
-    "past": past.past,
 }
 KNOWN = (*STANDALONE, *WORKLOADS)
 
