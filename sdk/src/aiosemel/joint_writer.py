@@ -1,24 +1,20 @@
 """A writer of a joint transaction: records in, a receipt out."""
 
-from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Self
 
 from aiosemel._context import Context
 from aiosemel._joint_trace import joint_parent, joint_span
 from aiosemel._keep_alive import KeepAlive
-from aiosemel._producer.columns import RowColumns
-from aiosemel._producer.deliveries import ColumnsDelivery, Delivery, RecordMetadata
-from aiosemel._producer.sizes import Headers
 from aiosemel._producer.transactions import Transactions
 from aiosemel.errors import ClosedError, IllegalStateError, SemelError
 from aiosemel.joint_handle import JointHandle, JointReceipt, transaction_message
-from aiosemel.offsets import ConsumerGroupMetadata, OffsetAndMetadata, PartitionKey
 from aiosemel.options import ProducerOptions
+from aiosemel.transaction_writer import TransactionWriter
 from semel.coordinator.v1.transactions_pb2 import JoinTxnRequest
 
 
-class JointWriter:
+class JointWriter(TransactionWriter):
     """One of many writers of a joint transaction. Made by ``SemelClient.join``.
 
     ::
@@ -36,10 +32,10 @@ class JointWriter:
     def __init__(
         self, context: Context, options: ProducerOptions, handle: JointHandle, name: str
     ) -> None:
+        super().__init__(Transactions(context, options, handle.transactional_id))
         self._context = context
         self._handle = handle
         self._name = f"{name}-{context.random.getrandbits(128):032x}"
-        self._transactions = Transactions(context, options, handle.transactional_id)
         self._keep_alive = KeepAlive(context, handle, self._ended)
         self._already_committed: bool | None = None
         self._receipt: JointReceipt | None = None
@@ -83,67 +79,6 @@ class JointWriter:
             self._already_committed = not await self._transactions.join(request, parent)
         if not self._already_committed:
             self._keep_alive.start()
-
-    async def send(
-        self,
-        topic: str,
-        value: bytes | None,
-        *,
-        key: bytes | None = None,
-        partition: int | None = None,
-        headers: Headers = (),
-        timestamp_ms: int | None = None,
-    ) -> Delivery:
-        """Take a record of the transaction; as ``TransactionalProducer.send``."""
-        self._check_writing()
-        return await self._transactions.send(topic, value, key, partition, headers, timestamp_ms)
-
-    async def send_and_wait(
-        self,
-        topic: str,
-        value: bytes | None,
-        *,
-        key: bytes | None = None,
-        partition: int | None = None,
-        headers: Headers = (),
-        timestamp_ms: int | None = None,
-    ) -> RecordMetadata:
-        """Send a record and wait until it is stored, which does not yet make it visible."""
-        self._check_writing()
-        return await (
-            await self._transactions.send(topic, value, key, partition, headers, timestamp_ms)
-        )
-
-    async def send_columns(
-        self,
-        topic: str,
-        values: Sequence[bytes | None],
-        *,
-        keys: Sequence[bytes | None] | None = None,
-        partition: int | None = None,
-        headers: Sequence[Headers] | None = None,
-        timestamp_ms: int | None = None,
-        timestamps_ms: Sequence[int] | None = None,
-    ) -> ColumnsDelivery:
-        """Take many records at once; as ``Producer.send_columns``."""
-        self._check_writing()
-        columns = RowColumns.checked(
-            values,
-            keys=keys,
-            headers=headers,
-            timestamp_ms=timestamp_ms,
-            timestamps_ms=timestamps_ms,
-        )
-        return await self._transactions.send_columns(topic, columns, partition)
-
-    async def send_offsets(
-        self,
-        offsets: Mapping[PartitionKey, OffsetAndMetadata | int],
-        group: ConsumerGroupMetadata,
-    ) -> None:
-        """Commit a group's offsets as part of it; as ``TransactionalProducer.send_offsets``."""
-        self._check_writing()
-        await self._transactions.send_offsets(offsets, group)
 
     async def finish(self) -> JointReceipt:
         """Wait until all is stored, and return what the owner needs to commit it.

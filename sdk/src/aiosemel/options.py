@@ -67,7 +67,7 @@ class ProducerOptions:
     transaction_timeout_ms: int = 60_000
     """How long a transaction may stay open before the coordinator aborts it, in milliseconds. Of a
     transactional producer."""
-    registration_delay_ms: int = 50
+    registration_delay_ms: int = 250
     """How long a transaction lasts before the coordinator is told who takes part, so that operators
     see it, in milliseconds. Shorter ones are never registered: their end names who took part. Of a
     transactional producer."""

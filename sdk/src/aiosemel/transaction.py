@@ -1,14 +1,9 @@
 """One transaction as a context manager: how the block ends says what becomes of it."""
 
 import logging
-from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Self
 
-from aiosemel._producer.columns import RowColumns
-from aiosemel._producer.conditional import ConditionalAppend
-from aiosemel._producer.deliveries import ColumnsDelivery, ColumnsMetadata, Delivery, RecordMetadata
-from aiosemel._producer.sizes import Headers
 from aiosemel._producer.transaction_states import TransactionOutcome
 from aiosemel._producer.transactions import Transactions
 from aiosemel.errors import (
@@ -17,22 +12,23 @@ from aiosemel.errors import (
     SemelError,
     TransactionAbortedError,
 )
-from aiosemel.offsets import ConsumerGroupMetadata, OffsetAndMetadata, PartitionKey
 from aiosemel.prepared import PreparedTransactionId
+from aiosemel.transaction_writer import TransactionWriter
 
 _log = logging.getLogger(__name__)
 
 
-class Transaction:
+class Transaction(TransactionWriter):
     """One transaction, for ``async with``. Made by ``TransactionalProducer.transaction``.
 
     The block's end commits; raises as ``commit`` does, but leaves nothing to be called after a
     definite abort: the producer is ready for the next transaction. An exception in the block
-    aborts, and goes on. A cancellation aborts in the background, and goes on.
+    aborts, and goes on. A cancellation aborts in the background, and goes on. Once the block has
+    ended, it refuses what is still sent to it: that is not another transaction's.
     """
 
     def __init__(self, transactions: Transactions, *, wait_until_visible: bool) -> None:
-        self._transactions = transactions
+        super().__init__(transactions)
         self._manager = transactions.manager
         self._wait_until_visible = wait_until_visible
         self._number: int | None = None
@@ -43,93 +39,9 @@ class Transaction:
         """What became of it; None while it is open."""
         return self._manager.outcome if self._is_latest() else self._outcome
 
-    async def send(
-        self,
-        topic: str,
-        value: bytes | None,
-        *,
-        key: bytes | None = None,
-        partition: int | None = None,
-        headers: Headers = (),
-        timestamp_ms: int | None = None,
-    ) -> Delivery:
-        """As ``TransactionalProducer.send``, and never outside of this transaction."""
-        self._check()
-        return await self._transactions.send(topic, value, key, partition, headers, timestamp_ms)
-
-    async def send_and_wait(
-        self,
-        topic: str,
-        value: bytes | None,
-        *,
-        key: bytes | None = None,
-        partition: int | None = None,
-        headers: Headers = (),
-        timestamp_ms: int | None = None,
-    ) -> RecordMetadata:
-        """As ``TransactionalProducer.send_and_wait``, and never outside of this transaction."""
-        self._check()
-        return await (
-            await self._transactions.send(topic, value, key, partition, headers, timestamp_ms)
-        )
-
-    async def send_columns(
-        self,
-        topic: str,
-        values: Sequence[bytes | None],
-        *,
-        keys: Sequence[bytes | None] | None = None,
-        partition: int | None = None,
-        headers: Sequence[Headers] | None = None,
-        timestamp_ms: int | None = None,
-        timestamps_ms: Sequence[int] | None = None,
-    ) -> ColumnsDelivery:
-        """As ``TransactionalProducer.send_columns``, and never outside of this transaction."""
-        self._check()
-        columns = RowColumns.checked(
-            values,
-            keys=keys,
-            headers=headers,
-            timestamp_ms=timestamp_ms,
-            timestamps_ms=timestamps_ms,
-        )
-        return await self._transactions.send_columns(topic, columns, partition)
-
-    async def append(
-        self,
-        topic: str,
-        values: Sequence[bytes | None],
-        *,
-        partition: int,
-        expected_base_offset: int,
-        keys: Sequence[bytes | None] | None = None,
-        headers: Sequence[Headers] | None = None,
-        timestamps_ms: Sequence[int] | None = None,
-    ) -> ColumnsMetadata:
-        """As ``TransactionalProducer.append``, and never outside of this transaction."""
-        self._check()
-        append = ConditionalAppend.checked(
-            values,
-            partition=partition,
-            expected_base_offset=expected_base_offset,
-            keys=keys,
-            headers=headers,
-            timestamps_ms=timestamps_ms,
-        )
-        return await self._transactions.append(topic, append)
-
-    async def send_offsets(
-        self,
-        offsets: Mapping[PartitionKey, OffsetAndMetadata | int],
-        group: ConsumerGroupMetadata,
-    ) -> None:
-        """As ``TransactionalProducer.send_offsets``, and never outside of this transaction."""
-        self._check()
-        await self._transactions.send_offsets(offsets, group)
-
     async def prepare(self) -> PreparedTransactionId:
         """As ``TransactionalProducer.prepare``: then the block's end does nothing more."""
-        self._check()
+        self._check_writing()
         return await self._transactions.prepare()
 
     async def __aenter__(self) -> Self:
@@ -179,7 +91,7 @@ class Transaction:
         except SemelError as error:
             _log.warning("abort of %s failed: %s", self._transactions.transactional_id, error)
 
-    def _check(self) -> None:
+    def _check_writing(self) -> None:
         if not self._is_latest():
             raise IllegalStateError("this transaction is not open: not yet, or no longer")
 

@@ -1,23 +1,18 @@
 """The producer with transactions: records and offsets become visible together, or not at all."""
 
-from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Self
 
 from aiosemel._context import Context
-from aiosemel._producer.columns import RowColumns
-from aiosemel._producer.conditional import ConditionalAppend
-from aiosemel._producer.deliveries import ColumnsDelivery, ColumnsMetadata, Delivery, RecordMetadata
-from aiosemel._producer.sizes import Headers
 from aiosemel._producer.transactions import Transactions
 from aiosemel.errors import ClosedError, InvalidConfigError
-from aiosemel.offsets import ConsumerGroupMetadata, OffsetAndMetadata, PartitionKey
 from aiosemel.options import ProducerOptions
 from aiosemel.prepared import PreparedTransactionId
 from aiosemel.transaction import Transaction
+from aiosemel.transaction_writer import TransactionWriter
 
 
-class TransactionalProducer:
+class TransactionalProducer(TransactionWriter):
     """Sends records in transactions. Made by ``SemelClient.transactional_producer``.
 
     ::
@@ -37,8 +32,8 @@ class TransactionalProducer:
     def __init__(self, context: Context, options: ProducerOptions, transactional_id: str) -> None:
         if not transactional_id:
             raise InvalidConfigError("transactional_id is empty")
+        super().__init__(Transactions(context, options, transactional_id))
         self._context = context
-        self._transactions = Transactions(context, options, transactional_id)
         self._closed = False
 
     @property
@@ -75,107 +70,6 @@ class TransactionalProducer:
     def transaction(self, *, wait_until_visible: bool = False) -> Transaction:
         """Return a transaction for ``async with``: commits at the end, aborts at an exception."""
         return Transaction(self._transactions, wait_until_visible=wait_until_visible)
-
-    async def send(
-        self,
-        topic: str,
-        value: bytes | None,
-        *,
-        key: bytes | None = None,
-        partition: int | None = None,
-        headers: Headers = (),
-        timestamp_ms: int | None = None,
-    ) -> Delivery:
-        """Take a record of the transaction, and send it soon; as ``Producer.send``.
-
-        ``commit`` waits for it: there is no need to await what is returned. Also raises
-        TransactionAbortableError when an earlier send has failed, and IllegalStateError.
-        """
-        self._check_open()
-        return await self._transactions.send(topic, value, key, partition, headers, timestamp_ms)
-
-    async def send_and_wait(
-        self,
-        topic: str,
-        value: bytes | None,
-        *,
-        key: bytes | None = None,
-        partition: int | None = None,
-        headers: Headers = (),
-        timestamp_ms: int | None = None,
-    ) -> RecordMetadata:
-        """Send a record and wait until it is stored, which does not yet make it visible."""
-        self._check_open()
-        return await (
-            await self._transactions.send(topic, value, key, partition, headers, timestamp_ms)
-        )
-
-    async def send_columns(
-        self,
-        topic: str,
-        values: Sequence[bytes | None],
-        *,
-        keys: Sequence[bytes | None] | None = None,
-        partition: int | None = None,
-        headers: Sequence[Headers] | None = None,
-        timestamp_ms: int | None = None,
-        timestamps_ms: Sequence[int] | None = None,
-    ) -> ColumnsDelivery:
-        """Take many records at once; as ``Producer.send_columns``.
-
-        ``commit`` commits those that a call at fault, or a cancelled one, had taken before.
-        """
-        self._check_open()
-        columns = RowColumns.checked(
-            values,
-            keys=keys,
-            headers=headers,
-            timestamp_ms=timestamp_ms,
-            timestamps_ms=timestamps_ms,
-        )
-        return await self._transactions.send_columns(topic, columns, partition)
-
-    async def append(
-        self,
-        topic: str,
-        values: Sequence[bytes | None],
-        *,
-        partition: int,
-        expected_base_offset: int,
-        keys: Sequence[bytes | None] | None = None,
-        headers: Sequence[Headers] | None = None,
-        timestamps_ms: Sequence[int] | None = None,
-    ) -> ColumnsMetadata:
-        """Append records at one offset of a partition, or not at all; as ``Producer.append``.
-
-        After BaseOffsetMismatchError, as after any refused send, the transaction can only be
-        aborted. The marker of a transaction takes an offset as well, behind its records.
-        """
-        self._check_open()
-        append = ConditionalAppend.checked(
-            values,
-            partition=partition,
-            expected_base_offset=expected_base_offset,
-            keys=keys,
-            headers=headers,
-            timestamps_ms=timestamps_ms,
-        )
-        return await self._transactions.append(topic, append)
-
-    async def send_offsets(
-        self,
-        offsets: Mapping[PartitionKey, OffsetAndMetadata | int],
-        group: ConsumerGroupMetadata,
-    ) -> None:
-        """Commit a group's offsets, of the next record to read, as part of the transaction.
-
-        ``group`` is what ``consumer.group_metadata()`` says: a member that has lost its partitions
-        meanwhile is refused, with UnknownMemberIdError, FencedMemberEpochError or
-        StaleMemberEpochError. After any error of the group coordinator, and when it was cancelled,
-        the transaction can only be aborted. Several calls go one after the other.
-        """
-        self._check_open()
-        await self._transactions.send_offsets(offsets, group)
 
     async def flush(self) -> None:
         """Wait until all that was sent so far is stored, or given up. ``commit`` does it too.
@@ -262,6 +156,9 @@ class TransactionalProducer:
         traceback: TracebackType | None,
     ) -> None:
         await self.close()
+
+    def _check_writing(self) -> None:
+        self._check_open()
 
     def _check_open(self) -> None:
         if self._closed:

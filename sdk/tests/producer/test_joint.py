@@ -10,6 +10,7 @@ from network_faults import Hold, LoseReply, Refuse
 from producer_harness import GROUP, OFFSETS, QUICK, FakeCluster, elapse, open_client
 
 from aiosemel import (
+    BaseOffsetMismatchError,
     ClosedError,
     IllegalStateError,
     InvalidRequestError,
@@ -166,6 +167,16 @@ async def test_a_send_that_fails_leaves_no_receipt(fake: FakeCluster) -> None:
         with pytest.raises(TransactionAbortableError):
             await writer.send_and_wait("t", b"w")
     assert "EndTxn" not in fake.names()
+
+
+async def test_a_writer_appends_at_the_offset_that_it_expects(fake: FakeCluster) -> None:
+    async with open_client(fake) as client, client.join(HANDLE) as writer:
+        stored = await writer.append("t", [b"0"], partition=0, expected_base_offset=0)
+        assert stored.base_offset == 0
+        with pytest.raises(BaseOffsetMismatchError):
+            await writer.append("t", [b"no"], partition=0, expected_base_offset=0)
+        with pytest.raises(TransactionAbortedError):
+            await writer.finish()
 
 
 async def test_a_finish_that_is_not_done_in_time_can_be_repeated(fake: FakeCluster) -> None:

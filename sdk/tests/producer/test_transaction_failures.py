@@ -84,7 +84,7 @@ async def test_a_refused_registration_shows_c008_c199(
             await producer.send_and_wait("t", b"v")
         else:
             await producer.send_offsets(OFFSETS, GROUP)
-        await elapse(0.1)
+        await elapse(0.3)
         with pytest.raises(type(error)):
             await producer.send("t", b"v")
 

@@ -93,7 +93,7 @@ async def test_a_superseded_transaction_is_asked_about_soon() -> None:
         service.coordinators.answer = lambda each: OPEN if each.producer_epoch else COMMITTED
         await service.txn_commit({0: 8}, epoch=0)
         await service.txn_commit({0: 9}, epoch=1)
-        await after(300)
+        await after(600)
         assert epochs(service) == [0]
         assert await service.fetch(0) == [8]
 

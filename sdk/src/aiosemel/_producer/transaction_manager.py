@@ -184,6 +184,12 @@ class TransactionManager:
             raise self._kept(call)
         raise IllegalStateError(f"{call} is not possible in state {self.state}", state=self.state)
 
+    def check_same(self, transaction: int, call: Call) -> None:
+        """Refuse a call that has waited, if its transaction, by ``begun``, has ended meanwhile."""
+        self.check(call)
+        if transaction != self.begun:
+            raise IllegalStateError(f"the transaction that {call} belongs to has ended")
+
     # -- what was sent and heard ----------------------------------------------------------------
 
     def initialized(self, producer_id: int, producer_epoch: int) -> None:

@@ -16,8 +16,9 @@ from aiosemel._producer.batch import Batch, Request
 from aiosemel._producer.columns import RowColumns
 from aiosemel._producer.conditional import ConditionalAppend
 from aiosemel._producer.deliveries import ColumnsDelivery, ColumnsMetadata, Delivery
-from aiosemel._producer.encode import offset_topics, wait_for
+from aiosemel._producer.encode import wait_for
 from aiosemel._producer.ending import Ending
+from aiosemel._producer.offset_sending import OffsetSending
 from aiosemel._producer.pipeline import Pipeline
 from aiosemel._producer.preparing import Preparing, kept_prepared
 from aiosemel._producer.registration import Registration
@@ -27,7 +28,6 @@ from aiosemel._producer.spans import active, begin, call
 from aiosemel._producer.transaction_manager import TransactionManager
 from aiosemel._producer.transaction_states import Call, State
 from aiosemel._retry import Deadline
-from aiosemel._signal import Signal
 from aiosemel.errors import (
     ClosedError,
     IllegalStateError,
@@ -46,9 +46,8 @@ from semel.coordinator.v1.transactions_pb2 import (
     JoinTxnRequest,
     JoinTxnResponse,
 )
-from semel.group.v1.group_pb2 import TxnOffsetCommitRequest
-from semel_common.ids import GroupId, Participant
-from semel_common.wire.methods import INIT_PRODUCER_ID, JOIN_TXN, TXN_OFFSET_COMMIT
+from semel_common.ids import Participant
+from semel_common.wire.methods import INIT_PRODUCER_ID, JOIN_TXN
 
 _log = logging.getLogger(__name__)
 
@@ -73,6 +72,15 @@ class Transactions:
         self._registration = Registration(
             context, options, transactional_id, self.manager, self._failed, self.pipeline.spans
         )
+        self._offsets = OffsetSending(
+            context,
+            options,
+            transactional_id,
+            self.manager,
+            self._registration,
+            self._failed,
+            self.pipeline.spans,
+        )
         self._ending = Ending(
             context, options, transactional_id, self.manager, self.pipeline, self._registration
         )
@@ -82,8 +90,6 @@ class Transactions:
         self._in_progress: Call | None = None
         self.producer_token = b""
         """As the coordinator gave it with the producer id; carried by all that is written."""
-        self._offsets_in_flight = False
-        self._offsets_answered = Signal()
         self._closed: SemelError | None = None
 
     # -- the life of transactions ---------------------------------------------------------------
@@ -178,7 +184,7 @@ class Transactions:
         pairs = tuple(headers) if headers else ()
         sent = self.pipeline.try_send(topic, value, key, partition, pairs, timestamp_ms)
         if sent is None:
-            check = partial(self._check_same, self.manager.begun, Call.SEND)
+            check = partial(self.manager.check_same, self.manager.begun, Call.SEND)
             sent = await self.pipeline.send(
                 topic, value, key, partition, pairs, timestamp_ms, check
             )
@@ -189,13 +195,13 @@ class Transactions:
     ) -> ColumnsDelivery:
         """Take many records of the transaction that is open."""
         self.manager.check(Call.SEND)
-        check = partial(self._check_same, self.manager.begun, Call.SEND)
+        check = partial(self.manager.check_same, self.manager.begun, Call.SEND)
         return await self.pipeline.send_columns(topic, columns, partition, check)
 
     async def append(self, topic: str, append: ConditionalAppend) -> ColumnsMetadata:
         """Append records of the transaction that is open, at one offset."""
         self.manager.check(Call.SEND)
-        check = partial(self._check_same, self.manager.begun, Call.SEND)
+        check = partial(self.manager.check_same, self.manager.begun, Call.SEND)
         return await self.pipeline.append(topic, append, check)
 
     async def send_offsets(
@@ -204,60 +210,9 @@ class Transactions:
         """Commit offsets within the transaction; one call after the other."""
         deadline = self._deadline()
         self.manager.check(Call.SEND_OFFSETS)
-        if not offsets:
-            return
-        topics = offset_topics(offsets)
-        await self._wait_for_turn(deadline)
-        request = TxnOffsetCommitRequest(
-            transactional_id=self._transactional_id,
-            producer_id=self.manager.producer_id,
-            producer_epoch=self.manager.producer_epoch,
-            base_sequence=self.manager.send_offsets(group.group_id),
-            group_id=group.group_id,
-            member_id=group.member_id,
-            member_epoch=group.member_epoch,
-            topics=topics,
-            producer_token=self.producer_token,
-        )
-        if self.manager.sent(GroupId(group.group_id)):
-            self._registration.add_offsets(group.group_id)
-        self._offsets_in_flight = True
-        try:
-            with active(self.pipeline.spans):
-                await self._commit_offsets(request, deadline)
-        finally:
-            self._offsets_in_flight = False
-            self._offsets_answered.notify()
-
-    async def _wait_for_turn(self, deadline: Deadline) -> None:
-        """Wait for an earlier send_offsets. Who gives up must not commit without these offsets."""
-        transaction = self.manager.begun
-        try:
-            await self._wait_for_offsets(deadline)
-        except asyncio.CancelledError:
-            if transaction == self.manager.begun:
-                self.fail(TransactionAbortableError("send_offsets was cancelled"))
-            raise
-        self._check_same(transaction, Call.SEND_OFFSETS)
-
-    async def _commit_offsets(self, request: TxnOffsetCommitRequest, deadline: Deadline) -> None:
-        epoch = request.producer_epoch
-        try:
-            await self._cluster.call(
-                self._cluster.group_coordinator_of(request.group_id),
-                TXN_OFFSET_COMMIT,
-                request,
-                deadline=deadline,
-                request_timeout_ms=self._options.request_timeout_ms,
-            )
-        except asyncio.CancelledError:
-            self._failed(TransactionAbortableError("send_offsets was cancelled"), epoch)
-            raise
-        except SemelError as error:
-            self._failed(error, epoch)
-            raise
-        if epoch == self.manager.producer_epoch:
-            self.manager.acknowledged(GroupId(request.group_id))
+        if offsets:
+            token = self.producer_token
+            await self._offsets.send(offsets, group, producer_token=token, deadline=deadline)
 
     async def commit(self, *, wait_until_visible: bool) -> None:
         """Wait until all is acknowledged, then end the transaction; see ``Ending``."""
@@ -310,7 +265,7 @@ class Transactions:
 
     async def _wait_for_sends(self, deadline: Deadline) -> None:
         try:
-            await self._wait_for_offsets(deadline)
+            await self._offsets.wait(deadline)
             await self.pipeline.flush(deadline)
         except asyncio.CancelledError:
             self.manager.withdraw()
@@ -329,7 +284,7 @@ class Transactions:
         try:
             self.manager.commit()
             try:
-                await self._wait_for_offsets(self._deadline())
+                await self._offsets.wait(self._deadline())
                 await self.pipeline.flush(self._deadline())
             except (asyncio.CancelledError, RequestTimedOutError):
                 self.manager.withdraw()
@@ -419,12 +374,6 @@ class Transactions:
 
     # -- inside ---------------------------------------------------------------------------------
 
-    def _check_same(self, transaction: int, asked: Call) -> None:
-        """Refuse a call that has waited, if its transaction has ended meanwhile."""
-        self.manager.check(asked)
-        if transaction != self.manager.begun:
-            raise IllegalStateError(f"the transaction that {asked} belongs to has ended")
-
     def _failed(self, error: SemelError, producer_epoch: int) -> None:
         self.manager.failed(error, producer_epoch)
         if self.manager.error is not None:
@@ -432,11 +381,6 @@ class Transactions:
                 TransactionAbortableError(f"not sent, the transaction failed: {error.message}")
             )
             self.pipeline.interrupt()
-
-    async def _wait_for_offsets(self, deadline: Deadline) -> None:
-        while self._offsets_in_flight:
-            if not await self._offsets_answered.wait(deadline.remaining_ms()):
-                raise RequestTimedOutError("an earlier send_offsets is not answered yet")
 
     def _begin_call(self, asked: Call) -> None:
         if self._in_progress is not None:

@@ -108,10 +108,10 @@ class CoordinatorApp:
         ClusterService(
             runner,
             self._machine,
-            changes=membership.changes,
             versions=self._versions,
             liveness=liveness,
         ).register(self.handlers)
+        membership.changes.register_handlers(self.handlers)
         log.info(
             "journal loaded",
             claim_epoch=runner.claim_epoch,

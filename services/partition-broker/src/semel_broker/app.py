@@ -24,6 +24,7 @@ from semel_broker.purge import Purger
 from semel_broker.retention import RetentionLoop
 from semel_broker.serde import BrokerSerde
 from semel_broker.service import bind
+from semel_broker.tail import TailStore
 from semel_broker.waiters import Waiters
 from semel_broker.writer import BrokerWriter
 from semel_common.ids import TopicPartition
@@ -114,7 +115,8 @@ class BrokerApp:
 
     def _put_together(self, runner: Runner[Record], identity: Identity) -> _Background:
         settings, environment, machine = self._settings, self._environment, self._machine
-        store = environment.journal.batches
+        store = TailStore(environment.journal.batches, max_bytes=settings.log_tail_cache_bytes)
+        runner.on_batches(store.appended)
         writer = BrokerWriter(runner, machine, environment.clock, settings.produce_limits())
         fetcher = Fetcher(runner, machine, store, self._waiters, settings.fetch_limits())
         if environment.metrics is not None:

@@ -25,6 +25,8 @@ class BrokerSettings(ParticipantSettings):
     fetch_in_progress_max_bytes: Annotated[int, Field(ge=1 << 20)] = 128 << 20
     """The most that all Fetch calls together may have read while they are not answered, in bytes;
     past it, none waits for more, and new ones are refused."""
+    log_tail_cache_bytes: Annotated[int, Field(ge=0)] = 32 << 20
+    """The memory for what was just written, in bytes: who follows a log reads it from there."""
     partition_producers_max: Count = 1_000_000
     """Producer ids that one partition remembers; past it, new ones are refused."""
     partition_open_transactions_max: Count = 100_000

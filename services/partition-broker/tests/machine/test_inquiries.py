@@ -7,7 +7,7 @@ from semel_common.ids import TopicPartition
 from semel_runtime.participant.inquiry import OpenTransactionAt
 
 INTERVAL_MS = 10_000
-DELAY_MS = 100
+DELAY_MS = 250
 
 
 @pytest.fixture

@@ -237,7 +237,7 @@ async def test_a_fetch_under_way_shows_nothing_aborted_and_skips_nothing_when_th
     volume: MemoryVolume, late: bool
 ) -> None:
     journal = HeldJournal(volume)
-    async with serving(journal) as broker:
+    async with serving(journal, log_tail_cache_bytes=0) as broker:
         await broker.produce(batch(b"aborted"))
         await broker.end(ABORT)
         await broker.produce(plain(b"kept"))
@@ -270,7 +270,7 @@ async def test_a_search_under_way_does_not_answer_a_broken_batch_that_is_cut_off
     broken.record_count = 3
     broken.crc32c = checksum(broken, broken.payload)
     journal = HeldJournal(volume)
-    async with serving(journal) as broker:
+    async with serving(journal, log_tail_cache_bytes=0) as broker:
         await broker.produce(broken)
         await broker.produce(plain(b"too early", timestamps_ms=[5]))
         journal.held.reading.clear()
@@ -289,7 +289,7 @@ async def test_a_fetch_under_way_skips_nothing_when_its_topic_is_deleted(
 ) -> None:
     journal = HeldJournal(volume)
     coordinators = Coordinators(MemoryNetwork())
-    async with serving(journal, coordinators=coordinators) as broker:
+    async with serving(journal, coordinators=coordinators, log_tail_cache_bytes=0) as broker:
         await broker.produce(plain(b"a"))
         journal.held.go.clear()
         journal.held.reading.clear()

@@ -269,15 +269,15 @@ async def test_no_call_waits_for_more_while_there_is_no_room(volume: MemoryVolum
 
 
 async def test_a_store_that_cannot_be_read_is_reported_as_retriable(
-    broker: Broker, monkeypatch: pytest.MonkeyPatch
+    volume: MemoryVolume, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await broker.produce(plain(b"one"))
-
     async def fail(*_args: object, **_options: object) -> None:
         raise JournalError("medium is damaged")
 
-    monkeypatch.setattr(broker.app._environment.journal.batches, "read", fail)
-    result = await broker.fetch()
+    async with serving(volume, log_tail_cache_bytes=0) as broker:
+        await broker.produce(plain(b"one"))
+        monkeypatch.setattr(broker.app._environment.journal.batches, "read", fail)
+        result = await broker.fetch()
     assert code(result) == ErrorCode.KAFKA_STORAGE_ERROR
     assert "medium is damaged" in result.error.message
 

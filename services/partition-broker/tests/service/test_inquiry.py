@@ -82,7 +82,7 @@ async def test_an_older_epoch_is_asked_about_soon_after_a_newer_one_was_seen(
     broker.coordinators.answer = lambda _: answering(transactions.INQUIRY_OUTCOME_ABORTED)
     await broker.produce(batch(b"dead", epoch=0))
     await broker.produce(batch(b"alive", epoch=1))
-    broker.clock.advance(100)
+    broker.clock.advance(250)
     await broker.inquire()
     (request,) = broker.coordinators.inquiries
     assert [each.producer_epoch for each in request.inquiries] == [0]

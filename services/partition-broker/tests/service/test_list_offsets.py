@@ -2,7 +2,17 @@
 
 import pytest
 from broker_harness import OTHER
-from broker_service import ABORT, COMMIT, READ_UNCOMMITTED, Broker, batch, code, compressed, plain
+from broker_service import (
+    ABORT,
+    COMMIT,
+    READ_UNCOMMITTED,
+    Broker,
+    batch,
+    code,
+    compressed,
+    plain,
+    serving,
+)
 
 from semel.broker.v1 import broker_pb2 as wire
 from semel_broker.stored import OPENED_MAX_BYTES
@@ -11,6 +21,7 @@ from semel_common.error_codes import ErrorCode
 from semel_common.errors import InvalidRequestError
 from semel_common.wire.methods import LIST_OFFSETS
 from semel_runtime.journal.errors import JournalError
+from semel_runtime.testing.volume import MemoryVolume
 
 EARLIEST = wire.OFFSET_SPEC_EARLIEST
 NEWEST = wire.OFFSET_SPEC_MAX_TIMESTAMP
@@ -100,16 +111,16 @@ async def test_a_batch_that_grows_too_large_when_opened_is_not_opened(broker: Br
 
 
 async def test_a_search_in_a_log_that_is_being_purged_finds_nothing(
-    broker: Broker, monkeypatch: pytest.MonkeyPatch
+    volume: MemoryVolume, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await broker.produce(plain(b"one", timestamps_ms=[10]))
-
     async def read(*_args: object, **_options: object) -> tuple[()]:
         return ()
 
-    monkeypatch.setattr(broker.app._environment.journal.batches, "read", read)
-    assert (await broker.list_offset(timestamp_ms=5)).offset == -1
-    assert not (await broker.fetch()).batches
+    async with serving(volume, log_tail_cache_bytes=0) as broker:
+        await broker.produce(plain(b"one", timestamps_ms=[10]))
+        monkeypatch.setattr(broker.app._environment.journal.batches, "read", read)
+        assert (await broker.list_offset(timestamp_ms=5)).offset == -1
+        assert not (await broker.fetch()).batches
 
 
 async def test_a_long_search_goes_on_step_by_step(broker: Broker) -> None:

@@ -21,7 +21,7 @@ class InquiryTimes:
 
     interval_ms: int = 10_000
     """How long a transaction is open before its coordinator is asked about it."""
-    superseded_delay_ms: int = 100
+    superseded_delay_ms: int = 250
     """The same, from when a newer epoch of its producer was seen. A marker usually arrives in
     between: it and what the next transaction writes first are on their way at the same time."""
 

@@ -43,7 +43,7 @@ _JITTER = 0.2
 class InquiryOptions:
     """How to ask, and for how long."""
 
-    tick_ms: int = 100
+    tick_ms: int = 250
     """How often to look for transactions that are due, as long as any is open."""
     interval_ms: int = 10_000
     """How long to wait before a transaction that goes on is asked about again."""

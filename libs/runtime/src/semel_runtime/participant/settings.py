@@ -19,7 +19,7 @@ class ParticipantSettings(ServiceSettings):
     transaction_inquiry_interval_ms: Count = 10_000
     """How long a transaction is open before its coordinator is asked, and between two questions,
     in milliseconds."""
-    superseded_inquiry_delay_ms: Count = 100
+    superseded_inquiry_delay_ms: Count = 250
     """How long a transaction stays open after a newer one of its producer was seen, before its
     coordinator is asked, in milliseconds."""
 

@@ -2,6 +2,9 @@
 
 Records go into the last commit of the queue until the committer takes it; a commit that is full is
 followed by another one. A commit ends once, durable or failed, and wakes all who wait for it.
+
+It is taken when somebody wants it. What nobody waits for lies until others come whose commit takes
+it along, or until it has lain long enough: it costs no write to disk of its own.
 """
 
 import asyncio
@@ -69,7 +72,8 @@ class CommitQueue(Generic[R]):
     def __init__(self, options: RunnerOptions, *, next_offset: int) -> None:
         self._options = options
         self._waiting: deque[Commit[R]] = deque()
-        self._filled = asyncio.Event()
+        self._wanted = asyncio.Event()
+        self._lingering: asyncio.TimerHandle | None = None
         self.next_offset = next_offset
         self.pending_records = 0
         self.pending_bytes = 0
@@ -77,7 +81,7 @@ class CommitQueue(Generic[R]):
         """The newest commit that has not ended; None when everything is durable."""
 
     def add(self, decided: Decided[R]) -> Commit[R]:
-        """Queue a decision at `next_offset`; returns the commit that it is part of."""
+        """Queue a decision until it is wanted; returns the commit that it is part of."""
         commit = self._open_commit(decided)
         commit.add(decided)
         self.next_offset += len(decided.encoded)
@@ -85,12 +89,25 @@ class CommitQueue(Generic[R]):
         self.pending_bytes += decided.size_bytes
         return commit
 
+    def want(self) -> None:
+        """Let everything that has queued be written now."""
+        if self._waiting:
+            self._wanted.set()
+
+    def want_later(self) -> None:
+        """Let everything that has queued be written when it has waited for as long as it may."""
+        if self._lingering is None:
+            linger_s = self._options.linger_ms / 1000
+            self._lingering = asyncio.get_running_loop().call_later(linger_s, self.want)
+
     async def take(self) -> Commit[R]:
-        """Wait for the next commit, and close it to further decisions."""
-        while not self._waiting:
-            self._filled.clear()
-            await self._filled.wait()
-        return self._waiting.popleft()
+        """Wait for the next commit that is wanted, and close it to further decisions."""
+        await self._wanted.wait()
+        commit = self._waiting.popleft()
+        if not self._waiting:
+            self._wanted.clear()
+            self._forget_lingering()
+        return commit
 
     def end(self, commit: Commit[R]) -> None:
         """Note that a commit is durable, and wake its waiters."""
@@ -107,13 +124,18 @@ class CommitQueue(Generic[R]):
         for commit in self._waiting:
             commit.end(failure)
         self._waiting.clear()
+        self._forget_lingering()
+
+    def _forget_lingering(self) -> None:
+        if self._lingering is not None:
+            self._lingering.cancel()
+            self._lingering = None
 
     def _open_commit(self, decided: Decided[R]) -> Commit[R]:
         if self._waiting and self._fits(self._waiting[-1], decided):
             return self._waiting[-1]
         commit: Commit[R] = Commit(self.next_offset)
         self._waiting.append(commit)
-        self._filled.set()
         self.last = commit
         return commit
 

@@ -16,6 +16,9 @@ class RunnerOptions:
     """Bytes in one journal append, so also the most that one decision may write."""
     commit_batches_max: int = 1_024
     """Record batches in one journal append, so also the most that one decision may write."""
+    linger_ms: int = 20
+    """How long records that nobody waits for may lie before they get a journal append of their own;
+    what is decided meanwhile takes them along."""
     snapshot_records_min: int = 50_000
     """Records after the last snapshot, at the least, before another one is taken."""
     read_bytes: int = 1024 * 1024

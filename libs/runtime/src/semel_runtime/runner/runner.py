@@ -7,6 +7,7 @@ whomever, is durable. Reads and errors wait too: nobody is ever shown a state th
 When nothing is pending, `run` returns without having awaited anything.
 
 One committer task writes what has queued, one append at a time; what queues meanwhile is the next.
+`run_lazily` lets what nobody waits for queue without an append of its own.
 Callers own no part of it: cancelling one loses only its waiting. If an append fails, what reached
 the disk is unknown until the next replay, so the runner stops for good: all waiters get
 `KafkaStorageError`, `failed` is set, and the process must end.
@@ -28,7 +29,7 @@ from semel_common.errors import (
     MessageTooLargeError,
     ThrottlingQuotaExceededError,
 )
-from semel_runtime.journal.base import Claim, Journal
+from semel_runtime.journal.base import Claim, Journal, StoredBatch
 from semel_runtime.machine import Machine, Result, Serde
 from semel_runtime.runner.commits import Commit, CommitQueue, Decided
 from semel_runtime.runner.loading import load
@@ -67,6 +68,7 @@ class Runner(Generic[R]):
         self._policy = SnapshotPolicy(records_min=options.snapshot_records_min)
         self._spans = None if tracer is None else CommitSpans(tracer)
         self._listeners: list[Callable[[Sequence[R]], None]] = []
+        self._batch_listeners: list[Callable[[Sequence[StoredBatch]], None]] = []
         self._in_flight: Commit[R] | None = None
         self._committer: asyncio.Task[None] | None = None
         self._snapshotter: asyncio.Task[None] | None = None
@@ -136,12 +138,33 @@ class Runner(Generic[R]):
             await self._durable()
         return result.response
 
+    def run_lazily(self, handler: Callable[[], Result[T, R]], *, privileged: bool = False) -> T:
+        """Decide, append and replay like `run`, but wait for nothing and write nothing at once.
+
+        For facts that nobody waits for and that a restart finds out again: they ride in the next
+        commit, or get one after `linger_ms`. Whoever calls `run` meanwhile is shown them, so waits
+        for them. Raises what `run` raises, but behind no barrier.
+        """
+        self._check_serving()
+        result = handler()
+        if result.records or result.batches or result.verify:
+            self._append(result, privileged=privileged)
+            self._queue.want_later()
+        return result.response
+
     def on_durable(self, listener: Callable[[Sequence[R]], None]) -> None:
         """Call `listener` with the records of each commit, in order, once they are durable.
 
         Listeners must be quick and must not fail.
         """
         self._listeners.append(listener)
+
+    def on_batches(self, listener: Callable[[Sequence[StoredBatch]], None]) -> None:
+        """Call `listener` with the batches of each commit that has any, once they are durable.
+
+        Before anybody who waits for them goes on. Listeners must be quick and must not fail.
+        """
+        self._batch_listeners.append(listener)
 
     def on_commit(self, listener: Callable[[CommitFigures], None]) -> None:
         """Call `listener` with the figures of each commit, once it is durable.
@@ -167,8 +190,8 @@ class Runner(Generic[R]):
         """Refuse new calls, finish what was decided, and stop. Idempotent; raises no failure."""
         self._closed = True
         try:
-            if self.failure is None and self._queue.last is not None:
-                await self._queue.last.wait()
+            if self.failure is None:
+                await self._durable()
         except KafkaStorageError:
             pass  # `failure` tells it; whoever waits for an answer was told.
         finally:
@@ -247,6 +270,7 @@ class Runner(Generic[R]):
 
     async def _durable(self) -> None:
         if self._queue.last is not None:
+            self._queue.want()
             await self._queue.last.wait()
 
     # -- committing ----------------------------------------------------------------------------
@@ -284,6 +308,9 @@ class Runner(Generic[R]):
         self._commits += 1
         self._records += len(commit.encoded)
         self._batches += len(commit.batches)
+        if commit.batches:
+            for keep in self._batch_listeners:
+                keep(commit.batches)
         for listener in self._listeners:
             listener(commit.records)
         self._policy.add(records=len(commit.encoded), size_bytes=sum(map(len, commit.encoded)))

@@ -1,32 +1,27 @@
-"""Changes of the metadata: made here by the controller, passed on to it by everybody else."""
+"""Changes of the metadata, as the controller makes them; ``passing`` is everybody else's part."""
 
 import asyncio
 from collections import Counter
 from collections.abc import Callable
 from random import Random
-from typing import Protocol
 
 from semel.coordinator.v1 import acls_pb2 as acls_wire
 from semel.coordinator.v1 import cluster_pb2 as wire
 from semel.coordinator.v1 import quotas_pb2 as quotas_wire
 from semel_common.errors import InvalidRequestError, SemelError
-from semel_common.wire.connection import Connector
-from semel_common.wire.methods import (
-    ALTER_CLIENT_QUOTAS,
-    CREATE_ACLS,
-    CREATE_PARTITIONS,
-    CREATE_TOPICS,
-    DELETE_ACLS,
-    DELETE_TOPICS,
-    INCREMENTAL_ALTER_CONFIGS,
-    REGISTER_INSTANCE,
-    Method,
-    Req,
-    Res,
-)
+from semel_common.wire import methods
 from semel_common.wire.status import to_value
 from semel_coordinator.controller import CONTROLLER_ID
-from semel_coordinator.controller.checks import read_registration
+from semel_coordinator.controller.checks import (
+    check_alter_client_quotas,
+    check_alter_configs,
+    check_create_acls,
+    check_create_partitions,
+    check_create_topics,
+    check_delete_acls,
+    check_delete_topics,
+    read_registration,
+)
 from semel_coordinator.controller.ids import new_id
 from semel_coordinator.controller.liveness import Liveness
 from semel_coordinator.controller.machine import (
@@ -45,70 +40,17 @@ from semel_runtime.access.serde import (
     quotas_to_wire,
 )
 from semel_runtime.clock import Clock
-from semel_runtime.cluster.copy import ClusterCopy
 from semel_runtime.cluster.image import ServiceRole, Topic
 from semel_runtime.cluster.serde import layout_to_wire
 from semel_runtime.machine import Result
 from semel_runtime.runner import Runner
-from semel_runtime.server.calls import Call
+from semel_runtime.server.calls import Call, Handlers
 
 Decide = Callable[[], Result[Topic, ControllerRecord]]
 
 
-class Changes(Protocol):
-    """What ClusterService asks for; the requests are checked already."""
-
-    async def create_topics(
-        self, request: wire.CreateTopicsRequest, call: Call
-    ) -> wire.CreateTopicsResponse:
-        """Create topics, each by itself."""
-        ...
-
-    async def delete_topics(
-        self, request: wire.DeleteTopicsRequest, call: Call
-    ) -> wire.DeleteTopicsResponse:
-        """Delete topics, each by itself."""
-        ...
-
-    async def create_partitions(
-        self, request: wire.CreatePartitionsRequest, call: Call
-    ) -> wire.CreatePartitionsResponse:
-        """Give topics more partitions, each by itself."""
-        ...
-
-    async def incremental_alter_configs(
-        self, request: wire.IncrementalAlterConfigsRequest, call: Call
-    ) -> wire.IncrementalAlterConfigsResponse:
-        """Change options of topics, of each by itself."""
-        ...
-
-    async def create_acls(
-        self, request: acls_wire.CreateAclsRequest, call: Call
-    ) -> acls_wire.CreateAclsResponse:
-        """Add access rules."""
-        ...
-
-    async def delete_acls(
-        self, request: acls_wire.DeleteAclsRequest, call: Call
-    ) -> acls_wire.DeleteAclsResponse:
-        """Remove access rules."""
-        ...
-
-    async def alter_client_quotas(
-        self, request: quotas_wire.AlterClientQuotasRequest, call: Call
-    ) -> quotas_wire.AlterClientQuotasResponse:
-        """Change limits of users."""
-        ...
-
-    async def register_instance(
-        self, request: wire.RegisterInstanceRequest, call: Call
-    ) -> wire.RegisterInstanceResponse:
-        """Note where an instance is."""
-        ...
-
-
 class ControllerChanges:
-    """Makes the changes: this instance is the controller. Implements ``Changes``."""
+    """Makes the changes: this instance is the controller."""
 
     def __init__(
         self,
@@ -126,10 +68,22 @@ class ControllerChanges:
         self._clock = clock
         self._random = random
 
+    def register_handlers(self, handlers: Handlers) -> None:
+        """Register a handler for each call that changes the metadata."""
+        handlers.add(methods.CREATE_TOPICS, self.create_topics)
+        handlers.add(methods.DELETE_TOPICS, self.delete_topics)
+        handlers.add(methods.CREATE_PARTITIONS, self.create_partitions)
+        handlers.add(methods.INCREMENTAL_ALTER_CONFIGS, self.incremental_alter_configs)
+        handlers.add(methods.CREATE_ACLS, self.create_acls)
+        handlers.add(methods.DELETE_ACLS, self.delete_acls)
+        handlers.add(methods.ALTER_CLIENT_QUOTAS, self.alter_client_quotas)
+        handlers.add(methods.REGISTER_INSTANCE, self.register_instance)
+
     async def create_topics(
         self, request: wire.CreateTopicsRequest, _call: Call
     ) -> wire.CreateTopicsResponse:
         """Create topics; all of them are decided at once, so they share a commit."""
+        check_create_topics(request)
         named = Counter(topic.name for topic in request.topics)
         async with asyncio.TaskGroup() as group:
             tasks = [
@@ -146,6 +100,7 @@ class ControllerChanges:
         self, request: wire.DeleteTopicsRequest, _call: Call
     ) -> wire.DeleteTopicsResponse:
         """Delete topics; all of them are decided at once, so they share a commit."""
+        check_delete_topics(request)
         async with asyncio.TaskGroup() as group:
             tasks = [
                 *(group.create_task(self._delete_by_name(name)) for name in request.topics),
@@ -157,6 +112,7 @@ class ControllerChanges:
         self, request: wire.CreatePartitionsRequest, _call: Call
     ) -> wire.CreatePartitionsResponse:
         """Give topics more partitions; all of them are decided at once."""
+        check_create_partitions(request)
         async with asyncio.TaskGroup() as group:
             tasks = [
                 group.create_task(self._create_partitions(each, request.validate_only))
@@ -168,6 +124,7 @@ class ControllerChanges:
         self, request: wire.IncrementalAlterConfigsRequest, _call: Call
     ) -> wire.IncrementalAlterConfigsResponse:
         """Change options of topics; of one topic all that was asked, or nothing."""
+        check_alter_configs(request)
         async with asyncio.TaskGroup() as group:
             tasks = [
                 group.create_task(self._alter_configs(change, request.validate_only))
@@ -179,6 +136,7 @@ class ControllerChanges:
         self, request: acls_wire.CreateAclsRequest, _call: Call
     ) -> acls_wire.CreateAclsResponse:
         """Add access rules, all or none."""
+        check_create_acls(request)
         acls, dry = acls_from_wire(request.acls), request.validate_only
         # A full disk must not keep anybody from denying.
         created = await self._runner.run(
@@ -190,6 +148,7 @@ class ControllerChanges:
         self, request: acls_wire.DeleteAclsRequest, _call: Call
     ) -> acls_wire.DeleteAclsResponse:
         """Remove access rules."""
+        check_delete_acls(request)
         filters = [filter_from_wire(each) for each in request.filters]
         deleted = await self._runner.run(
             lambda: self._machine.delete_acls(filters, validate_only=request.validate_only),
@@ -201,6 +160,7 @@ class ControllerChanges:
         self, request: quotas_wire.AlterClientQuotasRequest, _call: Call
     ) -> quotas_wire.AlterClientQuotasResponse:
         """Change limits of users, all or none."""
+        check_alter_client_quotas(request)
         changes = [
             QuotaChange(user=each.user, set_=dict(each.set), remove=tuple(each.remove))
             for each in request.changes
@@ -308,74 +268,3 @@ class ControllerChanges:
     async def _delete(self, decide: Decide) -> Topic:
         # A full disk must not keep anybody from deleting.
         return await self._runner.run(decide, privileged=True)
-
-
-class PassedOnChanges:
-    """Passes the changes on to the controller. Implements ``Changes``.
-
-    The controller is called where it has registered, not where the settings say: two instances
-    whose settings name one another would pass a call to and fro.
-    """
-
-    def __init__(
-        self, cluster: ClusterCopy, connector: Connector, *, listener: str, timeout_ms: int
-    ) -> None:
-        """Reach the controller on this listener; wait for it at most ``timeout_ms``."""
-        self._cluster = cluster
-        self._connector = connector
-        self._listener = listener
-        self._timeout_ms = timeout_ms
-
-    async def create_topics(
-        self, request: wire.CreateTopicsRequest, call: Call
-    ) -> wire.CreateTopicsResponse:
-        """Pass it on."""
-        return await self._pass_on(CREATE_TOPICS, request, call)
-
-    async def delete_topics(
-        self, request: wire.DeleteTopicsRequest, call: Call
-    ) -> wire.DeleteTopicsResponse:
-        """Pass it on."""
-        return await self._pass_on(DELETE_TOPICS, request, call)
-
-    async def create_partitions(
-        self, request: wire.CreatePartitionsRequest, call: Call
-    ) -> wire.CreatePartitionsResponse:
-        """Pass it on."""
-        return await self._pass_on(CREATE_PARTITIONS, request, call)
-
-    async def incremental_alter_configs(
-        self, request: wire.IncrementalAlterConfigsRequest, call: Call
-    ) -> wire.IncrementalAlterConfigsResponse:
-        """Pass it on."""
-        return await self._pass_on(INCREMENTAL_ALTER_CONFIGS, request, call)
-
-    async def create_acls(
-        self, request: acls_wire.CreateAclsRequest, call: Call
-    ) -> acls_wire.CreateAclsResponse:
-        """Pass it on."""
-        return await self._pass_on(CREATE_ACLS, request, call)
-
-    async def delete_acls(
-        self, request: acls_wire.DeleteAclsRequest, call: Call
-    ) -> acls_wire.DeleteAclsResponse:
-        """Pass it on."""
-        return await self._pass_on(DELETE_ACLS, request, call)
-
-    async def alter_client_quotas(
-        self, request: quotas_wire.AlterClientQuotasRequest, call: Call
-    ) -> quotas_wire.AlterClientQuotasResponse:
-        """Pass it on."""
-        return await self._pass_on(ALTER_CLIENT_QUOTAS, request, call)
-
-    async def register_instance(
-        self, request: wire.RegisterInstanceRequest, call: Call
-    ) -> wire.RegisterInstanceResponse:
-        """Pass it on."""
-        return await self._pass_on(REGISTER_INSTANCE, request, call)
-
-    async def _pass_on(self, method: Method[Req, Res], request: Req, call: Call) -> Res:
-        address = self._cluster.address(ServiceRole.COORDINATOR, CONTROLLER_ID, self._listener)
-        timeout_ms = min(self._timeout_ms, call.remaining_ms(self._timeout_ms))
-        connection = self._connector.connect(address)
-        return await connection.call(method, request, timeout_ms=timeout_ms)

@@ -8,17 +8,27 @@ import structlog
 from semel_common.errors import InvalidConfigError, RetriableError
 from semel_coordinator.config import CoordinatorSettings
 from semel_coordinator.controller import CONTROLLER_ID
-from semel_coordinator.controller.changes import Changes, ControllerChanges, PassedOnChanges
+from semel_coordinator.controller.changes import ControllerChanges
 from semel_coordinator.controller.ids import new_id
 from semel_coordinator.controller.liveness import Liveness
 from semel_coordinator.controller.machine import Registration
+from semel_coordinator.controller.passing import PassedOnChanges
 from semel_coordinator.machine import CoordinatorMachine, CoordinatorRecord
 from semel_runtime.app import Environment, link_to_controller
 from semel_runtime.cluster.image import ClusterImage, Instance
 from semel_runtime.cluster.link import Identity
 from semel_runtime.runner import Runner
+from semel_runtime.server.calls import Handlers
 
 log = structlog.get_logger(__name__)
+
+
+class Changes(Protocol):
+    """Answers the calls that change the metadata."""
+
+    def register_handlers(self, handlers: Handlers) -> None:
+        """Register a handler for each of them."""
+        ...
 
 
 class Membership(Protocol):

@@ -1,4 +1,4 @@
-"""ClusterService: checks the form of each request, answers questions, hands changes on.
+"""ClusterService's questions; its changes are in ``changes``, and in ``passing``.
 
 Questions are answered from this instance's copy of the metadata. The controller's own copy shows
 what it has decided, so there is one path for both.
@@ -14,20 +14,11 @@ from semel_common.errors import CoordinatorNotAvailableError, InvalidGroupIdErro
 from semel_common.wire import methods
 from semel_common.wire.status import to_value
 from semel_coordinator.controller import CONTROLLER_ID
-from semel_coordinator.controller.changes import Changes
 from semel_coordinator.controller.checks import (
-    check_alter_client_quotas,
-    check_alter_configs,
-    check_create_acls,
-    check_create_partitions,
-    check_create_topics,
-    check_delete_acls,
-    check_delete_topics,
     check_describe_client_quotas,
     check_describe_configs,
     check_find_coordinator,
     check_metadata,
-    read_registration,
 )
 from semel_coordinator.controller.liveness import Liveness
 from semel_coordinator.controller.machine import InstanceKey
@@ -54,14 +45,13 @@ T = TypeVar("T")
 
 
 class ClusterService:
-    """Answers ClusterService's calls."""
+    """Answers what ClusterService is asked."""
 
     def __init__(
         self,
         runner: Runner[CoordinatorRecord],
         machine: CoordinatorMachine,
         *,
-        changes: Changes,
         versions: VersionGate,
         liveness: Liveness,
     ) -> None:
@@ -69,27 +59,18 @@ class ClusterService:
         self._runner = runner
         self._cluster = machine.cluster
         self._controller = machine.controller
-        self._changes = changes
         self._versions = versions
         self._liveness = liveness
         self._listed: tuple[ClusterImage, wire.MetadataResponse] | None = None
 
     def register(self, handlers: Handlers) -> None:
-        """Register a handler for each call."""
+        """Register a handler for each question."""
         handlers.add(methods.METADATA, self.metadata)
         handlers.add(methods.FIND_COORDINATOR, self.find_coordinator)
         handlers.add(methods.DESCRIBE_CLUSTER, self.describe_cluster)
-        handlers.add(methods.CREATE_TOPICS, self.create_topics)
-        handlers.add(methods.DELETE_TOPICS, self.delete_topics)
-        handlers.add(methods.CREATE_PARTITIONS, self.create_partitions)
         handlers.add(methods.DESCRIBE_CONFIGS, self.describe_configs)
-        handlers.add(methods.INCREMENTAL_ALTER_CONFIGS, self.incremental_alter_configs)
-        handlers.add(methods.CREATE_ACLS, self.create_acls)
         handlers.add(methods.DESCRIBE_ACLS, self.describe_acls)
-        handlers.add(methods.DELETE_ACLS, self.delete_acls)
-        handlers.add(methods.ALTER_CLIENT_QUOTAS, self.alter_client_quotas)
         handlers.add(methods.DESCRIBE_CLIENT_QUOTAS, self.describe_client_quotas)
-        handlers.add(methods.REGISTER_INSTANCE, self.register_instance)
 
     # -- questions -----------------------------------------------------------------------------
 
@@ -156,64 +137,6 @@ class ClusterService:
                 )
             )
         )
-
-    # -- changes -------------------------------------------------------------------------------
-
-    async def create_topics(
-        self, request: wire.CreateTopicsRequest, call: Call
-    ) -> wire.CreateTopicsResponse:
-        """Create topics, each by itself."""
-        check_create_topics(request)
-        return await self._changes.create_topics(request, call)
-
-    async def delete_topics(
-        self, request: wire.DeleteTopicsRequest, call: Call
-    ) -> wire.DeleteTopicsResponse:
-        """Delete topics, each by itself."""
-        check_delete_topics(request)
-        return await self._changes.delete_topics(request, call)
-
-    async def create_partitions(
-        self, request: wire.CreatePartitionsRequest, call: Call
-    ) -> wire.CreatePartitionsResponse:
-        """Give topics more partitions, each by itself."""
-        check_create_partitions(request)
-        return await self._changes.create_partitions(request, call)
-
-    async def incremental_alter_configs(
-        self, request: wire.IncrementalAlterConfigsRequest, call: Call
-    ) -> wire.IncrementalAlterConfigsResponse:
-        """Change options of topics, of each by itself."""
-        check_alter_configs(request)
-        return await self._changes.incremental_alter_configs(request, call)
-
-    async def create_acls(
-        self, request: acls_wire.CreateAclsRequest, call: Call
-    ) -> acls_wire.CreateAclsResponse:
-        """Add access rules, all or none."""
-        check_create_acls(request)
-        return await self._changes.create_acls(request, call)
-
-    async def delete_acls(
-        self, request: acls_wire.DeleteAclsRequest, call: Call
-    ) -> acls_wire.DeleteAclsResponse:
-        """Remove the access rules that match."""
-        check_delete_acls(request)
-        return await self._changes.delete_acls(request, call)
-
-    async def alter_client_quotas(
-        self, request: quotas_wire.AlterClientQuotasRequest, call: Call
-    ) -> quotas_wire.AlterClientQuotasResponse:
-        """Change limits of users, all or none."""
-        check_alter_client_quotas(request)
-        return await self._changes.alter_client_quotas(request, call)
-
-    async def register_instance(
-        self, request: wire.RegisterInstanceRequest, call: Call
-    ) -> wire.RegisterInstanceResponse:
-        """Note where an instance is."""
-        read_registration(request)
-        return await self._changes.register_instance(request, call)
 
     # -- answers -------------------------------------------------------------------------------
 

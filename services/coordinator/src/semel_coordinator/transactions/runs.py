@@ -18,6 +18,12 @@ class Runs(Protocol):
         """Run one handler."""
         ...
 
+    def run_lazily(
+        self, handler: Callable[[], Result[T, TransactionsRecord]], *, privileged: bool = False
+    ) -> T:
+        """Run one handler whose records nobody waits for."""
+        ...
+
     def on_durable(self, listener: Callable[[Sequence[object]], None]) -> None:
         """Call `listener` with the records of each commit, in order, once they are durable."""
         ...
