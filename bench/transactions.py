@@ -24,10 +24,10 @@ async def many_producers(
     """Let many producers of one process run transactions at the same time."""
     async with SemelClient(bootstrap, tracer_provider=tracer_provider) as client:
         topic = await fresh_topic(client, PARTITIONS)
-        made = await _initialised(client, producers)
-        await asyncio.gather(*(_transactions(producer, topic, WARM_UP) for producer in made))
+        made = await initialised(client, producers)
+        await asyncio.gather(*(transactions(producer, topic, WARM_UP) for producer in made))
         started = time.perf_counter()
-        await asyncio.gather(*(_transactions(producer, topic, each) for producer in made))
+        await asyncio.gather(*(transactions(producer, topic, each) for producer in made))
         rate = producers * each / (time.perf_counter() - started)
     name = f"{producers} producers"
     return [Figure(name=name, value=rate, unit="transactions/s", goal="≥ 2,000")]
@@ -42,10 +42,10 @@ async def one_producer(
     """
     async with SemelClient(bootstrap, tracer_provider=tracer_provider) as client:
         topic = await fresh_topic(client, PARTITIONS)
-        (producer,) = await _initialised(client, 1)
-        await _transactions(producer, topic, WARM_UP)
+        (producer,) = await initialised(client, 1)
+        await transactions(producer, topic, WARM_UP)
         started = time.perf_counter()
-        commits = await _transactions(producer, topic, count)
+        commits = await transactions(producer, topic, count)
         rate = count / (time.perf_counter() - started)
     return [
         Figure(name="1 producer", value=rate, unit="transactions/s"),
@@ -54,7 +54,7 @@ async def one_producer(
     ]
 
 
-async def _transactions(producer: TransactionalProducer, topic: str, count: int) -> list[float]:
+async def transactions(producer: TransactionalProducer, topic: str, count: int) -> list[float]:
     """Run transactions; returns how long each commit took, in milliseconds."""
     commits = []
     for _ in range(count):
@@ -67,7 +67,7 @@ async def _transactions(producer: TransactionalProducer, topic: str, count: int)
     return commits
 
 
-async def _initialised(client: SemelClient, count: int) -> list[TransactionalProducer]:
+async def initialised(client: SemelClient, count: int) -> list[TransactionalProducer]:
     made = [client.transactional_producer(f"bench-{number}") for number in range(count)]
     await asyncio.gather(*(producer.init_transactions() for producer in made))
     return made
