@@ -68,6 +68,7 @@ async def transactions(producer: TransactionalProducer, topic: str, count: int) 
 
 
 async def initialised(client: SemelClient, count: int) -> list[TransactionalProducer]:
+    """Make producers that may begin transactions."""
     made = [client.transactional_producer(f"bench-{number}") for number in range(count)]
     await asyncio.gather(*(producer.init_transactions() for producer in made))
     return made

@@ -1,4 +1,4 @@
-"""Contenders that take turns at the same work on one machine: what does each compute for it?
+"""Contenders that take turns at the same work on one machine, and what each computes for it.
 
 Processor time does not depend on who else uses the machine as times of day do; but it does depend
 on how busy its caches are, and on its clock. So the turns are short, and each contender meets the
@@ -13,7 +13,6 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from aiosemel import SemelClient
-from bench.measure import Figure
 from bench.topics import fresh_topic
 from bench.transactions import PARTITIONS, WARM_UP, initialised, transactions
 

@@ -23,13 +23,13 @@ class Dropping(Sampler):
 
     def should_sample(
         self,
-        parent_context: Context | None,
-        trace_id: int,
+        parent_context: Context | None,  # noqa: ARG002 - OpenTelemetry's signature
+        trace_id: int,  # noqa: ARG002
         name: str,
-        kind: SpanKind | None = None,
-        attributes: Attributes = None,
-        links: Sequence[Link] | None = None,
-        trace_state: TraceState | None = None,
+        kind: SpanKind | None = None,  # noqa: ARG002
+        attributes: Attributes = None,  # noqa: ARG002
+        links: Sequence[Link] | None = None,  # noqa: ARG002
+        trace_state: TraceState | None = None,  # noqa: ARG002
     ) -> SamplingResult:
         self.asked[name] += 1
         return SamplingResult(Decision.DROP)
@@ -41,19 +41,21 @@ class Dropping(Sampler):
 async def test_a_transaction_that_is_not_recorded_is_decided_once_and_makes_no_other_span() -> None:
     sampler = Dropping()
     provider = TracerProvider(sampler=sampler, shutdown_on_exit=False)
-    async with LocalCluster(brokers=2, tracer_provider=provider) as cluster:
-        async with cluster.client() as client:
-            await client.admin().create_topic("orders", partitions=4)
-            group = client.consumer("payers").group_metadata()
-            producer = client.transactional_producer("payer")
-            await producer.init_transactions()
-            sampler.asked.clear()
-            for number in range(3):
-                async with producer.transaction(wait_until_visible=True) as transaction:
-                    for partition in range(4):
-                        await transaction.send("orders", b"pizza", partition=partition)
-                    await transaction.send_offsets({("orders", 0): number}, group)
-            asked = Counter(sampler.asked)
+    async with (
+        LocalCluster(brokers=2, tracer_provider=provider) as cluster,
+        cluster.client() as client,
+    ):
+        await client.admin().create_topic("orders", partitions=4)
+        group = client.consumer("payers").group_metadata()
+        producer = client.transactional_producer("payer")
+        await producer.init_transactions()
+        sampler.asked.clear()
+        for number in range(3):
+            async with producer.transaction(wait_until_visible=True) as transaction:
+                for partition in range(4):
+                    await transaction.send("orders", b"pizza", partition=partition)
+                await transaction.send_offsets({("orders", 0): number}, group)
+        asked = Counter(sampler.asked)
     provider.shutdown()
     assert asked == {"transaction": 3}
 
