@@ -30,6 +30,12 @@ class JournalMetrics:
             buckets=SECONDS,
             registry=registry,
         )
+        self._write_seconds = Histogram(
+            "semel_journal_write_duration_seconds",
+            "The part of a group commit that is the write and its fsync, in SQLite's thread.",
+            buckets=SECONDS,
+            registry=registry,
+        )
         self._records = Histogram(
             "semel_journal_commit_records",
             "Records that became durable together.",
@@ -46,6 +52,7 @@ class JournalMetrics:
 
     def _committed(self, commit: CommitFigures) -> None:
         self._seconds.observe(commit.seconds)
+        self._write_seconds.observe(commit.write_seconds)
         self._records.observe(commit.records)
         self._bytes.observe(commit.size_bytes)
 
