@@ -9,7 +9,18 @@ from pathlib import Path
 
 from rich.console import Console
 
-from bench import bulk, deletion, footprint, past, pipeline, quotas, restart, tracing, transactions
+from bench import (
+    bulk,
+    deletion,
+    footprint,
+    past,
+    pipeline,
+    quotas,
+    restart,
+    security,
+    tracing,
+    transactions,
+)
 from bench.measure import Figure, Measured, repeat, show
 from semel_local import ProcessCluster
 
@@ -21,6 +32,7 @@ STANDALONE = {
     "restart": restart.restart,
     "tracing": tracing.tracing,
     "quotas": quotas.quotas,
+    "security": security.security,
 }
 """Workloads that need no running cluster."""
 
