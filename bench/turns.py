@@ -17,9 +17,9 @@ from bench.topics import fresh_topic
 from bench.transactions import PARTITIONS, WARM_UP, initialised, transactions
 
 PRODUCERS = 64
-EACH = 10
+EACH = 30
 """Transactions of each producer in one turn."""
-TURNS = 12
+TURNS = 6
 REST_S = 6.0
 """How long all rest after the last turn: by then, spans are exported."""
 UNIT = "ms/transaction"
