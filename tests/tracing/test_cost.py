@@ -24,12 +24,12 @@ class Dropping(Sampler):
     def should_sample(
         self,
         parent_context: Context | None,  # noqa: ARG002 - OpenTelemetry's signature
-        trace_id: int,  # noqa: ARG002
+        trace_id: int,  # noqa: ARG002 - as above
         name: str,
-        kind: SpanKind | None = None,  # noqa: ARG002
-        attributes: Attributes = None,  # noqa: ARG002
-        links: Sequence[Link] | None = None,  # noqa: ARG002
-        trace_state: TraceState | None = None,  # noqa: ARG002
+        kind: SpanKind | None = None,  # noqa: ARG002 - as above
+        attributes: Attributes = None,  # noqa: ARG002 - as above
+        links: Sequence[Link] | None = None,  # noqa: ARG002 - as above
+        trace_state: TraceState | None = None,  # noqa: ARG002 - as above
     ) -> SamplingResult:
         self.asked[name] += 1
         return SamplingResult(Decision.DROP)

@@ -30,7 +30,7 @@ from semel_runtime.journal.sqlite.opening import (
 from semel_runtime.journal.sqlite.options import SqliteOptions
 from semel_runtime.journal.sqlite.snapshots import SqliteSnapshots
 from semel_runtime.journal.sqlite.space import DiskSpace
-from semel_runtime.journal.sqlite.timed import Parameters
+from semel_runtime.journal.sqlite.timed import TimedParameters, Value
 
 _CLAIM = """
 UPDATE owner SET epoch = coalesce(?1, epoch + 1), token = ?2
@@ -177,12 +177,13 @@ class SqliteJournal:
         self._check_size(len(data), batches)
         epoch = self._writer.epoch
         crc32c = checksum(at, len(records), data)
-        row = Parameters((epoch, crc32c, None, at, len(records), None, None, data))
+        row: list[Value] = [epoch, crc32c, None, at, len(records), None, None, data]
         for batch in batches:
             row += (None, None, batch.partition, batch.base_offset, batch.record_count)
             row += (batch.max_timestamp_ms, batch.header, batch.payload)
-        await self._writer.execute(_APPEND + _APPEND_BATCH * len(batches), row)
-        return row.seconds
+        timed = TimedParameters(row)
+        await self._writer.execute(_APPEND + _APPEND_BATCH * len(batches), timed)
+        return timed.seconds
 
     async def _verify(self, at: int) -> None:
         rows = await self._writer.execute("SELECT next_offset FROM positions")
