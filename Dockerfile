@@ -5,6 +5,8 @@
 ARG BASE_IMAGE=python:3.13-slim
 
 FROM ${BASE_IMAGE} AS build
+# A base may run as somebody else: Spark's does.
+USER 0
 ARG PACKAGE
 ARG UV_VERSION=0.13.8
 ENV UV_PROJECT_ENVIRONMENT=/opt/semel UV_PYTHON_DOWNLOADS=never UV_LINK_MODE=copy PIP_ROOT_USER_ACTION=ignore

@@ -15,6 +15,7 @@ RELEASED    := protos/released.binpb
 JOURNALS    := $(patsubst protos/%,--path %,$(wildcard protos/semel/*/journal))
 SYNCED      := .venv/.synced
 SPARK       := .venv/.synced-with-spark
+BENCHED     := .venv/.synced-with-kafka
 JAEGER_AT   := v1.76.0
 JAEGER      := build/jaeger/$(JAEGER_AT)/jaeger-all-in-one
 GHZ         := build/tools/ghz-$(GHZ_VERSION)/ghz
@@ -29,8 +30,8 @@ ENGINE      ?= $(firstword $(foreach each,docker podman buildah,$(shell command 
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-journals simulate defects explore fuzz chaos pipeline pipeline-chaos coverage check format \
-        protos docs release-protos bench bench-spark jaeger trace-demo alerts-check dist clean \
-        images k8s-check k8s-test test-clients loadtest
+        protos docs release-protos bench bench-growth bench-growth-docs bench-kafka bench-spark jaeger trace-demo \
+        alerts-check dist clean images k8s-check k8s-test test-clients loadtest
 
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):[^#]*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | \
@@ -123,6 +124,16 @@ release-protos: protos ## with a release: what is declared now becomes what late
 bench: $(SYNCED) ## measure speed and memory; prints medians, and the machine they were taken on
 	$(BIN)/python -m bench
 
+bench-growth: $(SYNCED) ## how cost grows, curve by curve: CURVES="partitions groups" LOG_GB=n
+	$(BIN)/python -m bench.growth $(if $(LOG_GB),--log-gb $(LOG_GB)) $(CURVES)
+
+bench-growth-docs: $(SPARK) ## docs/growth.md and its charts, from what bench-growth has measured: JSON=file
+	$(BIN)/python -m bench.growth.docs $(or $(JSON),build/growth.json)
+
+bench-kafka: $(BENCHED) ## the same work on Semel and on Apache Kafka: CELLS="a b" RUNS=n WRITE=1 JSON=file; needs Java and Maven
+	$(BIN)/python -m bench.kafka --runs $(or $(RUNS),3) $(if $(JSON),--json $(JSON)) $(if $(READ),--read $(READ)) \
+		$(if $(WRITE),--write) $(CELLS)
+
 bench-spark: $(SPARK) ## Spark's pipelines on Semel and on Apache Kafka, taking turns; needs Java and Maven
 	$(BIN)/python -m bench.spark
 
@@ -176,6 +187,11 @@ $(SYNCED): uv.lock pyproject.toml $(MEMBERS)
 	$(BIN)/python -m compileall -q $(SOURCES)
 	@touch $@
 
+# What only `make bench-kafka` needs: Kafka's clients in Python, and charts.
+$(BENCHED): uv.lock pyproject.toml $(MEMBERS) $(SYNCED)
+	$(BIN)/uv sync --quiet --frozen --inexact --only-group bench
+	@touch $@
+
 $(GHZ):
 	@command -v go >/dev/null || { echo "ghz is built by Go, which this machine does not have"; exit 1; }
 	GOBIN=$(CURDIR)/$(@D) go install github.com/bojand/ghz/cmd/ghz@v$(GHZ_VERSION)
@@ -185,6 +201,7 @@ $(SPARK): uv.lock pyproject.toml $(MEMBERS)
 	$(BIN)/uv sync --quiet --frozen --all-packages --all-extras --compile-bytecode
 	$(BIN)/python -m compileall -q $(SOURCES)
 	@touch $(SYNCED) $@
+	@rm -f $(BENCHED)
 
 # Bytecode is made once, here: every process that is started imports in half the time.
 define set-up

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from bench import bulk, deletion, footprint, past, pipeline, quotas, restart, tracing, transactions
+from bench import deletion, footprint, quotas, security, semel_alone, tracing
 from bench.measure import Figure, Measured, repeat, show
 from semel_local import ProcessCluster
 
@@ -18,19 +18,19 @@ Workload = Callable[[str], Awaitable[list[Figure]]]
 STANDALONE = {
     "footprint": footprint.footprint,
     "deletion": deletion.deletion,
-    "restart": restart.restart,
     "tracing": tracing.tracing,
     "quotas": quotas.quotas,
+    "security": security.security,
 }
 """Workloads that need no running cluster."""
 
 WORKLOADS: dict[str, Workload] = {
-    "many-producers": transactions.many_producers,
-    "one-producer": transactions.one_producer,
-    "pipeline": pipeline.one_record,
-    "columns": bulk.columns,
-    "one-by-one": bulk.one_by_one,
-    "past": past.past,
+    "many-producers": semel_alone.many_producers,
+    "one-producer": semel_alone.one_producer,
+    "visible": semel_alone.visible,
+    "pipeline": semel_alone.one_record,
+    "columns": semel_alone.columns,
+    "one-by-one": semel_alone.one_by_one,
 }
 KNOWN = (*STANDALONE, *WORKLOADS)
 

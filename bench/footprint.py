@@ -5,6 +5,7 @@ import time
 from pathlib import Path
 
 from bench.measure import Figure
+from bench.processes import resident_mib
 from semel_local import ProcessCluster
 
 
@@ -14,16 +15,8 @@ async def footprint() -> list[Figure]:
         started = time.perf_counter()
         async with ProcessCluster(Path(folder)) as cluster:
             ready_s = time.perf_counter() - started
-            resident = sum(_resident_mib(pid) for pid in cluster.pids().values())
+            resident = sum(resident_mib(pid) for pid in cluster.pids().values())
     return [
         Figure(name="cluster ready", value=ready_s, unit="s", goal="≤ 2"),
         Figure(name="all services idle", value=resident, unit="MiB", goal="≤ 300"),
     ]
-
-
-def _resident_mib(pid: int) -> float:
-    """Return a process's resident memory, pages that it shares with others included."""
-    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("VmRSS:"):
-            return int(line.split()[1]) / 1024
-    return 0.0

@@ -1,24 +1,24 @@
 """What tracing costs: the same transactions off, with 1 % sampled, and with all, taking turns.
 
-Each turn has a cluster of its own; spans go to a collector in a process of its own, which drops
-them. Its processor time does not count.
+Each has a cluster of its own; spans go to a collector in a process of its own, which drops them.
+Its processor time does not count.
 """
 
 import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 from unittest.mock import patch
 
+from aiosemel import SemelClient
 from aiosemel.tracing import open_telemetry
 from bench.measure import Figure
-from bench.transactions import WARM_UP, many_producers
+from bench.turns import UNIT, Contender, nothing, processor_times, producing
 from semel_local import ProcessCluster
 
-_CPU = "ms/transaction"
 _SAMPLED: Mapping[str, Mapping[str, str]] = {
     "off": {},
     "1 %": {
@@ -29,55 +29,47 @@ _SAMPLED: Mapping[str, Mapping[str, str]] = {
 }
 
 
-PRODUCERS = 64
-EACH = 100
-
-
 async def tracing() -> list[Figure]:
-    """Measure each once; the caller repeats it, so they alternate."""
-    figures: list[Figure] = []
-    with _collector() as endpoint:
-        for name, variables in _SAMPLED.items():
-            export = {"OTEL_EXPORTER_OTLP_ENDPOINT": endpoint} if variables else {}
-            figures += await _measure(name, {**variables, **export})
-    off, *others = (each.value for each in figures if each.unit == _CPU)
-    for name, value in zip(list(_SAMPLED)[1:], others, strict=True):
+    """Measure each once."""
+    async with AsyncExitStack() as stack:
+        endpoint = stack.enter_context(_collector())
+        contenders = [
+            await stack.enter_async_context(_contender(name, variables, endpoint))
+            for name, variables in _SAMPLED.items()
+        ]
+        used_ms = await processor_times(contenders)
+    figures = [
+        Figure(name=f"{name}: processor time", value=value, unit=UNIT)
+        for name, value in used_ms.items()
+    ]
+    for name in list(_SAMPLED)[1:]:
         goal = "≤ 3" if name == "1 %" else ""
-        share = 100 * (value / off - 1)
+        share = 100 * (used_ms[name] / used_ms["off"] - 1)
         figures.append(
             Figure(name=f"{name}: processor time more", value=share, unit="%", goal=goal)
         )
     return figures
 
 
-async def _measure(name: str, variables: Mapping[str, str]) -> list[Figure]:
-    """Return the rate, and what the client and all services have computed for a transaction.
-
-    That does not depend on who else uses the machine, as times of day do.
-    """
-    with patch.dict(os.environ, variables), tempfile.TemporaryDirectory() as folder:
-        telemetry = open_telemetry(os.environ, "bench")
-        provider = None if telemetry is None else telemetry.provider
-        async with ProcessCluster(Path(folder)) as cluster:
-            pids = (os.getpid(), *cluster.pids().values())
-            before = sum(map(_processor_s, pids))
-            (rate,) = await many_producers(
-                cluster.bootstrap, producers=PRODUCERS, each=EACH, tracer_provider=provider
-            )
-            used_s = sum(map(_processor_s, pids)) - before
+@asynccontextmanager
+async def _contender(
+    name: str, variables: Mapping[str, str], endpoint: str
+) -> AsyncIterator[Contender]:
+    export = {"OTEL_EXPORTER_OTLP_ENDPOINT": endpoint} if variables else {}
+    async with AsyncExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory())
+        with patch.dict(os.environ, {**variables, **export}):
+            telemetry = open_telemetry(os.environ, "bench")
+            cluster = await stack.enter_async_context(ProcessCluster(Path(folder)))
+        provider = settle = None
         if telemetry is not None:
-            await telemetry.aclose()
-    used_ms = used_s * 1000 / (PRODUCERS * (EACH + WARM_UP))
-    return [
-        Figure(name=f"{name}: {rate.name}", value=rate.value, unit=rate.unit),
-        Figure(name=f"{name}: processor time", value=used_ms, unit=_CPU),
-    ]
-
-
-def _processor_s(pid: int) -> float:
-    """Return what a process has computed so far, all its threads."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+            stack.push_async_callback(telemetry.aclose)
+            provider, settle = telemetry.provider, telemetry.force_flush
+        client = await stack.enter_async_context(
+            SemelClient(cluster.bootstrap, tracer_provider=provider)
+        )
+        pids = tuple(cluster.pids().values())
+        yield await stack.enter_async_context(producing(name, client, pids, settle or nothing))
 
 
 @contextmanager

@@ -204,7 +204,8 @@ def test_tests_of_members_do_not_sleep() -> None:
 BASES = re.compile(
     r"(.*\.)?((Buffered)?Protocol|Generic|NamedTuple|Struct|TypedDict|(Str|Int)?(Enum|Flag)|BaseModel|(Base|Service|Participant)Settings"
     r"|BaseEventLoop|.*(Error|Exception|Servicer|Interceptor|Handler|Formatter)|TyperGroup"
-    r"|DataSource\w*|WriterCommitMessage|InputPartition|SupportsTriggerAvailableNow|Collector)"
+    r"|DataSource\w*|WriterCommitMessage|InputPartition|SupportsTriggerAvailableNow|Collector|Resource"
+    r"|(?<=sqlite3\.)Connection)"
 )
 
 

@@ -20,8 +20,8 @@ from rich.console import Console
 from rich.table import Table
 
 from aiosemel import SemelClient
+from bench.kafka_node.server import KafkaError, NodeOptions, jars, missing, server
 from bench.spark.figures import PARTITIONS, SIZES, Line, Row, System, Workload, rows
-from bench.spark.kafka.server import KafkaError, jars, missing, server
 from semel_local import ProcessCluster
 
 _JARS = Path("build/kafka")
@@ -72,11 +72,12 @@ async def measure(chosen: Sequence[Row], repetitions: int, folder: Path) -> Sequ
     broker, connector = jars("broker", _JARS), jars("connector", _JARS)
     async with AsyncExitStack() as stack:
         semel = await stack.enter_async_context(ProcessCluster(folder / "semel", brokers=1))
-        kafka = await stack.enter_async_context(server(folder / "kafka", broker))
+        node = server(folder / "kafka", broker, NodeOptions(partitions=PARTITIONS))
+        kafka = await stack.enter_async_context(node)
         client = await stack.enter_async_context(SemelClient(semel.bootstrap))
         drivers = {
             System.SEMEL: Driver(System.SEMEL, semel.bootstrap, ()),
-            System.KAFKA: Driver(System.KAFKA, kafka, connector),
+            System.KAFKA: Driver(System.KAFKA, kafka.bootstrap, connector),
         }
         for driver in drivers.values():
             await stack.enter_async_context(driver)

@@ -35,8 +35,10 @@ from aiosemel import (
     TopicPartition,
     TransactionalProducer,
 )
+from aiosemel._cluster import TOPICS_IN_REQUEST
 from aiosemel.errors import (
     InvalidProducerIdMappingError,
+    InvalidRequestError,
     NetworkExceptionError,
     NotLeaderOrFollowerError,
     OutOfOrderSequenceNumberError,
@@ -221,6 +223,8 @@ class FakeCluster:
     # -- the coordinator -------------------------------------------------------------------------
 
     def _metadata(self, request: cluster.MetadataRequest) -> cluster.MetadataResponse:
+        if len(request.topics) > TOPICS_IN_REQUEST:
+            raise InvalidRequestError(f"topics has {len(request.topics)} entries")
         response = cluster.MetadataResponse(
             cluster_id=self.cluster_id,
             version=self.version,

@@ -3,11 +3,13 @@
 from collections.abc import Iterator
 from typing import Any
 
+import yaml
 from pydantic import ValidationError
 
 from manifests.rendered import (
     MODULES,
     NAMESPACE,
+    ROOT,
     Object,
     Objects,
     containers,
@@ -276,3 +278,11 @@ def services_know_one_another_by_their_certificates(objects: Objects) -> Iterato
 def _advertised(settings: ServiceSettings) -> list[Listener]:
     told = [place for _, place in settings.frame_places() if place is not None]
     return [*settings.advertised(parse_listeners(settings.listeners)), *told]
+
+
+def alerts_are_those_that_are_tested(objects: Objects) -> Iterator[str]:
+    """Where Prometheus is told of metrics, it is told of the alerts too."""
+    if objects.of("ServiceMonitor"):
+        tested = yaml.safe_load((ROOT / "observability" / "alerts.yml").read_text())
+        if [each["spec"] for each in objects.of("PrometheusRule")] != [tested]:
+            yield "alerts are not those of observability/alerts.yml: run `make docs`"

@@ -111,6 +111,8 @@ MUTATIONS = [
              lambda o: _put(spec(o, "ServiceMonitor", "semel")["endpoints"][0], port="x"), "prod"),
     Mutation("a monitor of nothing", "ports_have_names_that_pods_know",
              lambda o: _put(spec(o, "ServiceMonitor", "semel"), selector=_OTHER), "prod"),
+    Mutation("an alert that nobody has tried", "alerts_are_those_that_are_tested",
+             lambda o: _put(spec(o, "PrometheusRule", "semel")["groups"][0], rules=[]), "prod"),
     Mutation("a Service with one address for all", "instances_have_a_headless_service",
              lambda o: spec(o, "Service", "broker").pop("clusterIP")),
     Mutation("a headless Service of others", "instances_have_a_headless_service",

@@ -11,6 +11,7 @@ OLDEST, NEWEST = "1.32", "1.37"
 CUSTOM = {
     ("cert-manager.io/v1", "Certificate"),
     ("cert-manager.io/v1", "Issuer"),
+    ("monitoring.coreos.com/v1", "PrometheusRule"),
     ("monitoring.coreos.com/v1", "ServiceMonitor"),
     ("sparkoperator.k8s.io/v1beta2", "SparkApplication"),
 }

@@ -4,7 +4,7 @@ import asyncio
 import json
 import shutil
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -55,10 +55,20 @@ class Stage:
         """Return the data folder of a service."""
         return self.cluster.folder / name
 
-    async def recover(self, name: str, *options: str, status: int = 0) -> dict[str, Any]:
+    async def recover(
+        self, name: str, *options: str, status: int = 0, security: Sequence[str | Path] = ()
+    ) -> dict[str, Any]:
         """Run `semel recover` for a service, and answer what it shows; on failure, the sentence."""
         process = await asyncio.create_subprocess_exec(
-            *(str(SEMEL), "recover", name, "--data", str(self.data(name)), "--yes"),
+            *(
+                str(SEMEL),
+                *map(str, security),
+                "recover",
+                name,
+                "--data",
+                str(self.data(name)),
+                "--yes",
+            ),
             *("--reason", "a test", "--format", "json", *options),
             *("--bootstrap", self.cluster.bootstrap),
             stdout=asyncio.subprocess.PIPE,
@@ -108,11 +118,14 @@ class Stage:
 
 
 @asynccontextmanager
-async def stage(folder: Path) -> AsyncIterator[Stage]:
+async def stage(folder: Path, *, tls: bool = False) -> AsyncIterator[Stage]:
     """Start a cluster with two coordinators, two brokers and one group coordinator."""
-    cluster = ProcessCluster(folder / "cluster", brokers=2, coordinators=COORDINATORS)
+    cluster = ProcessCluster(folder / "cluster", brokers=2, coordinators=COORDINATORS, tls=tls)
     options = ClientOptions(retry_backoff_ms=20)
-    async with cluster, SemelClient(cluster.bootstrap, options=options) as client:
+    async with (
+        cluster,
+        SemelClient(cluster.bootstrap, options=options, security=cluster.security) as client,
+    ):
         yield Stage(folder, cluster, client)
 
 

@@ -100,7 +100,7 @@ def _committed(trace: Trace, span: Seen) -> Iterator[str]:
     if not commits:
         yield f"{span.short_name} of {span.service} has no {COMMIT}"
     for commit in commits:
-        for name in ("semel.journal.records", "semel.journal.append_ms"):
+        for name in ("semel.journal.records", "semel.journal.append_ms", "semel.journal.write_ms"):
             if not commit.attributes.get(name):
                 yield f"{COMMIT} of {span.short_name} lacks {name}"
 

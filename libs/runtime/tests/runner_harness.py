@@ -2,8 +2,9 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from semel_common.errors import InvalidRequestError
 from semel_runtime.journal import Journal, StoredBatch
@@ -11,6 +12,8 @@ from semel_runtime.machine import Result
 from semel_runtime.runner import Runner, RunnerOptions
 from semel_runtime.testing.journal import MemoryJournal
 from semel_runtime.testing.volume import MemoryVolume
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +102,13 @@ async def settle() -> None:
     """Let all tasks go on until they wait for the disk."""
     for _ in range(30):
         await asyncio.sleep(0)
+
+
+async def begin(call: Coroutine[None, None, T]) -> asyncio.Task[T]:
+    """Start a call and let everything run that can run without a sync."""
+    task = asyncio.ensure_future(call)
+    await settle()
+    return task
 
 
 async def start(

@@ -7,13 +7,13 @@ pause, a refreshing one asks for metadata first; past the caller's deadline, Req
 raised from the last error.
 
 Refreshes are coalesced: whoever needs one while one is under way shares its answer. They are
-limited: no two that ask the same begin within ``retry_backoff_ms``.
+limited: no two that ask the same begin within ``retry_backoff_ms``. Who wants a topic that is not
+known yet asks for such topics only: what is known already is not paid for again with each.
 """
 
 import asyncio
 import logging
-import re
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from functools import partial
 from random import Random
 
@@ -25,14 +25,13 @@ from aiosemel._metadata import (
     merge,
     without_topic,
 )
+from aiosemel._names import check_topic_name
 from aiosemel._retry import Deadline, pause_ms, pauses_ms
 from aiosemel._throttling import ThrottledConnector
 from aiosemel.errors import (
     ClosedError,
     ConcurrentTransactionsError,
     CoordinatorNotAvailableError,
-    InvalidConfigError,
-    InvalidTopicError,
     RefreshRetriableError,
     RequestTimedOutError,
     RetriableError,
@@ -47,8 +46,8 @@ from semel_common.wire.methods import METADATA, Method, Req, Res
 Route = Callable[[], str]
 """Returns the address, ``host:port``, of who is in charge now, or raises RefreshRetriableError."""
 
-PORT_MAX = 65_535
-_TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+TOPICS_IN_REQUEST = 1_000
+"""So many names or ids a coordinator takes in one question for metadata."""
 METADATA_PATIENCE_MS = 1_000
 """How long one of several that may be asked for metadata may take, before the next one is asked;
 doubled while nobody answers. It is answered from memory, and without it nothing goes on."""
@@ -79,6 +78,7 @@ class Cluster:
         self._refreshed_at: float | None = None
         self._refresh_begun_at: float | None = None
         self._refreshing: asyncio.Future[None] | None = None
+        self._refreshing_all = False
         self._asked = 0
         self._patience_ms = METADATA_PATIENCE_MS
         self.closed = False
@@ -119,11 +119,25 @@ class Cluster:
                     self._topics_wanted.pop(name, None)
         return topic
 
+    async def topics(self, names: Iterable[str], deadline: Deadline) -> None:
+        """Get to know topics, all at once; raises what ``topic`` raises for the first of them."""
+        unknown = [name for name in names if self.cached_topic(name) is None]
+        for name in unknown:
+            check_topic_name(name)
+        self._topics_wanted |= dict.fromkeys(unknown)
+        try:
+            for name in unknown:
+                await self.topic(name, deadline)  # the first one asks for all
+        finally:
+            for name in unknown:
+                if self.cached_topic(name) is None:
+                    self._topics_wanted.pop(name, None)
+
     async def _ask_for_topic(self, name: str, deadline: Deadline) -> TopicMetadata:
         pauses = self.backoff()
         while (topic := self.cached_topic(name)) is None:
             self._topics_wanted[name] = None
-            await self.refresh(deadline)
+            await self._refresh(deadline, all_topics=self.is_old)
             error = self.metadata.topic_errors.get(name)
             if error is not None and not isinstance(error, RetriableError):
                 raise error
@@ -309,21 +323,28 @@ class Cluster:
         Tries every address that is known. Raises RequestTimedOutError at the deadline; until then
         it goes on, for without metadata there is nothing else to do.
         """
+        await self._refresh(deadline, all_topics=True)
+
+    async def _refresh(self, deadline: Deadline, *, all_topics: bool) -> None:
+        """Ask for all topics that are wanted, or for those that are not known."""
         pauses = self.backoff()
         while True:
-            under_way = self._refreshing
+            under_way, suffices = self._refreshing, self._refreshing_all or not all_topics
             if under_way is None:
-                if await self._refresh_now(pauses, deadline):
+                if await self._refresh_now(pauses, deadline, all_topics=all_topics):
                     return
-            elif await _settled(under_way, deadline):
+            elif await _settled(under_way, deadline) and suffices:
                 return
 
-    async def _refresh_now(self, pauses: Iterator[float], deadline: Deadline) -> bool:
+    async def _refresh_now(
+        self, pauses: Iterator[float], deadline: Deadline, *, all_topics: bool
+    ) -> bool:
         shared = self._refreshing = asyncio.get_running_loop().create_future()
+        self._refreshing_all = all_topics
         succeeded = False
         try:
             await self._wait_for_turn(deadline)
-            succeeded = await self._ask_everyone(pauses, deadline)
+            succeeded = await self._ask_everyone(pauses, deadline, all_topics=all_topics)
         finally:
             self._refreshing = None
             if succeeded:
@@ -342,9 +363,12 @@ class Cluster:
                 await asyncio.sleep(min(turn - now, deadline.remaining_ms() / 1000))
         self._refresh_begun_at = asyncio.get_running_loop().time()
 
-    async def _ask_everyone(self, pauses: Iterator[float], deadline: Deadline) -> bool:
+    async def _ask_everyone(
+        self, pauses: Iterator[float], deadline: Deadline, *, all_topics: bool
+    ) -> bool:
         self._topics_asked = set(self._topics_wanted)
-        request = cluster.MetadataRequest(topics=list(self._topics_wanted))
+        known = {} if all_topics or self._metadata is None else self._metadata.topics
+        names = [name for name in self._topics_wanted if name not in known]
         last: RetriableError = _nobody_answers(self._bootstrap)
         addresses = self._cluster_addresses()
         # One that hangs must not keep the others from being asked.
@@ -353,20 +377,25 @@ class Cluster:
         for _ in addresses:
             attempt_deadline = min(deadline, Deadline.after_ms(patience_ms), key=lambda d: d.at)
             try:
-                response = await self.attempt_at(
-                    self._next_coordinator(), METADATA, request, deadline=attempt_deadline
-                )
+                await self._ask_one(self._next_coordinator(), names, attempt_deadline)
             except RetriableError as error:
                 last = error
                 _log.debug("metadata not answered: %s", error)
                 continue
-            self._metadata = merge(self._metadata, response)
-            self._refreshed_at = asyncio.get_running_loop().time()
+            if all_topics:
+                self._refreshed_at = asyncio.get_running_loop().time()
             self._patience_ms = METADATA_PATIENCE_MS
             return True
         self._patience_ms = min(2 * self._patience_ms, self._options.request_timeout_ms)
         await self._pause(pauses, deadline, last)
         return False
+
+    async def _ask_one(self, address: str, names: list[str], deadline: Deadline) -> None:
+        """Ask an instance for topics, and at least for the instances."""
+        for start in range(0, max(1, len(names)), TOPICS_IN_REQUEST):
+            request = cluster.MetadataRequest(topics=names[start : start + TOPICS_IN_REQUEST])
+            response = await self.attempt_at(address, METADATA, request, deadline=deadline)
+            self._metadata = merge(self._metadata, response)
 
     @property
     def is_old(self) -> bool:
@@ -397,28 +426,6 @@ async def _settled(shared: "asyncio.Future[None]", deadline: Deadline) -> bool:
     if not done:
         raise RequestTimedOutError("metadata was not answered in time")
     return not shared.cancelled()
-
-
-def parse_bootstrap(bootstrap: str) -> tuple[str, ...]:
-    """Return the addresses of ``host:port[,host:port…]``; raises InvalidConfigError."""
-    addresses = tuple(part.strip() for part in bootstrap.split(",") if part.strip())
-    for address in addresses:
-        host, _, port = address.rpartition(":")
-        if not host or not port.isdecimal() or not 0 < int(port) <= PORT_MAX:
-            raise InvalidConfigError(f"bootstrap address {address!r} is not host:port")
-    if not addresses:
-        raise InvalidConfigError("bootstrap has no address")
-    return addresses
-
-
-def check_topic_name(name: object) -> None:
-    """Raise InvalidTopicError for what can be no name of a topic: no need to ask for it."""
-    if not isinstance(name, str):
-        raise TypeError(f"topic must be str, not {type(name).__name__}")
-    if _TOPIC_NAME.fullmatch(name) is None:
-        raise InvalidTopicError(
-            f"topic name {name!r} is not 1 to 249 characters of a-z, A-Z, 0-9, '.', '_' and '-'"
-        )
 
 
 def _resolve(route: Route) -> str | None:

@@ -4,13 +4,18 @@ One loop looks at what ``Positions`` has to ask, and asks it: the offsets of the
 request, starts and ends of logs and the records themselves in one request for each broker. Every
 request is a task of its own, and holds its partitions until it is done with them, pauses after
 errors included; so whatever is not held can be asked for at once. A broker is asked with long
-polls, a few at a time: when a partition needs one more, the oldest is given up for it.
+polls, a few at a time: when a partition needs one more, an older one is given up for it.
+
+A broker answers a request as soon as one of its partitions has something, and then all of them are
+to be asked for again. So busy partitions, which had something since a request last waited in vain,
+are asked for apart from quiet ones: however many are quiet, they cost nothing while others get
+records.
 """
 
 import asyncio
 import contextlib
 import logging
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Coroutine, Iterable, Iterator, Sequence
 from typing import TypeVar
 
@@ -38,10 +43,12 @@ from semel_common.wire import status
 from semel_common.wire.methods import FETCH, LIST_OFFSETS, Method, Req, Res
 
 FETCHES_MAX = 5
-"""Unanswered fetches at one broker; past it, the oldest makes way."""
+"""Unanswered fetches at one broker; past it, one of them makes way."""
 
 Held = set[Ticket]
 """The partitions that a request has not let go of."""
+UnderWay = dict[asyncio.Task[None], int]
+"""Fetches, the oldest first, each with the number of its partitions."""
 Asked = TypeVar("Asked", PositionQuestion, FetchPosition)
 
 _AGAIN = (RetriableError, UnknownServerError)
@@ -79,7 +86,7 @@ class Fetcher:
         self.reports_missing = False
         """Whether the user named the partitions, and so is told when one is not there."""
         self._work = Signal()
-        self._fetches: defaultdict[str, deque[asyncio.Task[None]]] = defaultdict(deque)
+        self._fetches: defaultdict[str, UnderWay] = defaultdict(dict)
         self._pauses: dict[str, Iterator[float]] = {}
 
     def look(self) -> None:
@@ -110,14 +117,30 @@ class Fetcher:
             self._ask(requests, held, "resets", self._find_resets(address, group, held))
 
     def _fetch(self, requests: asyncio.TaskGroup) -> None:
-        for address, group in self._by_leader(requests, self._positions.fetchable()).items():
+        groups: defaultdict[str, list[list[FetchPosition]]] = defaultdict(list)
+        fetchable = self._positions.fetchable()
+        for is_busy in (True, False):
+            some = [each for each in fetchable if each.is_busy is is_busy]
+            for address, group in self._by_leader(requests, some).items():
+                groups[address].append(group)
+        for address, of_leader in groups.items():
             under_way = self._fetches[address]
-            if len(under_way) >= FETCHES_MAX:
-                under_way[0].cancel()  # its partitions come back, and are asked for with these
+            if len(under_way) + len(of_leader) > FETCHES_MAX:
+                # Its partitions come back, and are asked for with these. Nothing is asked before
+                # there is room for all, or that would have to make room for the rest.
+                _to_give_up(under_way).cancel()
                 continue
-            held = self._hold(group)
-            run = self._fetch_from(address, group, held)
-            self._ask(requests, held, f"fetch {address}", run, under_way)
+            for group in of_leader:
+                self._ask_for_records(requests, address, group)
+
+    def _ask_for_records(
+        self, requests: asyncio.TaskGroup, address: str, group: Sequence[FetchPosition]
+    ) -> None:
+        held, under_way = self._hold(group), self._fetches[address]
+        run = self._fetch_from(address, group, held)
+        task = self._ask(requests, held, f"fetch {address}", run)
+        under_way[task] = len(group)
+        task.add_done_callback(under_way.pop)
 
     def _by_leader(
         self, requests: asyncio.TaskGroup, asked: Iterable[Asked]
@@ -155,14 +178,11 @@ class Fetcher:
         held: Held,
         name: str,
         run: Coroutine[None, None, None],
-        under_way: deque[asyncio.Task[None]] | None = None,
-    ) -> None:
+    ) -> asyncio.Task[None]:
         """Start a request; whatever it still holds when it is done is let go of."""
         task = requests.create_task(run, name=f"consumer {name}")
         task.add_done_callback(lambda _: self._release(held, held.copy()))
-        if under_way is not None:
-            under_way.append(task)
-            task.add_done_callback(under_way.remove)
+        return task
 
     # -- asking ----------------------------------------------------------------------------------
 
@@ -186,8 +206,7 @@ class Fetcher:
     async def _find_topics(self, names: Iterable[str]) -> None:
         deadline = self._deadline()
         known = [name for name in names if self._cluster.cached_topic(name) is not None]
-        for name in names:
-            await self._cluster.topic(name, deadline)
+        await self._cluster.topics(names, deadline)
         if known:  # but not who leads their partitions
             await self._cluster.refresh(deadline)
 
@@ -288,6 +307,8 @@ class Fetcher:
         )
         response = await self._attempt(address, FETCH, request, asked)
         results = () if response is None else response.partitions
+        if response is not None and not any(result.batches for result in results):
+            self._positions.quiet(each.ticket for each in asked)
         failures = []
         for each, result in zip(asked, results, strict=response is not None):
             if result.HasField("error"):
@@ -354,6 +375,12 @@ class Fetcher:
 
     def _deadline(self) -> Deadline:
         return Deadline.after_ms(self._cluster.options.default_api_timeout_ms)
+
+
+def _to_give_up(under_way: UnderWay) -> asyncio.Task[None]:
+    """Return the oldest fetch, but for the one that would have the most to ask for again."""
+    largest = max(under_way, key=under_way.__getitem__)
+    return next(each for each in under_way if each is not largest)
 
 
 def _chunk(batch: RecordBatch) -> Chunk[RecordBatch]:

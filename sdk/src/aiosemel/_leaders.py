@@ -57,6 +57,7 @@ class Leaders(Generic[Q, A]):
     ) -> RetriableError | None:
         """Ask every leader once; returns the last error after which asking again may help."""
         last: RetriableError | None = None
+        await self._cluster.topics(dict.fromkeys(each.topic for each in questions), deadline)
         asked: defaultdict[str, dict[TopicPartition, Q]] = defaultdict(dict)
         for each, question in questions.items():
             partition = await self._identify(each, deadline)

@@ -59,6 +59,9 @@ class Partition(Generic[B]):
     asked: bool = False
     """Whether a question of this generation is on its way."""
 
+    is_busy: bool = False
+    """Whether something was found since a fetch last waited in vain."""
+
     @property
     def waits(self) -> bool:
         """Whether there is something to ask for this partition."""

@@ -50,6 +50,8 @@ class FetchPosition(NamedTuple):
     ticket: Ticket
     topic_id: str
     offset: int
+    is_busy: bool = False
+    """Whether something was found here since a fetch last waited in vain."""
 
 
 class Positions(Generic[B]):
@@ -155,6 +157,7 @@ class Positions(Generic[B]):
                 Ticket(topic_partition, partition.generation),
                 partition.topic_id,
                 partition.fetch_offset,
+                partition.is_busy,
             )
             for topic_partition, partition in self._partitions.items()
             if partition.state is PositionState.FETCHING
@@ -223,8 +226,16 @@ class Positions(Generic[B]):
             return
         for chunk in chunks:
             partition.append(chunk)
+            partition.is_busy = True
         if next_offset > partition.fetch_offset:
             partition.append(Chunk(batch=None, size_bytes=0, next_offset=next_offset))
+
+    def quiet(self, tickets: Iterable[Ticket]) -> None:
+        """Note that a fetch found nothing in any of its partitions."""
+        for ticket in tickets:
+            partition = self._current(ticket)
+            if partition is not None:
+                partition.is_busy = False
 
     def failed(self, ticket: Ticket, error: SemelError) -> None:
         """Stop asking for a partition until its user has heard of an error."""

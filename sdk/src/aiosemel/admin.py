@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
 from aiosemel import _describe, _topic_admin
-from aiosemel._cluster import Cluster
+from aiosemel._cluster import TOPICS_IN_REQUEST, Cluster
 from aiosemel._group_offsets import GroupOffsets, check_group_id
 from aiosemel._isolation import IsolationLevel
 from aiosemel._log_offsets import NO_OFFSET, AtTime, LogOffsets, RecordDeletion
@@ -166,10 +166,15 @@ class Admin:
 
     async def describe_topics(self, names: Iterable[str]) -> TopicsDescription:
         """Return those of some topics that are there, as this client knows them from now on."""
-        response = await self._metadata(cluster.MetadataRequest(topics=list(names)))
-        self._cluster.learn(response)
-        topics = {topic.name: _describe.topic(topic) for topic in topics_in(response)}
-        return TopicsDescription(cluster_id=response.cluster_id, topics=topics)
+        wanted, cluster_id = list(names), ""
+        topics: dict[str, TopicDescription] = {}
+        for start in range(0, max(1, len(wanted)), TOPICS_IN_REQUEST):
+            some = wanted[start : start + TOPICS_IN_REQUEST]
+            response = await self._metadata(cluster.MetadataRequest(topics=some))
+            self._cluster.learn(response)
+            cluster_id = response.cluster_id
+            topics |= {topic.name: _describe.topic(topic) for topic in topics_in(response)}
+        return TopicsDescription(cluster_id=cluster_id, topics=topics)
 
     async def _metadata(self, request: cluster.MetadataRequest) -> cluster.MetadataResponse:
         """Ask until an instance answers that does not lag behind what this client has seen."""

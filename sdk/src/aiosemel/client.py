@@ -15,8 +15,9 @@ from typing import Self
 
 from opentelemetry.trace import TracerProvider
 
-from aiosemel._cluster import Cluster, parse_bootstrap
+from aiosemel._cluster import Cluster
 from aiosemel._context import Clock, Closable, Context
+from aiosemel._names import parse_bootstrap
 from aiosemel.admin import Admin
 from aiosemel.consumer import Consumer
 from aiosemel.consumer_options import ConsumerOptions

@@ -12,12 +12,12 @@ from types import TracebackType
 from typing import Self
 
 from aiosemel._background import Background
-from aiosemel._cluster import check_topic_name
 from aiosemel._consumer_spans import now_ns, polled
 from aiosemel._context import Context
 from aiosemel._fetcher import Fetcher
 from aiosemel._group import Group
 from aiosemel._log_offsets import NO_OFFSET, AtTime, LogOffsets
+from aiosemel._names import check_topic_name
 from aiosemel._open_batch import open_batch
 from aiosemel._partition import OffsetReset
 from aiosemel._positions import Positions

@@ -7,8 +7,9 @@ import pytest
 from network_faults import Hold, LoseRequest, Refuse
 from producer_harness import BOOTSTRAP, FakeCluster, elapse
 
-from aiosemel._cluster import Cluster, parse_bootstrap
+from aiosemel._cluster import Cluster
 from aiosemel._metadata import BROKER, COORDINATOR, GROUP_COORDINATOR
+from aiosemel._names import parse_bootstrap
 from aiosemel._retry import Deadline, pause_ms
 from aiosemel.errors import (
     BrokerNotAvailableError,

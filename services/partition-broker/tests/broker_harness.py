@@ -204,7 +204,8 @@ class BrokerHarness:
 
     def retain(self) -> None:
         """Cut off what is not kept any more."""
-        self.run(self.machine.apply_retention(now_ms=self.now_ms))
+        partitions = self.run(self.machine.participants())
+        self.run(self.machine.apply_retention(partitions, now_ms=self.now_ms))
 
     @property
     def start_offset(self) -> int:

@@ -82,19 +82,13 @@ def _open(
     environment: Mapping[str, str], service_name: str, attributes: Mapping[str, str]
 ) -> Telemetry:
     try:
-        from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import (  # noqa: PLC0415 - see the module
-            OTLPSpanExporter,
-        )
-        from opentelemetry.sdk.resources import Resource  # noqa: PLC0415 - as above
-        from opentelemetry.sdk.trace import TracerProvider as SdkProvider  # noqa: PLC0415 - as above
-        from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415 - as above
+        from semel_common.otlp import exporting_provider  # noqa: PLC0415 - see the module
     except ImportError as error:
         raise ValueError(f"traces need the extra otlp, such as aiosemel[otlp] ({error})") from error
     named = {name.replace("_", "."): value for name, value in attributes.items()}
     if not _names_service(environment):
         named["service.name"] = service_name
-    provider = SdkProvider(resource=Resource.create(named), shutdown_on_exit=False)
-    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+    provider = exporting_provider(named)
     return Telemetry(provider, provider.shutdown, provider.force_flush)
 
 

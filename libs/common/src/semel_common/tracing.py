@@ -8,7 +8,7 @@ group commit, belongs to several traces; so there may be several spans of now.
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from itertools import islice
 
@@ -42,6 +42,7 @@ SHARED_LINKS_MAX = 8
 _FORM = re.compile("(?!ff)[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})")
 _SAMPLED_ENDS = frozenset("13579bdf")
 _SPANS: ContextVar[tuple[Span, ...]] = ContextVar("semel_spans", default=())
+_NOTHING = nullcontext()
 
 
 def tracer_of(provider: TracerProvider | None, name: str) -> Tracer | None:
@@ -111,9 +112,15 @@ def within(spans: Sequence[Span]) -> Iterator[None]:
         _SPANS.reset(token)
 
 
-@contextmanager
-def outside() -> Iterator[None]:
+def outside() -> AbstractContextManager[None]:
     """Let what is started in the block belong to no span: it outlives the one of now."""
+    # Mostly there is none, and then nothing is to be hidden.
+    nowhere = get_current_span() is INVALID_SPAN and not _SPANS.get()
+    return _NOTHING if nowhere else _outside()
+
+
+@contextmanager
+def _outside() -> Iterator[None]:
     token = _SPANS.set(())
     attached = contexts.attach(set_span_in_context(INVALID_SPAN))
     try:

@@ -51,12 +51,22 @@ class LocalCertificates:
         """Its private key."""
         return self.folder / "client.key"
 
+    @property
+    def service_certificate(self) -> Path:
+        """The certificate that services show, to clients and to one another."""
+        return self.folder / "services.pem"
+
+    @property
+    def service_key(self) -> Path:
+        """Its private key."""
+        return self.folder / "services.key"
+
     def settings(self) -> dict[str, str]:
         """Return what services serve with: a certificate of theirs, for those who have one."""
         return {
             "listener_security_protocol_map": "default:SSL",
-            "ssl_certificate_location": str(self.folder / "services.pem"),
-            "ssl_key_location": str(self.folder / "services.key"),
+            "ssl_certificate_location": str(self.service_certificate),
+            "ssl_key_location": str(self.service_key),
             "ssl_ca_location": str(self.ca),
             "ssl_client_auth": "required",
             "cluster_principals": f"User:{SERVICES}",
@@ -87,8 +97,8 @@ class LocalCertificates:
             _write(self.folder / f"{name}.pem", certificate.public_bytes(Encoding.PEM))
 
     def _good_until(self) -> datetime:
-        certificates = (self.ca, self.client_certificate, self.folder / "services.pem")
-        keys = (self.client_key, self.folder / "services.key")
+        certificates = (self.ca, self.client_certificate, self.service_certificate)
+        keys = (self.client_key, self.service_key)
         try:
             if not all(path.exists() for path in keys):
                 return datetime.min.replace(tzinfo=UTC)

@@ -13,7 +13,7 @@ from msgspec import Struct
 from semel.coordinator.v1 import cluster_pb2 as wire
 from semel_broker import recovery as broker
 from semel_broker.serde import BrokerSerde
-from semel_common.errors import SemelError
+from semel_common.errors import ClusterAuthorizationFailedError, SemelError
 from semel_common.wire.grpc_connection import ChannelOptions, GrpcConnector
 from semel_common.wire.methods import METADATA
 from semel_common.wire.security import Security
@@ -54,7 +54,7 @@ class Sources(Struct, frozen=True, kw_only=True):
     bootstrap: str = ""
     """Of all but coordinator 0: a running coordinator."""
     security: Security | None = None
-    """How to connect to it."""
+    """How to connect to it: as one of its services, where those are told apart."""
     folders: Mapping[ServiceName, Path] = {}
     """Of coordinator 0: the data folders of all other instances, which are stopped."""
     partial: bool = False
@@ -92,6 +92,12 @@ async def _ask(sources: Sources) -> ClusterImage:
     try:
         connection = connector.connect(bootstrap)
         return image_from_wire(await connection.call(METADATA, request, timeout_ms=_TIMEOUT_MS))
+    except ClusterAuthorizationFailedError as error:
+        raise LocalClusterError(
+            f"the controller at {bootstrap} tells only services what the cluster looks like"
+            f" ({error.message}): show the instance's own certificate,"
+            " as in `semel --tls-cert services.pem --tls-key services.key recover`"
+        ) from error
     except SemelError as error:
         raise LocalClusterError(
             f"the controller at {bootstrap} cannot be asked what the cluster looks like"

@@ -11,11 +11,10 @@ import sys
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from random import Random
 from types import TracebackType
-from typing import Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Protocol, Self, TypeVar
 
 import structlog
 import uvloop
@@ -37,10 +36,6 @@ from semel_runtime.journal.opening import is_folder, open_journal
 from semel_runtime.logs import configure_logging, log_of_telemetry
 from semel_runtime.machine import Machine, Serde
 from semel_runtime.memory import collect_garbage_seldom, keep_freed_memory
-from semel_runtime.metrics import Metrics
-from semel_runtime.metrics.endpoint import metrics_endpoint
-from semel_runtime.metrics.journal import JournalMetrics
-from semel_runtime.metrics.server import stream_figures
 from semel_runtime.offload import Offload, in_thread, inline
 from semel_runtime.recovery import RECOVERED
 from semel_runtime.refusal import (
@@ -53,6 +48,9 @@ from semel_runtime.runner import Runner, RunnerOptions
 from semel_runtime.security import ServiceSecurity, own_security
 from semel_runtime.server.calls import Guards, Handlers
 from semel_runtime.server.grpc_server import GrpcServer
+
+if TYPE_CHECKING:
+    from semel_runtime.metrics import Metrics
 
 log = structlog.get_logger(__name__)
 
@@ -76,7 +74,7 @@ class Environment:
     """Where long computations run."""
     tracer: Tracer | None = None
     """Records spans; None: nobody wants any."""
-    metrics: Metrics | None = None
+    metrics: "Metrics | None" = None
     """None: nobody asks for them."""
 
     def new_handlers(self, guard: Guards | None) -> Handlers:
@@ -145,7 +143,7 @@ async def open_runner(
         tracer=environment.tracer,
     )
     if environment.metrics is not None:
-        JournalMetrics(environment.metrics, runner, environment.journal)
+        environment.metrics.of_journal(runner, environment.journal)
     identity = Identity(
         role=role,
         instance_id=settings.instance_id,
@@ -250,7 +248,7 @@ async def _serve(
                 tracer=tracer,
             )
             if metrics is not None:
-                metrics.look_up(partial(stream_figures, server))
+                metrics.of_server(server)
             app = await stack.enter_async_context(build(settings, environment))
             keys = asyncio.create_task(security.run(), name="keys of tokens")
             stack.callback(keys.cancel)
@@ -276,11 +274,14 @@ async def _open_journal(name: str, settings: ServiceSettings, stack: AsyncExitSt
     return journal
 
 
-async def _metrics(settings: ServiceSettings, stack: AsyncExitStack) -> Metrics | None:
+async def _metrics(settings: ServiceSettings, stack: AsyncExitStack) -> "Metrics | None":
     """Serve metrics from now on, if that is wanted."""
     listener = settings.metrics_place()
     if listener is None:
         return None
+    from semel_runtime.metrics.endpoint import metrics_endpoint  # noqa: PLC0415 - 50 ms, if wanted
+    from semel_runtime.metrics.metrics import Metrics  # noqa: PLC0415 - as above
+
     metrics = Metrics()
     await stack.enter_async_context(metrics_endpoint(listener, metrics))
     return metrics

@@ -1,17 +1,17 @@
 """The security of one service, made from its settings: of its listeners, and of its own calls."""
 
 import asyncio
-from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from typing import TYPE_CHECKING
 
 from semel_common.errors import InvalidConfigError
 from semel_common.wire.security import Security
 from semel_runtime.config import ServiceSettings, parse_listeners
-from semel_runtime.listener_security import check_algorithms, names_in
+from semel_runtime.listener_security import names_in
 from semel_runtime.server.gate import ListenerSecurity
-from semel_runtime.server.jwks import Keys, KeysAtUrl, KeysInFile
 from semel_runtime.server.tls import ServerTls
-from semel_runtime.server.tokens import TokenOptions, TokenVerifier
+
+if TYPE_CHECKING:
+    from semel_runtime.server.tokens import TokenVerifier
 
 
 class ServiceSecurity:
@@ -23,8 +23,7 @@ class ServiceSecurity:
         self._settings = settings
         names = [listener.name for listener in parse_listeners(settings.listeners)]
         has_tokens = any(settings.security_of(name).protocol.has_tokens for name in names)
-        self._keys = _keys(settings) if has_tokens else None
-        self._tokens = _verifier(settings, self._keys) if self._keys is not None else None
+        self._tokens = _verifier(settings) if has_tokens else None
         self._listeners = {name: self._listener(name) for name in names}
 
     def of(self, listener: str) -> ListenerSecurity:
@@ -33,8 +32,8 @@ class ServiceSecurity:
 
     async def run(self) -> None:
         """Keep keys fresh until cancelled."""
-        if self._keys is not None:
-            await self._keys.run()
+        if self._tokens is not None:
+            await self._tokens.run()
         await asyncio.Event().wait()
 
     def _listener(self, name: str) -> ListenerSecurity:
@@ -76,20 +75,7 @@ def own_security(settings: ServiceSettings) -> Security:
     )
 
 
-def _keys(settings: ServiceSettings) -> Keys:
-    url = settings.sasl_oauthbearer_jwks_endpoint_url
-    parts = urlsplit(url)
-    if parts.scheme == "file":
-        return KeysInFile(Path(unquote(parts.path)))
-    return KeysAtUrl(url, refresh_ms=settings.sasl_oauthbearer_jwks_endpoint_refresh_ms)
+def _verifier(settings: ServiceSettings) -> "TokenVerifier":
+    from semel_runtime.token_security import verifier  # noqa: PLC0415 - 110 ms, for tokens only
 
-
-def _verifier(settings: ServiceSettings, keys: Keys) -> TokenVerifier:
-    options = TokenOptions(
-        issuer=settings.sasl_oauthbearer_expected_issuer,
-        audiences=names_in(settings.sasl_oauthbearer_expected_audience, ","),
-        algorithms=check_algorithms(settings.sasl_oauthbearer_algorithms),
-        principal_claim=settings.sasl_oauthbearer_sub_claim_name,
-        clock_skew_s=settings.sasl_oauthbearer_clock_skew_seconds,
-    )
-    return TokenVerifier(keys, options)
+    return verifier(settings)

@@ -2,6 +2,7 @@
 
 import pytest
 from cluster_harness import LAYOUT, image
+from msgspec.structs import replace
 
 from semel_common.errors import (
     BrokerNotAvailableError,
@@ -15,7 +16,11 @@ from semel_common.errors import (
 from semel_common.ids import TopicPartition, producer_id_of
 from semel_runtime.cluster.copy import ClusterCopy
 from semel_runtime.cluster.image import ClusterImage, PartitionLeader, ServiceRole
-from semel_runtime.cluster.serde import image_from_journal, image_from_wire, image_to_journal
+from semel_runtime.cluster.serde import (
+    ImageReader,
+    image_from_wire,
+    image_to_journal,
+)
 from semel_runtime.testing.controller import metadata
 
 
@@ -105,4 +110,23 @@ def test_who_is_in_charge_follows_from_an_id_alone() -> None:
 def test_an_image_survives_the_wire_and_the_journal() -> None:
     original = image(3, topics=2)
     assert image_from_wire(metadata(original)) == original
-    assert image_from_journal(image_to_journal(original)) == original
+    assert ImageReader().from_journal(image_to_journal(original)) == original
+
+
+def test_a_topic_that_is_as_it_was_is_the_same_object() -> None:
+    reader = ImageReader()
+    first = reader.from_wire(metadata(image(1, topics=2)))
+    one, two = first.topics
+    more = replace(two, partitions=(*two.partitions, PartitionLeader(0, 0)))
+    second = reader.from_wire(metadata(replace(first, version=2, topics=(one, more))))
+    assert second.topics == (one, more)
+    assert second.topics[0] is one
+    assert reader.from_wire(metadata(first)) == first
+
+
+def test_a_topic_is_read_from_the_journal_once() -> None:
+    reader = ImageReader()
+    first = reader.from_journal(image_to_journal(image(1, topics=2)))
+    second = reader.from_journal(image_to_journal(replace(first, version=2)))
+    assert second == replace(first, version=2)
+    assert all(one is other for one, other in zip(first.topics, second.topics, strict=True))

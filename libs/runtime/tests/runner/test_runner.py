@@ -1,12 +1,12 @@
 """The runner: one atomic step from deciding to replaying, and nothing shown that is not on disk."""
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine, Sequence
+from collections.abc import Sequence
 from typing import TypeVar
 
 import pytest
 from journal_harness import PLENTY, batch
-from runner_harness import Counted, Counters, CounterSerde, Service, settle, start
+from runner_harness import Counted, Counters, CounterSerde, Service, begin, settle, start
 
 from semel_common.errors import (
     InvalidRequestError,
@@ -22,21 +22,6 @@ from semel_runtime.testing.journal import MemoryJournal
 from semel_runtime.testing.volume import MemoryVolume
 
 T = TypeVar("T")
-
-
-@pytest.fixture
-async def service() -> AsyncIterator[Service]:
-    service = await start()
-    yield service
-    service.volume.release()
-    await service.runner.close()
-
-
-async def begin(call: Coroutine[None, None, T]) -> asyncio.Task[T]:
-    """Start a call and let everything run that can run without a sync."""
-    task = asyncio.ensure_future(call)
-    await settle()
-    return task
 
 
 # -- the barrier -----------------------------------------------------------------------------------
@@ -98,65 +83,6 @@ async def test_read_during_a_commit_waits_for_what_has_queued_behind_it(service:
     assert not read.done()
     service.volume.sync()
     assert await read == 1
-
-
-# -- what nobody waits for -------------------------------------------------------------------------
-
-
-async def test_what_nobody_waits_for_gets_no_append_of_its_own(service: Service) -> None:
-    service.runner.run_lazily(lambda: service.machine.add("a"))
-    await settle()
-    assert service.runner.stats().commits == 0
-
-    assert await service.add("b") == 1
-
-    stats = service.runner.stats()
-    assert (stats.commits, stats.records) == (1, 2)
-
-
-@pytest.mark.parametrize("reads", [True, False], ids=["a read", "closing"])
-async def test_whoever_sees_it_makes_it_durable(service: Service, *, reads: bool) -> None:
-    service.runner.run_lazily(lambda: service.machine.add("a"))
-
-    if reads:
-        assert await service.read("a") == 1
-    else:
-        await service.runner.close()
-
-    assert service.durable == [Counted("a", 1)]
-
-
-async def test_what_nobody_waits_for_becomes_durable_after_a_while() -> None:
-    service = await start(options=RunnerOptions(linger_ms=0))
-    durable = asyncio.Event()
-    service.runner.on_durable(lambda _: durable.set())
-
-    service.runner.run_lazily(lambda: service.machine.add("a"))
-    await durable.wait()
-
-    assert service.durable == [Counted("a", 1)]
-    await service.runner.close()
-
-
-async def test_what_nobody_waits_for_queues_behind_the_commit_in_flight(service: Service) -> None:
-    service.volume.hold()
-    add = await begin(service.add("a"))
-    service.runner.run_lazily(lambda: service.machine.add("b"))
-
-    service.volume.sync()
-    assert await add == 1
-    await settle()
-
-    assert service.durable == [Counted("a", 1)]
-    service.volume.release()
-    assert await service.read("b") == 1
-
-
-async def test_what_nobody_waits_for_is_refused_after_the_end(service: Service) -> None:
-    await service.runner.close()
-
-    with pytest.raises(KafkaStorageError):
-        service.runner.run_lazily(lambda: service.machine.add("a"))
 
 
 # -- one step --------------------------------------------------------------------------------------

@@ -20,7 +20,6 @@ from semel_coordinator.controller.membership import (
 from semel_coordinator.controller.service import ClusterService
 from semel_coordinator.controller.versions import VersionGate
 from semel_coordinator.machine import CoordinatorMachine, CoordinatorRecord
-from semel_coordinator.metrics import CoordinatorMetrics
 from semel_coordinator.serde import CoordinatorSerde
 from semel_coordinator.transactions.expiry import expire
 from semel_coordinator.transactions.markers import MarkerSender
@@ -162,6 +161,8 @@ class CoordinatorApp:
             limits=settings.transaction_limits(),
         )
         if environment.metrics is not None:
+            from semel_coordinator.metrics import CoordinatorMetrics  # noqa: PLC0415 - only if wanted
+
             CoordinatorMetrics(
                 environment.metrics, runner, self._machine, markers, environment.clock
             )

@@ -6,11 +6,15 @@ from semel_coordinator.controller.serde import controller_from_journal, controll
 from semel_coordinator.machine import CoordinatorRecord
 from semel_coordinator.transactions import serde as transactions
 from semel_runtime.cluster.image import ClusterImage
-from semel_runtime.cluster.serde import image_from_journal, image_to_journal
+from semel_runtime.cluster.serde import ImageReader, image_to_journal
 
 
 class CoordinatorSerde:
     """Maps records to bytes and back. Implements ``Serde``."""
+
+    def __init__(self) -> None:
+        """Know no topic yet."""
+        self._images = ImageReader()
 
     def encode(self, record: CoordinatorRecord) -> bytes:
         """Serialize one record."""
@@ -30,6 +34,6 @@ class CoordinatorSerde:
             case "transactions":
                 return transactions.read(message.transactions)
             case "cluster_image":
-                return image_from_journal(message.cluster_image)
+                return self._images.from_journal(message.cluster_image)
             case _:
                 return controller_from_journal(message)

@@ -14,7 +14,6 @@ from semel_group.lag import LagWatch
 from semel_group.machine import GroupMachine
 from semel_group.machine.records import Record
 from semel_group.metadata import MetadataTaker
-from semel_group.metrics import GroupMetrics
 from semel_group.retention import OffsetRetention
 from semel_group.serde import GroupSerde
 from semel_group.service import MembershipService, OffsetsService
@@ -156,6 +155,8 @@ class GroupApp:
         environment = self._environment
         if environment.metrics is None:
             return None
+        from semel_group.metrics import GroupMetrics  # noqa: PLC0415 - only if wanted
+
         lag = LagWatch(self._machine, environment.connector, self._settings.lag_options())
         GroupMetrics(environment.metrics, self._machine, lag, environment.clock)
         return lag

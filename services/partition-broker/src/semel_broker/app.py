@@ -17,7 +17,6 @@ from semel_broker.fetching import Fetcher
 from semel_broker.inquiry import BrokerInquirer
 from semel_broker.machine import BrokerMachine
 from semel_broker.machine.records import Record
-from semel_broker.metrics import BrokerMetrics
 from semel_broker.offsets import OffsetLister
 from semel_broker.producers import ProducerDescriber
 from semel_broker.purge import Purger
@@ -120,6 +119,8 @@ class BrokerApp:
         writer = BrokerWriter(runner, machine, environment.clock, settings.produce_limits())
         fetcher = Fetcher(runner, machine, store, self._waiters, settings.fetch_limits())
         if environment.metrics is not None:
+            from semel_broker.metrics import BrokerMetrics  # noqa: PLC0415 - only if wanted
+
             BrokerMetrics(environment.metrics, machine, fetcher, self._waiters, environment.clock)
         bind(
             self.handlers,

@@ -10,13 +10,17 @@ from semel.broker.journal.v1 import log_pb2 as journal
 from semel_broker.machine import records
 from semel_broker.machine.records import Record
 from semel_runtime.cluster.image import ClusterImage
-from semel_runtime.cluster.serde import image_from_journal, image_to_journal
+from semel_runtime.cluster.serde import ImageReader, image_to_journal
 from semel_runtime.machine import UnknownRecordError
 from semel_runtime.participant.coordinator_epochs import CoordinatorEpochSeen
 
 
 class BrokerSerde:
     """Maps records to bytes and back."""
+
+    def __init__(self) -> None:
+        """Know no topic yet."""
+        self._images = ImageReader()
 
     def encode(self, record: Record) -> bytes:  # noqa: C901, PLR0912 - one case for each record
         """Serialize one record."""
@@ -105,7 +109,7 @@ class BrokerSerde:
             case "log_ids_given":
                 return records.LogIdsGiven(next_log_id=message.log_ids_given.next_log_id)
             case "cluster_image":
-                return image_from_journal(message.cluster_image)
+                return self._images.from_journal(message.cluster_image)
             case None:
                 raise UnknownRecordError("a record of a kind that this release does not know")
             case _:

@@ -161,7 +161,7 @@ def test_retention_by_size_counts_what_compaction_has_left(broker: BrokerHarness
 
     assert [each.size_bytes for each in segments] == [150, 150, 150, 500]
     assert segments.total_bytes == 950
-    broker.run(broker.machine.apply_retention(now_ms=broker.now_ms))
+    broker.retain()
     assert broker.plan().log_start_offset == 0
     compacted(broker, 3, 2, size_bytes_left=9_999)
     assert segments.total_bytes == 950

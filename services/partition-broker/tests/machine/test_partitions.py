@@ -151,6 +151,24 @@ def test_a_partition_that_moves_away_is_refused_until_it_comes_back(
     assert broker.append(sequence=3) == 3
 
 
+def test_partitions_that_a_topic_gets_are_created_beside_those_it_has(
+    broker: BrokerHarness,
+) -> None:
+    broker.append(count=3)
+    broker.apply_metadata(image(2, topic("orders", BROKER_ID, BROKER_ID, BROKER_ID)))
+    assert broker.end_offset == 3
+    assert broker.append(partition=2) == 0
+
+
+def test_an_option_that_is_reset_holds_no_longer(broker: BrokerHarness) -> None:
+    orders = topic("orders", BROKER_ID, configs=(("retention.bytes", "0"),))
+    broker.apply_metadata(image(2, orders))
+    broker.apply_metadata(image(3, topic("orders", BROKER_ID), topic("more", BROKER_ID)))
+    broker.append(producer_id=PLAIN)
+    broker.retain()
+    assert broker.start_offset == 0
+
+
 def test_a_reader_that_waits_is_told_of_data_and_of_a_dropped_log(broker: BrokerHarness) -> None:
     def readable() -> bool:
         return broker.machine.readable_beyond(0, COMMITTED, 0)

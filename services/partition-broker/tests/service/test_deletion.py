@@ -192,6 +192,20 @@ async def test_an_option_that_was_changed_takes_effect_at_once(volume: MemoryVol
         assert stored(volume) == []
 
 
+@in_virtual_time
+async def test_a_topic_that_comes_is_no_reason_to_look_through_all() -> None:
+    volume = MemoryVolume()
+    coordinators = Coordinators(MemoryNetwork())
+    orders = topic("orders", BROKER_ID, configs=(("retention.ms", "1000"),))
+    coordinators.controller.publish(image(1, orders))
+    async with serving(volume, coordinators=coordinators) as broker:
+        await broker.produce(plain(b"a"))
+        broker.clock.advance(1_001)
+        coordinators.controller.publish(image(2, topic("more", BROKER_ID), orders))
+        await turns(100)
+        assert stored(volume) == [0]
+
+
 # -- readers under way -----------------------------------------------------------------------------
 
 

@@ -1,6 +1,7 @@
 """Messages over a gRPC stream, as its client sees it."""
 
 import asyncio
+from collections.abc import Sequence
 from typing import TypeAlias
 
 import grpc
@@ -8,21 +9,35 @@ import grpc
 from semel_common.errors import NetworkExceptionError, SemelError
 from semel_common.wire import status
 from semel_common.wire.pipe import PipeUser
-from semel_common.wire.queued_pipe import QueuedPipe
 
 StreamCall: TypeAlias = "grpc.aio.StreamStreamCall[bytes, bytes]"
 
 
-class GrpcPipe(QueuedPipe):
+class GrpcPipe:
     """One call of a Stream RPC. Implements ``Pipe``. Made inside a running event loop."""
 
     def __init__(self, call: StreamCall, user: PipeUser, address: str) -> None:
         """Take over an opened call."""
-        super().__init__()
         self._call = call
         self._user = user
         self._address = address
+        self._readable = asyncio.Event()
+        self._readable.set()
+        self._messages: asyncio.Queue[bytes] = asyncio.Queue()
         self._task = asyncio.create_task(self._run(), name=f"frame stream {address}")
+
+    def write(self, parts: Sequence[bytes]) -> bool:
+        """Send one message; see ``Pipe.write``."""
+        self._messages.put_nowait(b"".join(parts))
+        return False
+
+    def pause_reading(self) -> None:
+        """See ``Pipe.pause_reading``."""
+        self._readable.clear()
+
+    def resume_reading(self) -> None:
+        """See ``Pipe.resume_reading``."""
+        self._readable.set()
 
     def close(self) -> None:
         """See ``Pipe.close``."""

@@ -44,9 +44,14 @@ def span_name(method: Method[Message, Message]) -> str:
     return method.path[1:]
 
 
+def call_attributes(method: Method[Message, Message]) -> Attributes:
+    """Return what is said of every call."""
+    return {"rpc.system.name": "grpc", "rpc.method": span_name(method)}
+
+
 def request_attributes(method: Method[Message, Message], request: Message) -> Attributes:
-    """Return what is said of every call, and whom the request is about."""
-    attributes: Attributes = {"rpc.system.name": "grpc", "rpc.method": span_name(method)}
+    """Return what a server says of a call: also whom the request is about."""
+    attributes = call_attributes(method)
     for field, name in _known_fields(method.request.DESCRIPTOR):
         value = getattr(request, field)
         if value:

@@ -5,6 +5,7 @@ and metadata, would else be a trace of its own each time.
 """
 
 import asyncio
+from collections.abc import Coroutine
 
 from opentelemetry.trace import SpanKind, Tracer, get_current_span
 
@@ -25,13 +26,16 @@ class TracedConnection:
         self._address = address
         self._tracer = tracer
 
-    async def call(
+    def call(
         self, method: Method[Req, Res], request: Req, *, timeout_ms: int, traceparent: str = ""
-    ) -> Res:
-        """Make one call; see ``Connection.call``."""
+    ) -> Coroutine[None, None, Res]:
+        """Make one call; see ``Connection.call``.
+
+        What is not recorded goes straight on: it is not even awaited here.
+        """
         if get_current_span().get_span_context().trace_flags.sampled and not traceparent:
-            return await self._traced(method, request, timeout_ms)
-        return await self._inner.call(
+            return self._traced(method, request, timeout_ms)
+        return self._inner.call(
             method, request, timeout_ms=timeout_ms, traceparent=traceparent or NOT_RECORDED
         )
 
@@ -39,7 +43,7 @@ class TracedConnection:
         span = self._tracer.start_span(
             rpc_spans.span_name(method),
             kind=SpanKind.CLIENT,
-            attributes=rpc_spans.request_attributes(method, request)
+            attributes=rpc_spans.call_attributes(method)
             | rpc_spans.address_attributes(self._address),
             links=links(span.get_span_context() for span in spans_of_now()[1:]),
         )

@@ -21,7 +21,7 @@ from semel_common.errors import (
 from semel_common.wire.connection import Connector
 from semel_common.wire.methods import METADATA, REGISTER_INSTANCE
 from semel_runtime.cluster.image import ClusterImage, Listener, ServiceRole
-from semel_runtime.cluster.serde import image_from_wire, listeners_to_wire
+from semel_runtime.cluster.serde import ImageReader, listeners_to_wire
 
 log = structlog.get_logger(__name__)
 
@@ -74,6 +74,7 @@ class ClusterLink:
         self._cluster_id = cluster_id
         self._on_image = on_image
         self._version = 0
+        self._reader = ImageReader()
         self.ready = asyncio.Event()
         """Set once the instance is registered and has seen an image."""
 
@@ -123,7 +124,7 @@ class ClusterLink:
         )
         timeout_ms = max_wait_ms + self._options.request_timeout_ms
         response = await self._connection.call(METADATA, request, timeout_ms=timeout_ms)
-        image = image_from_wire(response)
+        image = self._reader.from_wire(response)
         if image.version != known_version:
             await self._on_image(image)
         self._version = image.version

@@ -1,5 +1,8 @@
 """The cluster's metadata as protobuf: on the wire and in journals."""
 
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
 from semel.common.journal.v1 import cluster_pb2 as journal
 from semel.coordinator.v1 import cluster_pb2 as wire
 from semel_runtime.access.serde import (
@@ -20,15 +23,49 @@ from semel_runtime.cluster.image import (
     Topic,
 )
 
+T = TypeVar("T", wire.Topic, journal.TopicImage)
+
+
+class ImageReader:
+    """Reads images one after the other: a topic that is as it was is the same object.
+
+    So a topic is read once and not with each image, and what follows the images needs to look at
+    nothing but the topics that have changed.
+    """
+
+    def __init__(self) -> None:
+        """Start without topics."""
+        self._topics: dict[bytes, Topic] = {}
+
+    def from_wire(self, response: wire.MetadataResponse) -> ClusterImage:
+        """Read the answer to a request with all_topics, all_listeners and access_rules."""
+        return _image_from_wire(response, self._read(response.topics, _topic_from_wire))
+
+    def from_journal(self, image: journal.ClusterImage) -> ClusterImage:
+        """Read an image from the journal."""
+        return _image_from_journal(image, self._read(image.topics, topic_from_journal))
+
+    def _read(self, messages: Iterable[T], read: Callable[[T], Topic]) -> tuple[Topic, ...]:
+        known = self._topics
+        self._topics = {}
+        for message in messages:
+            written = message.SerializeToString(deterministic=True)
+            self._topics[written] = known.get(written) or read(message)
+        return tuple(self._topics.values())
+
 
 def image_from_wire(response: wire.MetadataResponse) -> ClusterImage:
-    """Read the answer to a Metadata request with all_topics, all_listeners and access_rules."""
+    """Read one answer to a Metadata request, as ``ImageReader.from_wire`` does."""
+    return ImageReader().from_wire(response)
+
+
+def _image_from_wire(response: wire.MetadataResponse, topics: tuple[Topic, ...]) -> ClusterImage:
     return ClusterImage(
         cluster_id=response.cluster_id,
         version=response.version,
         layout=layout_from_wire(response.layout),
         instances=tuple(_instance_from_wire(each) for each in response.instances),
-        topics=tuple(_topic_from_wire(each) for each in response.topics),
+        topics=topics,
         acls=acls_from_wire(response.acls),
         client_quotas=quotas_from_wire(response.client_quotas),
     )
@@ -83,8 +120,7 @@ def image_to_journal(image: ClusterImage) -> journal.ClusterImage:
     )
 
 
-def image_from_journal(image: journal.ClusterImage) -> ClusterImage:
-    """Read an image from the journal."""
+def _image_from_journal(image: journal.ClusterImage, topics: tuple[Topic, ...]) -> ClusterImage:
     return ClusterImage(
         cluster_id=image.cluster_id,
         version=image.version,
@@ -95,7 +131,7 @@ def image_from_journal(image: journal.ClusterImage) -> ClusterImage:
             group_coordinators=image.group_coordinators,
         ),
         instances=tuple(instance_from_journal(each) for each in image.instances),
-        topics=tuple(topic_from_journal(each) for each in image.topics),
+        topics=topics,
         acls=tuple(acl_from_journal(each) for each in image.acls),
         client_quotas=tuple(quota_from_journal(each) for each in image.client_quotas),
     )

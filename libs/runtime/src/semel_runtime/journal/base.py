@@ -190,8 +190,10 @@ class Journal(Protocol):
 
     async def append(
         self, at: int, records: Sequence[bytes], batches: Sequence[StoredBatch] = ()
-    ) -> None:
+    ) -> float:
         """Write records at offsets from `at` on, and batches with them: all, durably, or nothing.
+
+        Returns the seconds that the engine took, without the way to it and back.
 
         Happens only if the epoch is still this handle's and the journal ends at `at`. One append at
         a time. Without records and batches it only verifies both. Batches never ride without

@@ -3,11 +3,10 @@
 from collections.abc import Iterable
 from typing import TypeVar
 
-from prometheus_client import Histogram
+from prometheus_client import CollectorRegistry, Histogram
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from semel_runtime.journal.base import Journal
-from semel_runtime.metrics.metrics import Metrics
 from semel_runtime.metrics.requests import SECONDS
 from semel_runtime.runner import CommitFigures, Runner
 
@@ -20,7 +19,7 @@ _BYTES = tuple(4**power for power in range(4, 13))
 class JournalMetrics:
     """Of the journal of one process."""
 
-    def __init__(self, metrics: Metrics, runner: Runner[R], journal: Journal) -> None:
+    def __init__(self, registry: CollectorRegistry, runner: Runner[R], journal: Journal) -> None:
         """Listen from now on."""
         self._stats = runner.stats
         self._journal = journal
@@ -29,29 +28,36 @@ class JournalMetrics:
             "One group commit, until it is on disk: the way to SQLite's thread and back, the write,"
             " and its fsync.",
             buckets=SECONDS,
-            registry=metrics.registry,
+            registry=registry,
+        )
+        self._write_seconds = Histogram(
+            "semel_journal_write_duration_seconds",
+            "The part of a group commit that is the write and its fsync, in SQLite's thread.",
+            buckets=SECONDS,
+            registry=registry,
         )
         self._records = Histogram(
             "semel_journal_commit_records",
             "Records that became durable together.",
             buckets=_COUNTS,
-            registry=metrics.registry,
+            registry=registry,
         )
         self._bytes = Histogram(
             "semel_journal_commit_bytes",
             "Bytes of records and batches that became durable together.",
             buckets=_BYTES,
-            registry=metrics.registry,
+            registry=registry,
         )
         runner.on_commit(self._committed)
-        metrics.look_up(self._figures)
 
     def _committed(self, commit: CommitFigures) -> None:
         self._seconds.observe(commit.seconds)
+        self._write_seconds.observe(commit.write_seconds)
         self._records.observe(commit.records)
         self._bytes.observe(commit.size_bytes)
 
-    def _figures(self) -> Iterable[Metric]:
+    def figures(self) -> Iterable[Metric]:
+        """Look up what waits, and how much room is left."""
         stats, free_bytes = self._stats(), self._journal.free_bytes()
         yield GaugeMetricFamily(
             "semel_journal_pending_records",

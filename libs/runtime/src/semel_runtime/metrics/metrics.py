@@ -2,12 +2,21 @@
 
 import asyncio
 from collections.abc import Callable, Iterable
+from functools import partial
+from typing import TypeVar
 
 from prometheus_client import CollectorRegistry, disable_created_metrics
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
+from semel_runtime.journal.base import Journal
+from semel_runtime.metrics.journal import JournalMetrics
 from semel_runtime.metrics.requests import RequestMetrics
+from semel_runtime.metrics.server import stream_figures
+from semel_runtime.runner import Runner
+from semel_runtime.server.grpc_server import GrpcServer
+
+R = TypeVar("R")
 
 Figures = Callable[[], Iterable[Metric]]
 """Looks figures up; is called in the event loop."""
@@ -29,6 +38,14 @@ class Metrics:
     def look_up(self, figures: Figures) -> None:
         """Ask for these whenever somebody wants to see the metrics."""
         self.registry.register(_InLoop(self._loop, figures))
+
+    def of_journal(self, runner: Runner[R], journal: Journal) -> None:
+        """Tell what a journal does from now on."""
+        self.look_up(JournalMetrics(self.registry, runner, journal).figures)
+
+    def of_server(self, server: GrpcServer) -> None:
+        """Tell who is connected."""
+        self.look_up(partial(stream_figures, server))
 
 
 class _InLoop(Collector):

@@ -31,10 +31,12 @@ class CommitFigures(NamedTuple):
     """What became durable together."""
 
     seconds: float
-    """How long the journal took."""
+    """How long the journal took, with the way to its thread and back."""
     records: int
     size_bytes: int
     """Of records and batches."""
+    write_seconds: float
+    """How long the write itself took, with its fsync: the part of the time that is the disk's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -287,16 +287,16 @@ class Runner(Generic[R]):
         spans = self._spans.begin(commit) if self._spans is not None and commit.served else ()
         started = time.perf_counter()
         try:
-            await self._journal.append(commit.at, commit.encoded, commit.batches)
+            write_s = await self._journal.append(commit.at, commit.encoded, commit.batches)
         except BaseException as failure:
             if self._spans is not None:
                 self._spans.fail(spans, failure)
             raise
         figures = CommitFigures(
-            time.perf_counter() - started, len(commit.encoded), commit.size_bytes
+            time.perf_counter() - started, len(commit.encoded), commit.size_bytes, write_s
         )
         if self._spans is not None:
-            self._spans.end(spans, append_ms=figures.seconds * 1000)
+            self._spans.end(spans, figures)
         if self.failure is None:
             self._in_flight = None
             self._queue.end(commit)

@@ -11,6 +11,7 @@ from opentelemetry.trace import Span, SpanContext, SpanKind, Status, StatusCode,
 
 from semel_common import tracing
 from semel_runtime.runner.commits import Commit
+from semel_runtime.runner.options import CommitFigures
 
 NAME = "journal commit"
 
@@ -51,10 +52,11 @@ class CommitSpans:
             for parent in parents.values()
         ]
 
-    def end(self, spans: Sequence[Span], *, append_ms: float) -> None:
+    def end(self, spans: Sequence[Span], figures: CommitFigures) -> None:
         """End them: it is on disk."""
         for span in spans:
-            span.set_attribute("semel.journal.append_ms", append_ms)
+            span.set_attribute("semel.journal.append_ms", figures.seconds * 1000)
+            span.set_attribute("semel.journal.write_ms", figures.write_seconds * 1000)
             span.end()
 
     def fail(self, spans: Sequence[Span], failure: BaseException) -> None:

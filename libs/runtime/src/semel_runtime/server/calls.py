@@ -2,14 +2,16 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
-from typing import Generic, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Generic, Protocol, TypeAlias
 
 from google.protobuf.message import Message
 from msgspec import Struct
 
 from semel_common.wire.methods import Method, Req, Res
-from semel_runtime.metrics.requests import MethodMetrics, RequestMetrics
 from semel_runtime.server.principal import Origin
+
+if TYPE_CHECKING:
+    from semel_runtime.metrics.requests import MethodMetrics, RequestMetrics
 
 
 class Written:
@@ -66,7 +68,7 @@ class Endpoint(Struct, Generic[Req, Res], frozen=True):
 
     method: Method[Req, Res]
     handler: Callable[[Req, Call], Awaitable[Res]]
-    metrics: MethodMetrics | None = None
+    metrics: "MethodMetrics | None" = None
     """None: nothing is counted."""
     guard: "Guards | None" = None
     """What stands in front of the handler; None: nothing."""
@@ -85,7 +87,9 @@ class Guards(Protocol):
 class Handlers:
     """The handlers of one process."""
 
-    def __init__(self, metrics: RequestMetrics | None = None, guard: Guards | None = None) -> None:
+    def __init__(
+        self, metrics: "RequestMetrics | None" = None, guard: Guards | None = None
+    ) -> None:
         """Start with none; ``metrics`` counts their requests, ``guard`` stands in front of all."""
         self._guard = guard
         self._endpoints: dict[str, Endpoint[Message, Message]] = {}

@@ -9,7 +9,7 @@ principal of the call that opened them.
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import structlog
 from msgspec.structs import replace
@@ -18,7 +18,9 @@ from semel_common.errors import SaslAuthenticationError
 from semel_common.wire.security import AUTHORIZATION, BEARER
 from semel_runtime.server.principal import ANONYMOUS, Origin, Principal
 from semel_runtime.server.tls import ServerTls
-from semel_runtime.server.tokens import TokenVerifier
+
+if TYPE_CHECKING:
+    from semel_runtime.server.tokens import TokenVerifier
 
 log = structlog.get_logger(__name__)
 
@@ -45,7 +47,7 @@ class ListenerSecurity:
 
     tls: ServerTls | None = None
     """None: it is plain text."""
-    tokens: TokenVerifier | None = None
+    tokens: "TokenVerifier | None" = None
     """None: no token is asked for, and none is looked at."""
     cluster_principals: frozenset[str] = frozenset()
     """Who the cluster's own services are, as ``User:name``."""
@@ -75,7 +77,7 @@ class Gate:
             return self._origin(Principal(name=name_in_certificate(caller.auth_context())))
         return self._anonymous
 
-    async def _bearer(self, caller: Caller, tokens: TokenVerifier) -> Principal:
+    async def _bearer(self, caller: Caller, tokens: "TokenVerifier") -> Principal:
         try:
             return await tokens.verify(_token_of(caller))
         except SaslAuthenticationError as error:

@@ -1,7 +1,7 @@
 """Frames over a Stream RPC, as its server sees it."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import TypeAlias
 
 import grpc
@@ -9,7 +9,6 @@ import structlog
 
 from semel_common.errors import NetworkExceptionError
 from semel_common.wire.pipe import Pipe
-from semel_common.wire.queued_pipe import QueuedPipe
 from semel_runtime.server.frames import FrameSession
 
 log = structlog.get_logger(__name__)
@@ -17,13 +16,28 @@ log = structlog.get_logger(__name__)
 StreamContext: TypeAlias = "grpc.aio.ServicerContext[bytes, bytes]"
 
 
-class GrpcServerPipe(QueuedPipe):
+class GrpcServerPipe:
     """One call of a Stream RPC. Implements ``Pipe``."""
 
     def __init__(self) -> None:
         """Carry nothing before ``serve``."""
-        super().__init__()
+        self._readable = asyncio.Event()
+        self._readable.set()
+        self._messages: asyncio.Queue[bytes] = asyncio.Queue()
         self._closed = asyncio.Event()
+
+    def write(self, parts: Sequence[bytes]) -> bool:
+        """See ``Pipe.write``."""
+        self._messages.put_nowait(b"".join(parts))
+        return False
+
+    def pause_reading(self) -> None:
+        """See ``Pipe.pause_reading``."""
+        self._readable.clear()
+
+    def resume_reading(self) -> None:
+        """See ``Pipe.resume_reading``."""
+        self._readable.set()
 
     def close(self) -> None:
         """See ``Pipe.close``. All was written: answers count as in flight until they are."""

@@ -6,7 +6,7 @@ these traces.
 """
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Sequence
 
 from google.protobuf.message import Message
 from msgspec.structs import replace
@@ -43,13 +43,25 @@ class ServerSpans:
     def __init__(self, tracer: Tracer) -> None:
         self._tracer = tracer
 
-    async def answer(
+    def answer(
         self, endpoint: Endpoint[Message, Message], request: Message, call: Call
-    ) -> Message:
-        """Do as ``answer`` does, within the spans of the request."""
+    ) -> Awaitable[Message]:
+        """Do as ``answer`` does, within the spans of the request.
+
+        What is not recorded goes straight on: it is not even awaited here.
+        """
         spans = self._begin(endpoint, request, call.traceparent)
         if not spans:
-            return await answer(endpoint, request, call)
+            return answer(endpoint, request, call)
+        return self._answer(spans, endpoint, request, call)
+
+    async def _answer(
+        self,
+        spans: Sequence[Span],
+        endpoint: Endpoint[Message, Message],
+        request: Message,
+        call: Call,
+    ) -> Message:
         if not call.traceparent:
             # What is stored of the call, and done later, joins the trace that begins here.
             call = replace(call, traceparent=tracing.write(spans[0].get_span_context()))
@@ -77,7 +89,7 @@ class ServerSpans:
     ) -> Sequence[Span]:
         """Return the recorded spans of a request; none if it is in no trace that is recorded."""
         if isinstance(request, WriteTxnMarkersRequest):
-            return list(self._of_markers(endpoint, request))
+            return self._of_markers(endpoint, request)
         if traceparent:
             parent = tracing.sampled(traceparent)
             if parent is None:
@@ -97,17 +109,17 @@ class ServerSpans:
 
     def _of_markers(
         self, endpoint: Endpoint[Message, Message], request: WriteTxnMarkersRequest
-    ) -> Iterator[Span]:
-        for marker in request.markers:
-            parent = tracing.sampled(marker.traceparent)
-            if parent is not None:
-                yield self._tracer.start_span(
-                    rpc_spans.span_name(endpoint.method),
-                    context=tracing.below(parent),
-                    kind=SpanKind.SERVER,
-                    attributes=rpc_spans.request_attributes(endpoint.method, request)
-                    | _marker_attributes(marker),
-                )
+    ) -> Sequence[Span]:
+        return [
+            self._tracer.start_span(
+                rpc_spans.span_name(endpoint.method),
+                context=tracing.below(parent),
+                kind=SpanKind.SERVER,
+                attributes=rpc_spans.call_attributes(endpoint.method) | _marker_attributes(marker),
+            )
+            for marker in request.markers
+            if (parent := tracing.sampled(marker.traceparent)) is not None
+        ]
 
 
 def _marker_attributes(marker: TxnMarker) -> rpc_spans.Attributes:

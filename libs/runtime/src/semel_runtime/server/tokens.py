@@ -68,6 +68,10 @@ class TokenVerifier:
         principal.check_not_expired(self._now())
         return principal
 
+    async def run(self) -> None:
+        """Keep keys fresh until cancelled."""
+        await self._keys.run()
+
     def _principal_of(self, token: str, keys: KeySet) -> Principal:
         """Check a token; raises JoseError and ValueError."""
         options = self._options

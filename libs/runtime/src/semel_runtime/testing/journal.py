@@ -116,12 +116,13 @@ class MemoryJournal:
 
     async def append(
         self, at: int, records: Sequence[bytes], batches: Sequence[StoredBatch] = ()
-    ) -> None:
+    ) -> float:
         """See `Journal.append`."""
         assert records or not batches, "batches never ride without a record"
         size_bytes = sum(map(len, records)) + sum(batch.size_bytes for batch in batches)
         self._check_size(size_bytes)
         await self.write(lambda: self._append(at, tuple(records), tuple(batches)))
+        return 0.0
 
     def _append(
         self, at: int, records: tuple[bytes, ...], batches: tuple[StoredBatch, ...]

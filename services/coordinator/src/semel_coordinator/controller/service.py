@@ -33,7 +33,7 @@ from semel_coordinator.controller.messages import (
 from semel_coordinator.controller.versions import VersionGate
 from semel_coordinator.machine import CoordinatorMachine, CoordinatorRecord
 from semel_runtime.access.serde import acls_to_wire, filter_from_wire, quotas_to_wire
-from semel_runtime.cluster.image import ClusterImage, Instance, ServiceRole
+from semel_runtime.cluster.image import ClusterImage, Instance, ServiceRole, Topic
 from semel_runtime.cluster.serde import layout_to_wire
 from semel_runtime.cluster.topic_config import ConfigOption, options_named
 from semel_runtime.machine import Result
@@ -62,6 +62,8 @@ class ClusterService:
         self._versions = versions
         self._liveness = liveness
         self._listed: tuple[ClusterImage, wire.MetadataResponse] | None = None
+        self._written: dict[str, tuple[Topic, wire.Topic]] = {}
+        """Each topic of that image with its message, by id."""
 
     def register(self, handlers: Handlers) -> None:
         """Register a handler for each question."""
@@ -173,10 +175,20 @@ class ClusterService:
         return response
 
     def _all_topics(self, image: ClusterImage) -> wire.MetadataResponse:
-        """Return a response with all topics, made once for each image: every instance asks."""
+        """Return a response with all topics, made once for each image: every instance asks.
+
+        A topic is written when it is new: that of the last image is the same object.
+        """
         if self._listed is None or self._listed[0] is not image:
-            topics = wire.MetadataResponse(topics=map(topic_to_wire, image.topics))
-            self._listed = (image, topics)
+            known = self._written
+            self._written = {
+                each.topic_id: known[each.topic_id]
+                if each.topic_id in known and known[each.topic_id][0] is each
+                else (each, topic_to_wire(each))
+                for each in image.topics
+            }
+            written = (message for _, message in self._written.values())
+            self._listed = (image, wire.MetadataResponse(topics=written))
         return self._listed[1]
 
     def _topic_named(self, name: str) -> wire.Topic:

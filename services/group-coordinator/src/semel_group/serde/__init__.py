@@ -12,11 +12,15 @@ from semel_group.machine.records import (
 from semel_group.serde.membership import membership_from_journal, membership_to_journal
 from semel_group.serde.offsets import offsets_from_journal, offsets_to_journal
 from semel_runtime.cluster.image import ClusterImage
-from semel_runtime.cluster.serde import image_from_journal, image_to_journal
+from semel_runtime.cluster.serde import ImageReader, image_to_journal
 
 
 class GroupSerde:
     """Maps records to bytes and back. Implements ``Serde``."""
+
+    def __init__(self) -> None:
+        """Know no topic yet."""
+        self._images = ImageReader()
 
     def encode(self, record: Record) -> bytes:
         """Serialize one record."""
@@ -26,7 +30,7 @@ class GroupSerde:
         """Read what this or any earlier release wrote."""
         record = JournalRecord.FromString(data)
         if record.HasField("cluster_image"):
-            return image_from_journal(record.cluster_image)
+            return self._images.from_journal(record.cluster_image)
         return membership_from_journal(record) or offsets_from_journal(record)
 
 

@@ -4,7 +4,7 @@ Handlers bear the names of RPCs. What concerns one partition is decided for that
 errors are values of the response; the journal gets what was decided for all of them at once.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TypeVar, assert_never
 
@@ -167,7 +167,7 @@ class BrokerMachine:
     # -- idle producers ------------------------------------------------------------------------
 
     def participants(self) -> Result[Sequence[TopicPartition], Record]:
-        """Return all partitions, to look for idle producers in one after the other."""
+        """Return all partitions, to go through them in pieces."""
         return Result([log.partition for log in self._logs])
 
     def producer_ids(self, partition: TopicPartition) -> Result[Sequence[int], Record]:
@@ -256,9 +256,11 @@ class BrokerMachine:
         answers = [_value(partial(decisions.delete, each)) for each in positions]
         return Result(answers, () if validate_only else decisions.records)
 
-    def apply_retention(self, *, now_ms: int) -> Result[None, Record]:
-        """Cut off what no topic keeps any more; never past the last stable offset."""
-        return Result(None, list(expired(self._logs.led_here(), now_ms=now_ms)))
+    def apply_retention(
+        self, partitions: Iterable[TopicPartition], *, now_ms: int
+    ) -> Result[None, Record]:
+        """Cut off what topics do not keep any more; never past the last stable offset."""
+        return Result(None, list(expired(self._logs.led_of(partitions), now_ms=now_ms)))
 
     def cut_logs(self) -> Result[dict[int, int], Record]:
         """Return where each log starts that has been cut, by log id."""

@@ -4,7 +4,7 @@ Invariant: a log id is never given twice, so what is left in the store of a dele
 turns up in another one.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TypeAlias, assert_never
 
 from msgspec.structs import replace
@@ -20,6 +20,7 @@ from semel_common.errors import (
 from semel_common.ids import TopicPartition
 from semel_runtime.cluster.copy import ClusterCopy
 from semel_runtime.cluster.image import ClusterImage, PartitionLeader, Topic
+from semel_runtime.cluster.topic_config import Overrides
 
 DirectoryRecord: TypeAlias = LogState | LogDropped | LogPurged | LogIdsGiven
 
@@ -34,11 +35,18 @@ class LogDirectory:
         self._by_partition: dict[TopicPartition, PartitionLog] = {}
         self._by_name: dict[tuple[str, int], PartitionLog] = {}
         self._dropped: dict[int, LogDropped] = {}
+        self._options: dict[str, Overrides] = {}
+        """Options that are set, by topic id, as ``configure`` has last seen them."""
         self._next_log_id = 0
 
     def led_here(self) -> Iterator[PartitionLog]:
         """Return the logs that this broker leads."""
         return (log for log in self if log.identity.leader_id == self._instance_id)
+
+    def led_of(self, partitions: Iterable[TopicPartition]) -> Iterator[PartitionLog]:
+        """Return those of some logs that are there and led here."""
+        logs = map(self._by_partition.get, partitions)
+        return (log for log in logs if log and log.identity.leader_id == self._instance_id)
 
     def __iter__(self) -> Iterator[PartitionLog]:
         return iter(self._by_log_id.values())
@@ -113,22 +121,33 @@ class LogDirectory:
     # -- following the metadata ----------------------------------------------------------------
 
     def follow(self, image: ClusterImage) -> Iterator[LogState | LogDropped]:
-        """Yield what a newer image changes: logs dropped, led by another broker, or created."""
-        wanted = {
-            TopicPartition(topic.topic_id, index): leader
-            for topic in image.topics
-            for index, leader in enumerate(topic.partitions)
-        }
-        for partition, log in self._by_partition.items():
-            if partition not in wanted:
-                yield LogDropped(log_id=log.log_id)
-            elif wanted[partition] != _leader(log):
-                yield _with_leader(log, wanted[partition])
+        """Yield what a newer image changes: logs dropped, led by another broker, or created.
+
+        The logs follow the image that is known: what is the same in both needs no look.
+        """
+        newer = {topic.topic_id: topic for topic in image.topics}
+        known = self._cluster.image
+        for topic in () if known is None else known.topics:
+            if newer.get(topic.topic_id) != topic:
+                yield from self._changed_logs(topic, newer.get(topic.topic_id))
         yield from self._new_logs(image)
+
+    def _changed_logs(self, topic: Topic, newer: Topic | None) -> Iterator[LogState | LogDropped]:
+        leaders = () if newer is None else newer.partitions
+        for index in range(len(topic.partitions)):
+            log = self._by_partition.get(TopicPartition(topic.topic_id, index))
+            if log is None:
+                continue
+            if index >= len(leaders):
+                yield LogDropped(log_id=log.log_id)
+            elif leaders[index] != _leader(log):
+                yield _with_leader(log, leaders[index])
 
     def _new_logs(self, image: ClusterImage) -> Iterator[LogState]:
         log_id = self._next_log_id
         for topic in image.topics:
+            if self._cluster.find_topic(topic.topic_id) == topic:
+                continue
             for index, leader in enumerate(topic.partitions):
                 known = TopicPartition(topic.topic_id, index) in self._by_partition
                 if leader.leader_id == self._instance_id and not known:
@@ -136,9 +155,19 @@ class LogDirectory:
                     log_id += 1
 
     def configure(self) -> None:
-        """Let every log have the options that the metadata have for its topic."""
-        for log in self:
-            self._configure(log)
+        """Let logs have the options that the metadata have for their topics, where these are new.
+
+        To be called with each image. A log that comes later takes them by itself.
+        """
+        image = self._cluster.image
+        assert image is not None, "there is an image whenever there is a new one"
+        for topic in image.topics:
+            if topic.configs != self._options.get(topic.topic_id, ()):
+                for index in range(len(topic.partitions)):
+                    log = self._by_partition.get(TopicPartition(topic.topic_id, index))
+                    if log is not None:
+                        log.config = topic.config
+        self._options = {each.topic_id: each.configs for each in image.topics if each.configs}
 
     def _configure(self, log: PartitionLog) -> None:
         topic = self._cluster.find_topic(log.partition.topic_id)

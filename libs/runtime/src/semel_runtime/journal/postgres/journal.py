@@ -1,5 +1,6 @@
 """The journal in PostgreSQL."""
 
+import time
 from collections.abc import AsyncIterable, AsyncIterator, Sequence
 from contextlib import AsyncExitStack
 from types import TracebackType
@@ -216,16 +217,17 @@ class PostgresJournal:
 
     async def append(
         self, at: int, records: Sequence[bytes], batches: Sequence[StoredBatch] = ()
-    ) -> None:
-        """See `Journal.append`."""
+    ) -> float:
+        """See `Journal.append`. The seconds are those of the round trip to the server."""
         assert records or not batches, "batches never ride without a record"
         if not records:
             await self._verify(at)
-            return
+            return 0.0
         data = pack_records(records)
         self._check_size(len(data), batches)
         crc32c = checksum(at, len(records), data)
         chunk = (self._handle.epoch, at, len(records), crc32c, data)
+        started = time.perf_counter()
         if not batches:
             rows = await self._appends.execute(_APPEND, *chunk)
         else:
@@ -239,9 +241,11 @@ class PostgresJournal:
                 [batch.header for batch in batches],
                 [batch.payload for batch in batches],
             )
+        seconds = time.perf_counter() - started
         if not rows:
             await self._verify(at)
             raise self._appends.dead("an append was refused, but all is as it should be")
+        return seconds
 
     async def _verify(self, at: int) -> None:
         rows = await self._appends.execute("SELECT epoch, next_offset FROM tail")

@@ -9,7 +9,8 @@ from semel_runtime.journal.base import (
     LaterBatches,
     StoredBatch,
 )
-from semel_runtime.journal.sqlite.connections import Readers, Value, Writer
+from semel_runtime.journal.sqlite.connections import Readers, Writer
+from semel_runtime.journal.sqlite.timed import Value
 from semel_runtime.journal.sqlite.vacuum import give_back
 
 # Walks from batch to batch until it has enough bytes. (`length` reads no payload.)

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from itertools import cycle
 from pathlib import Path
 from sqlite3 import Row
-from typing import TypeAlias
 from urllib.parse import quote
 
 import aiosqlite
@@ -19,8 +18,7 @@ from semel_runtime.journal.errors import (
     JournalUnknownError,
 )
 from semel_runtime.journal.sqlite.schema import FENCED
-
-Value: TypeAlias = int | str | bytes | None
+from semel_runtime.journal.sqlite.timed import TimedConnection, Value
 
 _CACHED_STATEMENTS = 256
 """An append's statement differs by its number of batches."""
@@ -164,4 +162,9 @@ class Readers:
 
 async def open_writer(file: Path) -> aiosqlite.Connection:
     """Connect for writing, in autocommit mode."""
-    return await aiosqlite.connect(file, isolation_level=None, cached_statements=_CACHED_STATEMENTS)
+    return await aiosqlite.connect(
+        file,
+        isolation_level=None,
+        cached_statements=_CACHED_STATEMENTS,
+        factory=TimedConnection,
+    )

@@ -16,7 +16,7 @@ from semel_runtime.journal.errors import (
     JournalTooLargeError,
 )
 from semel_runtime.journal.sqlite.batches import SqliteBatchStore
-from semel_runtime.journal.sqlite.connections import Readers, Value, Writer, open_writer
+from semel_runtime.journal.sqlite.connections import Readers, Writer, open_writer
 from semel_runtime.journal.sqlite.folder import JOURNAL_FILE, hold_folder
 from semel_runtime.journal.sqlite.opening import (
     NOTE,
@@ -30,6 +30,7 @@ from semel_runtime.journal.sqlite.opening import (
 from semel_runtime.journal.sqlite.options import SqliteOptions
 from semel_runtime.journal.sqlite.snapshots import SqliteSnapshots
 from semel_runtime.journal.sqlite.space import DiskSpace
+from semel_runtime.journal.sqlite.timed import TimedParameters, Value
 
 _CLAIM = """
 UPDATE owner SET epoch = coalesce(?1, epoch + 1), token = ?2
@@ -166,12 +167,12 @@ class SqliteJournal:
 
     async def append(
         self, at: int, records: Sequence[bytes], batches: Sequence[StoredBatch] = ()
-    ) -> None:
+    ) -> float:
         """See `Journal.append`."""
         assert records or not batches, "batches never ride without a record"
         if not records:
             await self._verify(at)
-            return
+            return 0.0
         data = pack_records(records)
         self._check_size(len(data), batches)
         epoch = self._writer.epoch
@@ -180,7 +181,9 @@ class SqliteJournal:
         for batch in batches:
             row += (None, None, batch.partition, batch.base_offset, batch.record_count)
             row += (batch.max_timestamp_ms, batch.header, batch.payload)
-        await self._writer.execute(_APPEND + _APPEND_BATCH * len(batches), row)
+        timed = TimedParameters(row)
+        await self._writer.execute(_APPEND + _APPEND_BATCH * len(batches), timed)
+        return timed.seconds
 
     async def _verify(self, at: int) -> None:
         rows = await self._writer.execute("SELECT next_offset FROM positions")

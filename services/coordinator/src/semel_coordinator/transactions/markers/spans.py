@@ -7,7 +7,7 @@ journal, so what is resumed joins the trace in which it began.
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from google.protobuf.message import Message
 from opentelemetry.trace import Span, SpanContext, SpanKind, Tracer
@@ -20,6 +20,7 @@ from semel_coordinator.transactions.machine import DecidedTransaction, Transacti
 from semel_coordinator.transactions.markers.plan import Marker, Target
 
 COMPLETE = "complete transaction"
+_NOTHING = nullcontext()
 
 
 class MarkerSpans:
@@ -35,15 +36,26 @@ class MarkerSpans:
         if context is not None:
             self._decided[decided.key] = context
 
-    @contextmanager
     def sending(
         self,
         method: Method[Message, Message],
         address: str,
         target: Target,
         batch: Sequence[Marker],
-    ) -> Iterator[Sequence[Marker]]:
+    ) -> AbstractContextManager[Sequence[Marker]]:
         """Let a block send a batch; yields it with the contexts that are to go with it."""
+        if not any(marker.traceparent for marker in batch):
+            return nullcontext(batch)
+        return self._sending(method, address, target, batch)
+
+    @contextmanager
+    def _sending(
+        self,
+        method: Method[Message, Message],
+        address: str,
+        target: Target,
+        batch: Sequence[Marker],
+    ) -> Iterator[Sequence[Marker]]:
         spans: list[Span] = []
         sent = []
         for marker in batch:
@@ -72,9 +84,12 @@ class MarkerSpans:
             for span in spans:
                 span.end()
 
-    @contextmanager
-    def completing(self, keys: Sequence[TransactionKey]) -> Iterator[None]:
+    def completing(self, keys: Sequence[TransactionKey]) -> AbstractContextManager[None]:
         """Let a block complete transactions whose last marker is acknowledged."""
+        return self._completing(keys) if self._decided else _NOTHING
+
+    @contextmanager
+    def _completing(self, keys: Sequence[TransactionKey]) -> Iterator[None]:
         spans = []
         for key in keys:
             parent = self._decided.pop(key, None)

@@ -8,14 +8,19 @@ import uuid
 from base64 import urlsafe_b64encode
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
-from bench.spark.figures import PARTITIONS
 from semel_local.ports import free_port, port_range
 from semel_local.process import ManagedProcess, tail
 
 _HERE = Path(__file__).parent
 _START_TIMEOUT_S = 60.0
+_JVM = (
+    *("-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20"),
+    *("-XX:InitiatingHeapOccupancyPercent=35", "-XX:+ExplicitGCInvokesConcurrent"),
+)
+"""As Kafka's own scripts start it: see kafka-run-class.sh."""
 _STARTED = "Kafka Server started"
 _PROPERTIES = """
 process.roles=broker,controller
@@ -26,6 +31,7 @@ advertised.listeners=PLAINTEXT://127.0.0.1:{port}
 controller.listener.names=CONTROLLER
 log.dirs={logs}
 num.partitions={partitions}
+log.flush.interval.messages={flush_messages}
 offsets.topic.replication.factor=1
 transaction.state.log.replication.factor=1
 transaction.state.log.min.isr=1
@@ -33,6 +39,26 @@ share.coordinator.state.topic.replication.factor=1
 share.coordinator.state.topic.min.isr=1
 group.initial.rebalance.delay.ms=0
 """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeOptions:
+    """What differs between nodes."""
+
+    partitions: int
+    """Of a topic that is created by its first use."""
+    heap_mib: int = 1_024
+    flush_messages: int = (1 << 63) - 1
+    """After how many messages of a partition to call fsync. By default Kafka never does; with 1, it
+    does after each append."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """A broker that runs."""
+
+    bootstrap: str
+    pid: int
 
 
 class KafkaError(Exception):
@@ -50,23 +76,36 @@ def jars(profile: str, folder: Path) -> Sequence[Path]:
     kept = folder / profile
     if not kept.exists():
         fetched = folder / f"{profile}.part"
-        command = (
-            *("mvn", "-q", "-B", "-f", os.fspath(_HERE / "pom.xml"), "-P", profile),
+        maven(
+            *("-f", os.fspath(_HERE / "pom.xml"), "-P", profile),
             *("dependency:copy-dependencies", "-DincludeScope=runtime"),
             f"-DoutputDirectory={fetched.absolute()}",
         )
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise KafkaError(f"Maven could not fetch Kafka:\n{done.stdout}{done.stderr}")
         fetched.rename(kept)
     return sorted(kept.glob("*.jar"))
 
 
+def maven(*arguments: str) -> None:
+    """Run Maven; raises KafkaError with what it said."""
+    command = ("mvn", "-q", "-B", *arguments)
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise KafkaError(f"Maven failed: {' '.join(command)}\n{done.stdout}{done.stderr}")
+
+
+def class_path(entries: Sequence[Path]) -> str:
+    """Return them as Java takes them."""
+    return os.pathsep.join(map(os.fspath, entries))
+
+
 @asynccontextmanager
-async def server(folder: Path, classpath: Sequence[Path]) -> AsyncIterator[str]:
-    """Run one; yields its address. Raises KafkaError."""
-    port, properties = _prepare(folder)
-    java = ("java", "-Xmx1g", "-cp", os.pathsep.join(map(os.fspath, classpath)))
+async def server(
+    folder: Path, classpath: Sequence[Path], options: NodeOptions
+) -> AsyncIterator[Node]:
+    """Run one until the end of the block. Raises KafkaError."""
+    port, properties = _prepare(folder, options)
+    heap = (f"-Xms{options.heap_mib}m", f"-Xmx{options.heap_mib}m")
+    java = ("java", *_JVM, *heap, "-cp", class_path(classpath))
     cluster_id = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
     form = (*java, "kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(properties))
     formatting = await asyncio.create_subprocess_exec(
@@ -81,18 +120,23 @@ async def server(folder: Path, classpath: Sequence[Path]) -> AsyncIterator[str]:
     await process.spawn()
     try:
         await _started(process)
-        yield f"127.0.0.1:{port}"
+        assert process.pid is not None
+        yield Node(bootstrap=f"127.0.0.1:{port}", pid=process.pid)
     finally:
         await process.stop(grace_s=10.0)
 
 
-def _prepare(folder: Path) -> tuple[int, Path]:
+def _prepare(folder: Path, options: NodeOptions) -> tuple[int, Path]:
     """Write the settings of a broker; returns its port and their file."""
     folder.mkdir(parents=True)
     port = free_port(port_range())
     controller = free_port(port_range(after=port))
     settings = _PROPERTIES.format(
-        port=port, controller=controller, logs=folder / "logs", partitions=PARTITIONS
+        port=port,
+        controller=controller,
+        logs=folder / "logs",
+        partitions=options.partitions,
+        flush_messages=options.flush_messages,
     )
     properties = folder / "server.properties"
     properties.write_text(settings, "utf-8")

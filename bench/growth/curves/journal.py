@@ -1,14 +1,17 @@
-"""How long a coordinator takes to read a large journal: a killed process is away as long."""
+"""Records in a coordinator's journal when it starts: a killed process is away as long."""
 
 import asyncio
-import tempfile
+import logging
 import time
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from random import Random
 
-from bench.measure import Figure
+import structlog
+
+from bench.growth.curve import Curve, Point, Reading
+from bench.growth.probe import CPU_US
 from semel.common.v1 import participants_pb2 as participants
 from semel.coordinator.v1 import transactions_pb2 as wire
 from semel_common.wire import methods
@@ -23,22 +26,31 @@ from semel_runtime.journal.opening import open_journal
 from semel_runtime.server.calls import Call
 from semel_runtime.server.principal import Origin
 
-IDS = 100_000
-RECORDS = 1_000_000
+RECORDS_OF_ID = 10
+"""Its own, and those of empty transactions."""
 AT_ONCE = 2_000
 _LISTENER = Listener(name="default", host="127.0.0.1", port=1)
 
 
-async def restart() -> list[Figure]:
-    """Fill a journal with transactions of many ids, then open it again."""
-    with tempfile.TemporaryDirectory() as folder:
-        async with _coordinator(Path(folder)) as app:
-            await _fill(app)
-        started = time.perf_counter()
-        async with _coordinator(Path(folder)):
-            loaded_s = time.perf_counter() - started
-    name = f"restart, {RECORDS:,} records of {IDS:,} ids"
-    return [Figure(name=name, value=loaded_s, unit="s", goal="≤ 5")]
+async def journal(sizes: Sequence[float], folder: Path) -> AsyncIterator[Point]:
+    """Fill a journal with transactions of many ids, then open it again; all in this process."""
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
+    for size in sizes:
+        its_folder = folder / f"{size:g}"
+        its_folder.mkdir()
+        async with _coordinator(its_folder) as app:
+            await _fill(app, int(size) // RECORDS_OF_ID)
+        started, cpu_s = time.perf_counter(), time.process_time()
+        async with _coordinator(its_folder):
+            took_ms = (time.perf_counter() - started) * 1_000
+            used_us = (time.process_time() - cpu_s) * 1e6
+        yield Point(
+            size=size,
+            readings=(
+                Reading(operation="restart", of="coordinator", unit=CPU_US, value=used_us),
+                Reading(operation="restart", of="time", unit="ms", value=took_ms),
+            ),
+        )
 
 
 @asynccontextmanager
@@ -60,10 +72,9 @@ async def _coordinator(folder: Path) -> AsyncIterator[CoordinatorApp]:
     await connector.close()
 
 
-async def _fill(app: CoordinatorApp) -> None:
+async def _fill(app: CoordinatorApp, ids: int) -> None:
     """Begin with every id, then end empty transactions: a record each."""
     await app.ready.wait()
-    ids = range(IDS)
     producers: dict[int, int] = {}
 
     async def begin(number: int) -> None:
@@ -85,10 +96,10 @@ async def _fill(app: CoordinatorApp) -> None:
         )
         await _call(app, methods.END_TXN, request)
 
-    for some in _slices(ids):
+    for some in _slices(range(ids)):
         await asyncio.gather(*(begin(number) for number in some))
-    for epoch in range(RECORDS // IDS - 1):
-        for some in _slices(ids):
+    for epoch in range(RECORDS_OF_ID - 1):
+        for some in _slices(range(ids)):
             await asyncio.gather(*(end(number, epoch) for number in some))
 
 
@@ -102,3 +113,14 @@ async def _call(app: CoordinatorApp, method: Method[Req, Res], request: Req) -> 
     response = await endpoint.handler(request, Call(origin=Origin(listener=_LISTENER.name)))
     assert isinstance(response, method.response)
     return response
+
+
+JOURNAL = Curve(
+    name="journal",
+    axis="records in the coordinator's journal",
+    sizes=(1_000, 10_000, 100_000, 300_000),
+    measure=journal,
+    why="Proportional until there is a snapshot, of which there is one every 50,000 records; from "
+    "then on to the number of ids, of which there is one for ten records here, and to the "
+    "records since.",
+)

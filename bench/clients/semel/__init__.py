@@ -1,0 +1,1 @@
+"""Semel's own client, `aiosemel`: the same code for `make bench` and `make bench-kafka`."""

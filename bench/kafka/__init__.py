@@ -1,0 +1,1 @@
+"""Semel beside Apache Kafka: the same work, taking turns: `make bench-kafka`."""

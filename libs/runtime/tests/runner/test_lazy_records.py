@@ -1,0 +1,65 @@
+"""Records that nobody waits for: no append of their own, never shown before they are safe."""
+
+import asyncio
+
+import pytest
+from runner_harness import Counted, Service, begin, settle, start
+
+from semel_common.errors import KafkaStorageError
+from semel_runtime.runner import RunnerOptions
+
+
+async def test_what_nobody_waits_for_gets_no_append_of_its_own(service: Service) -> None:
+    service.runner.run_lazily(lambda: service.machine.add("a"))
+    await settle()
+    assert service.runner.stats().commits == 0
+
+    assert await service.add("b") == 1
+
+    stats = service.runner.stats()
+    assert (stats.commits, stats.records) == (1, 2)
+
+
+@pytest.mark.parametrize("reads", [True, False], ids=["a read", "closing"])
+async def test_whoever_sees_it_makes_it_durable(service: Service, *, reads: bool) -> None:
+    service.runner.run_lazily(lambda: service.machine.add("a"))
+
+    if reads:
+        assert await service.read("a") == 1
+    else:
+        await service.runner.close()
+
+    assert service.durable == [Counted("a", 1)]
+
+
+async def test_what_nobody_waits_for_becomes_durable_after_a_while() -> None:
+    service = await start(options=RunnerOptions(linger_ms=0))
+    durable = asyncio.Event()
+    service.runner.on_durable(lambda _: durable.set())
+
+    service.runner.run_lazily(lambda: service.machine.add("a"))
+    await durable.wait()
+
+    assert service.durable == [Counted("a", 1)]
+    await service.runner.close()
+
+
+async def test_what_nobody_waits_for_queues_behind_the_commit_in_flight(service: Service) -> None:
+    service.volume.hold()
+    add = await begin(service.add("a"))
+    service.runner.run_lazily(lambda: service.machine.add("b"))
+
+    service.volume.sync()
+    assert await add == 1
+    await settle()
+
+    assert service.durable == [Counted("a", 1)]
+    service.volume.release()
+    assert await service.read("b") == 1
+
+
+async def test_what_nobody_waits_for_is_refused_after_the_end(service: Service) -> None:
+    await service.runner.close()
+
+    with pytest.raises(KafkaStorageError):
+        service.runner.run_lazily(lambda: service.machine.add("a"))

@@ -1,0 +1,30 @@
+"""What users name, addresses and topics: checked before anybody is asked."""
+
+import re
+
+from aiosemel.errors import InvalidConfigError, InvalidTopicError
+
+_PORT_MAX = 65_535
+_TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+
+
+def parse_bootstrap(bootstrap: str) -> tuple[str, ...]:
+    """Return the addresses of ``host:port[,host:port…]``; raises InvalidConfigError."""
+    addresses = tuple(part.strip() for part in bootstrap.split(",") if part.strip())
+    for address in addresses:
+        host, _, port = address.rpartition(":")
+        if not host or not port.isdecimal() or not 0 < int(port) <= _PORT_MAX:
+            raise InvalidConfigError(f"bootstrap address {address!r} is not host:port")
+    if not addresses:
+        raise InvalidConfigError("bootstrap has no address")
+    return addresses
+
+
+def check_topic_name(name: object) -> None:
+    """Raise InvalidTopicError for what can be no name of a topic: no need to ask for it."""
+    if not isinstance(name, str):
+        raise TypeError(f"topic must be str, not {type(name).__name__}")
+    if _TOPIC_NAME.fullmatch(name) is None:
+        raise InvalidTopicError(
+            f"topic name {name!r} is not 1 to 249 characters of a-z, A-Z, 0-9, '.', '_' and '-'"
+        )

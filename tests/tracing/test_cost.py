@@ -1,0 +1,73 @@
+"""What a transaction that is not recorded costs: one question to the sampler, where it begins."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from opentelemetry.context import Context
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.sampling import Decision, Sampler, SamplingResult
+from opentelemetry.trace import Link, SpanKind, TraceState
+from opentelemetry.util.types import Attributes
+
+from semel_common import tracing
+from semel_common.otlp import ProcessResource
+from semel_local import LocalCluster
+
+
+class Dropping(Sampler):
+    """Drops everything, and counts what it is asked about: each span that is begun, once."""
+
+    def __init__(self) -> None:
+        self.asked: Counter[str] = Counter()
+
+    def should_sample(
+        self,
+        parent_context: Context | None,  # noqa: ARG002 - OpenTelemetry's signature
+        trace_id: int,  # noqa: ARG002 - as above
+        name: str,
+        kind: SpanKind | None = None,  # noqa: ARG002 - as above
+        attributes: Attributes = None,  # noqa: ARG002 - as above
+        links: Sequence[Link] | None = None,  # noqa: ARG002 - as above
+        trace_state: TraceState | None = None,  # noqa: ARG002 - as above
+    ) -> SamplingResult:
+        self.asked[name] += 1
+        return SamplingResult(Decision.DROP)
+
+    def get_description(self) -> str:
+        return "drops everything, and counts"
+
+
+async def test_a_transaction_that_is_not_recorded_is_decided_once_and_makes_no_other_span() -> None:
+    sampler = Dropping()
+    provider = TracerProvider(sampler=sampler, shutdown_on_exit=False)
+    async with (
+        LocalCluster(brokers=2, tracer_provider=provider) as cluster,
+        cluster.client() as client,
+    ):
+        await client.admin().create_topic("orders", partitions=4)
+        group = client.consumer("payers").group_metadata()
+        producer = client.transactional_producer("payer")
+        await producer.init_transactions()
+        sampler.asked.clear()
+        for number in range(3):
+            async with producer.transaction(wait_until_visible=True) as transaction:
+                for partition in range(4):
+                    await transaction.send("orders", b"pizza", partition=partition)
+                await transaction.send_offsets({("orders", 0): number}, group)
+        asked = Counter(sampler.asked)
+    provider.shutdown()
+    assert asked == {"transaction": 3}
+
+
+def test_what_begins_where_nothing_is_traced_hides_nothing() -> None:
+    assert tracing.outside() is tracing.outside(), "no context is made"
+
+
+def test_the_resource_of_a_process_is_the_one_it_is_made_of() -> None:
+    other = Resource.create({"service.name": "broker", "service.instance.id": "broker-0"})
+    resource = ProcessResource(other)
+    assert resource == other
+    assert hash(resource) == hash(other)
+    assert {other: "the same"}[resource] == "the same"
+    assert resource != Resource.create({"service.name": "coordinator"})
