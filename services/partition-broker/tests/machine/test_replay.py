@@ -21,7 +21,7 @@ from broker_harness import (
 from hypothesis import given
 from hypothesis import strategies as st
 
-from semel_broker.machine import LogLimits
+from semel_broker.machine import BrokerMachine, LogLimits
 from semel_broker.machine.records import LogCompacted, MarkerAppended
 from semel_broker.serde import BrokerSerde
 from semel_common.errors import SemelError, TransactionCoordinatorFencedError
@@ -134,6 +134,14 @@ def test_any_prefix_replayed_and_then_continued_is_the_live_machine(
     for offset, record in broker.journal[count:]:
         restored.replay(offset, record)
     assert entities(restored) == broker.entities() == entities(broker.replayed())
+    assert _open_logs(restored) == _open_logs(broker.machine)
+
+
+def _open_logs(machine: BrokerMachine) -> list[int]:
+    """Return the logs with open transactions, which the machine also keeps apart."""
+    found = [log.log_id for log in machine._logs if log.open_transactions]
+    assert sorted(machine._open) == found
+    return found
 
 
 @given(seed=SEEDS)

@@ -6,7 +6,7 @@ errors are values of the response; the journal gets what was decided for all of 
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import TypeVar, assert_never
+from typing import TypeVar
 
 from semel_broker.machine import compaction, recovery
 from semel_broker.machine.compaction import CompactionPlan
@@ -19,21 +19,14 @@ from semel_broker.machine.log import PartitionLog
 from semel_broker.machine.markers import OutcomeDecisions
 from semel_broker.machine.produce import batch_max_bytes, decide_append
 from semel_broker.machine.records import (
-    AbortedTransaction,
     BatchAppended,
     LogCompacted,
     LogDropped,
-    LogEndMoved,
     LogIdsGiven,
     LogPurged,
-    LogSegment,
-    LogStartMoved,
+    LogRecord,
     LogState,
     MarkerAppended,
-    OpenTransaction,
-    ProducerFenced,
-    ProducerForgotten,
-    ProducerState,
     Record,
 )
 from semel_broker.machine.recovery import RaisedLogs
@@ -73,6 +66,8 @@ class BrokerMachine:
         self._limits = limits
         self._logs = LogDirectory(instance_id, self.cluster)
         self._coordinator_epochs = CoordinatorEpochs()
+        self._open: dict[int, PartitionLog] = {}
+        """Logs with open transactions, by id: few of all, and looked for several times a second."""
         self._last_offset = 0
 
     # -- appending -----------------------------------------------------------------------------
@@ -137,7 +132,7 @@ class BrokerMachine:
         return Result(
             [
                 OpenTransactionAt(log.partition, each.producer_id, each.producer_epoch)
-                for log in self._logs
+                for _, log in sorted(self._open.items())
                 for each in log.open_transactions.values()
                 if is_due(now_ms=now_ms, start_ms=each.start_ms, superseded_ms=each.superseded_ms)
             ]
@@ -162,7 +157,7 @@ class BrokerMachine:
 
     def has_open_transactions(self) -> bool:
         """Whether any transaction is open."""
-        return any(log.open_transactions for log in self._logs)
+        return bool(self._open)
 
     # -- idle producers ------------------------------------------------------------------------
 
@@ -311,23 +306,28 @@ class BrokerMachine:
         """Apply one record; the only method that changes the machine."""
         self._last_offset = offset
         match record:
-            case BatchAppended() | MarkerAppended() | ProducerFenced() | LogStartMoved():
-                self._logs.log(record.log_id).replay(record)
-            case LogEndMoved():
-                self._logs.log(record.log_id).replay(record)
-            case LogCompacted() | ProducerState() | OpenTransaction():
-                self._logs.log(record.log_id).replay(record)
-            case AbortedTransaction() | LogSegment() | ProducerForgotten():
-                self._logs.log(record.log_id).replay(record)
+            case BatchAppended() | MarkerAppended():
+                self._replay_in_log(record)
             case CoordinatorEpochSeen():
                 self._coordinator_epochs.replay(offset, record)
-            case LogState() | LogDropped() | LogPurged() | LogIdsGiven():
+            case LogDropped():
+                self._logs.replay(record)
+                self._open.pop(record.log_id, None)
+            case LogState() | LogPurged() | LogIdsGiven():
                 self._logs.replay(record)
             case ClusterImage():
                 self.cluster.replay(offset, record)
                 self._logs.configure()
             case _:
-                assert_never(record)
+                self._replay_in_log(record)
+
+    def _replay_in_log(self, record: LogRecord) -> None:
+        log = self._logs.log(record.log_id)
+        log.replay(record)
+        if log.open_transactions:
+            self._open[log.log_id] = log
+        else:
+            self._open.pop(log.log_id, None)
 
     def snapshot(self) -> Iterator[tuple[int, Record]]:
         """Return records that make the same machine; none depends on its offset."""
