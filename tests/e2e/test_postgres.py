@@ -25,7 +25,8 @@ def postgres() -> Iterator[PostgresCluster]:
 
 def cluster_on(url: str, folder: Path) -> ProcessCluster:
     """A cluster that keeps nothing in its folder but its logs and addresses."""
-    options = StartOptions(environment={"SEMEL_JOURNAL_URL": url})
+    environment = {"SEMEL_JOURNAL_URL": url, "SEMEL_JOURNAL_OPEN_TIMEOUT_MS": "1000"}
+    options = StartOptions(environment=environment)
     return ProcessCluster(folder, start_options=lambda _: options)
 
 

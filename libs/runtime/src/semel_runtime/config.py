@@ -107,6 +107,9 @@ class ServiceSettings(BaseSettings):
     journal_replication: Replication = "required"
     """Whether a PostgreSQL that does not replicate each commit is refused (`required`), or only
     warned of in the log (`wanted`)."""
+    journal_open_timeout_ms: Annotated[int, Field(ge=0)] = 60_000
+    """How long to wait at start for a PostgreSQL that cannot be reached or is no primary yet, as
+    during a fail-over, before the service ends."""
     instance_id: Annotated[int, Field(ge=0, le=9_999)] = 0
     """Number of this instance within its service; the same at every start."""
     listeners: Listeners = "default://127.0.0.1:0"
@@ -317,7 +320,9 @@ class ServiceSettings(BaseSettings):
 
     def postgres_options(self) -> PostgresOptions:
         """Return the limits of a journal at a URL."""
-        return PostgresOptions(replication=self.journal_replication)
+        return PostgresOptions(
+            replication=self.journal_replication, open_timeout_ms=self.journal_open_timeout_ms
+        )
 
     def runner_options(self) -> RunnerOptions:
         """Return the limits of the runner."""

@@ -30,7 +30,10 @@ def server(postgres: PostgresCluster) -> PostgresServer:
     return postgres.primary
 
 
-async def refusal(url: str, options: PostgresOptions | None = None) -> str:
+AT_ONCE = PostgresOptions(open_timeout_ms=0)
+
+
+async def refusal(url: str, options: PostgresOptions = AT_ONCE) -> str:
     """Try to open a journal; answer with what sentence it is refused."""
     with pytest.raises(JournalOpenError) as caught:
         await open_journal(url, service="test", postgres_options=options)
@@ -92,7 +95,7 @@ async def test_a_server_that_does_not_answer_is_named() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
 
-        options = PostgresOptions(connect_timeout_ms=200)
+        options = PostgresOptions(connect_timeout_ms=200, open_timeout_ms=0)
         sentence = await refusal(f"postgresql://user@127.0.0.1:{port}/database", options)
 
     assert f"127.0.0.1:{port}/database cannot be reached: no answer in time" in sentence

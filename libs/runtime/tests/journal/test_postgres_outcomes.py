@@ -4,17 +4,19 @@ Each test has servers of its own, because it stops them.
 """
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import asyncpg
 import pytest
 from journal_harness import TOKEN, batch, read_all
+from structlog.testing import capture_logs
 
 from semel_runtime.journal import (
     Journal,
     JournalFencedError,
     JournalOpenError,
     JournalUnknownError,
+    StoredBatch,
 )
 from semel_runtime.journal.postgres.journal import PostgresJournal
 from semel_runtime.journal.postgres.options import PostgresOptions
@@ -22,7 +24,7 @@ from semel_runtime.testing.postgres import PostgresCluster
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
 
-QUICK = PostgresOptions(write_timeout_ms=500)
+QUICK = PostgresOptions(write_timeout_ms=500, open_timeout_ms=0)
 
 
 @pytest.fixture(scope="module")
@@ -211,6 +213,49 @@ async def test_a_primary_that_is_killed_leaves_the_outcome_unknown_until_the_nex
         records = await read_all(journal)
         assert records in ([b"acknowledged"], [b"acknowledged", b"in doubt"])
         await journal.append(claim.next_offset, [b"more"])
+
+
+async def test_a_primary_that_is_away_is_waited_for(servers: PostgresCluster, schema: str) -> None:
+    servers.primary.kill()
+    with capture_logs() as logged:
+        opening = asyncio.ensure_future(opened(servers, schema))
+        while not logged:  # noqa: ASYNC110 - nobody else tells
+            await asyncio.sleep(0.01)
+        servers.primary.start_if_stopped()
+
+        async with await opening as journal:
+            await journal.claim(TOKEN)
+    assert "cannot be reached" in logged[0]["error"]
+
+
+@pytest.mark.parametrize("batches", [(), (batch(),)])
+async def test_replication_that_is_switched_off_is_noticed_by_the_next_append(
+    servers: PostgresCluster, schema: str, batches: Sequence[StoredBatch]
+) -> None:
+    async with await opened(servers, schema) as journal:
+        await journal.claim(TOKEN)
+        await replicate_to(servers, "")
+        try:
+            with pytest.raises(JournalUnknownError, match="does not replicate each commit"):
+                await journal.append(0, [b"zero"], batches)
+        finally:
+            await replicate_to(servers, None)
+
+
+async def replicate_to(servers: PostgresCluster, names: str | None) -> None:
+    """Change who confirms commits, or (None) change it back; returns when sessions know."""
+    how = (
+        "RESET synchronous_standby_names"
+        if names is None
+        else (f"SET synchronous_standby_names = '{names}'")
+    )
+    admin = await asyncpg.connect(servers.primary.url())
+    await admin.execute(f"ALTER SYSTEM {how}")
+    await admin.execute("SELECT pg_reload_conf()")
+    shown = "SELECT current_setting('synchronous_standby_names')"
+    while bool(await admin.fetchval(shown)) is (names == ""):
+        pass
+    await admin.close()
 
 
 async def test_a_connection_that_the_server_ends_kills_the_handle(

@@ -17,10 +17,10 @@ from semel_runtime.journal.errors import (
 )
 from semel_runtime.journal.postgres.batches import PostgresBatchStore
 from semel_runtime.journal.postgres.connections import Connection, Readers, connect
-from semel_runtime.journal.postgres.opening import NOTE_PREFIX, check_server, prepare
+from semel_runtime.journal.postgres.opening import NOTE_PREFIX, check_server, insist, prepare
 from semel_runtime.journal.postgres.options import PostgresOptions
 from semel_runtime.journal.postgres.place import Place, place_of
-from semel_runtime.journal.postgres.sentences import cluster_sentence, open_error
+from semel_runtime.journal.postgres.sentences import cluster_sentence, replication_sentence
 from semel_runtime.journal.postgres.snapshots import MINE, PostgresSnapshots
 from semel_runtime.journal.postgres.writer import Handle, Writer
 
@@ -32,15 +32,18 @@ WHERE $1::bigint IS NULL OR $1::bigint > epoch OR ($1::bigint = epoch AND token 
 RETURNING epoch, first_offset
 """
 
-_APPEND = """
+# Asked with each append: who has to confirm it is read again by the server at any time.
+_STANDBYS = "current_setting('synchronous_standby_names')"
+
+_APPEND = f"""
 WITH moved AS (
     UPDATE tail SET next_offset = next_offset + $3 WHERE epoch = $1 AND next_offset = $2
     RETURNING 1
 )
-INSERT INTO chunks SELECT $2, $3, $4, $5 FROM moved RETURNING 1
+INSERT INTO chunks SELECT $2, $3, $4, $5 FROM moved RETURNING {_STANDBYS}
 """
 
-_APPEND_WITH_BATCHES = """
+_APPEND_WITH_BATCHES = f"""
 WITH moved AS (
     UPDATE tail SET next_offset = next_offset + $3 WHERE epoch = $1 AND next_offset = $2
     RETURNING 1
@@ -52,7 +55,7 @@ WITH moved AS (
         $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[], $10::bytea[], $11::bytea[]
     ) AS batch (partition, base_offset, record_count, max_timestamp_ms, header, payload)
 )
-INSERT INTO chunks SELECT $2, $3, $4, $5 FROM moved RETURNING 1
+INSERT INTO chunks SELECT $2, $3, $4, $5 FROM moved RETURNING {_STANDBYS}
 """
 
 # Walks from chunk to chunk, each beginning where the one before ends, until it has enough bytes.
@@ -128,17 +131,19 @@ class PostgresJournal:
         """Open the journal of a service in the database at `url`; its schema is made if need be.
 
         Raises JournalOpenError with a sentence that says what to do, and never has the password in
-        it: for what is wrong with the URL, the server, the rights of the user, or the schema.
+        it: for what is wrong with the URL, the server, the rights of the user, or the schema. What
+        may be over soon is waited for.
         """
         options = options or PostgresOptions()
         place = place_of(url, service=service)
-        try:
+
+        async def attempt() -> Self:
             async with AsyncExitStack() as stack:
                 return await cls._open(
                     place, stack, service=service, cluster_id=cluster_id, options=options
                 )
-        except Exception as error:
-            raise open_error(place, error) from error
+
+        return await insist(attempt, place, options)
 
     @classmethod
     async def _open(
@@ -245,7 +250,14 @@ class PostgresJournal:
         if not rows:
             await self._verify(at)
             raise self._appends.dead("an append was refused, but all is as it should be")
+        self._check_standbys(rows[0][0])
         return seconds
+
+    def _check_standbys(self, names: str) -> None:
+        """Believe no commit of a server whose replication was switched off meanwhile."""
+        if not names.strip() and self._options.replication == "required":
+            problem = "synchronous_standby_names has become empty"
+            raise self._appends.dead(replication_sentence(self._place, problem))
 
     async def _verify(self, at: int) -> None:
         rows = await self._appends.execute("SELECT epoch, next_offset FROM tail")

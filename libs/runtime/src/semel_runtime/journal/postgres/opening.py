@@ -4,6 +4,10 @@ Whatever is wrong ends in a `JournalOpenError` whose sentence says what to do. O
 time, so that a server whose standbys do not answer is found before anything is served.
 """
 
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
 import structlog
 
 from semel_runtime.journal.errors import JournalOpenError
@@ -14,6 +18,11 @@ from semel_runtime.journal.postgres.place import Place
 from semel_runtime.journal.postgres.schema import MIGRATIONS, SCHEMA_VERSION
 
 log = structlog.get_logger(__name__)
+
+T = TypeVar("T")
+
+_PAUSE_S = 0.25
+"""Between two attempts to open."""
 
 NOTE_PREFIX = "note:"
 """Of the keys of notes."""
@@ -29,6 +38,27 @@ SELECT pg_is_in_recovery(), current_setting('server_version_num')::int / 10000,
     current_setting('fsync'), current_setting('synchronous_commit'),
     current_setting('synchronous_standby_names')
 """
+
+
+async def insist(attempt: Callable[[], Awaitable[T]], place: Place, options: PostgresOptions) -> T:
+    """Attempt to open until it succeeds, fails for good, or takes too long; tells why it waits.
+
+    Raises JournalOpenError.
+    """
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + options.open_timeout_ms / 1000
+    told = ""
+    while True:
+        try:
+            return await attempt()
+        except Exception as error:
+            refusal = sentences.open_error(place, error)
+            if not sentences.may_pass(error) or loop.time() >= deadline:
+                raise refusal from error
+        if str(refusal) != told:
+            told = str(refusal)
+            log.warning("journal cannot be opened yet", error=told)
+        await asyncio.sleep(_PAUSE_S)
 
 
 async def check_server(connection: Connection, place: Place, options: PostgresOptions) -> None:

@@ -18,6 +18,8 @@ class PostgresOptions:
     """Record batches in one append."""
     readers_max: int = 4
     """Connections that read; one is always open."""
+    open_timeout_ms: int = 60_000
+    """How long to wait at opening for a server that cannot be reached, or is no primary yet."""
     connect_timeout_ms: int = 10_000
     """How long a connection may take to be made."""
     write_timeout_ms: int = 30_000

@@ -20,6 +20,24 @@ def open_error(place: Place, error: BaseException) -> JournalError:
     return JournalOpenError(_sentence(place, error))
 
 
+def may_pass(error: BaseException) -> bool:
+    """Whether an error at opening may be over soon, as when another server becomes the primary."""
+    if isinstance(error, JournalUnknownError) and error.__cause__ is not None:
+        error = error.__cause__
+    return isinstance(
+        error,
+        (
+            OSError,
+            TimeoutError,
+            asyncpg.PostgresConnectionError,
+            asyncpg.OperatorInterventionError,
+            asyncpg.TooManyConnectionsError,
+            asyncpg.ReadOnlySQLTransactionError,
+            TargetServerAttributeNotMatched,
+        ),
+    )
+
+
 def _lost(error: BaseException) -> bool:
     """Whether a connection has ended, rather than a statement failed."""
     return isinstance(error, asyncpg.PostgresConnectionError)
