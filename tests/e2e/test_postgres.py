@@ -1,20 +1,36 @@
-"""A cluster whose journals are on PostgreSQL: killed, and started again on empty disks."""
+"""A cluster whose journals are on PostgreSQL: moved, fenced, and left by its primary."""
 
+import asyncio
 import shutil
-from collections.abc import Iterator
+import signal
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
-from aiosemel import ConsumerOptions, IsolationLevel, OffsetReset, SemelClient
+from aiosemel import (
+    ConsumerOptions,
+    IsolationLevel,
+    OffsetReset,
+    ProducerOptions,
+    SemelClient,
+    TransactionAbortedError,
+)
 from semel_local import ProcessCluster
 from semel_local.errors import ServiceFailedError
+from semel_local.layout import Role, ServiceName, service_settings
+from semel_local.process import Ended, ManagedProcess
 from semel_local.processes import StartOptions
 from semel_runtime.testing.postgres import PASSWORD, PostgresCluster
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 
 TOPIC = "kept"
+IMPATIENT = ProducerOptions(request_timeout_ms=2_000)
+"""What a process that is stopped does not answer is soon asked of another."""
 
 
 @pytest.fixture(scope="module")
@@ -23,21 +39,56 @@ def postgres() -> Iterator[PostgresCluster]:
         yield cluster
 
 
-def cluster_on(url: str, folder: Path) -> ProcessCluster:
+@asynccontextmanager
+async def cluster_on(url: str, folder: Path) -> AsyncIterator["Supervised"]:
     """A cluster that keeps nothing in its folder but its logs and addresses."""
-    environment = {"SEMEL_JOURNAL_URL": url, "SEMEL_JOURNAL_OPEN_TIMEOUT_MS": "1000"}
-    options = StartOptions(environment=environment)
-    return ProcessCluster(folder, start_options=lambda _: options)
+    supervised = Supervised(folder, url)
+    async with supervised.cluster, asyncio.TaskGroup() as group:
+        supervisor = group.create_task(supervised.run())
+        try:
+            yield supervised
+        finally:
+            supervisor.cancel()
+
+
+class Supervised:
+    """A cluster whose services are started again when they end by themselves."""
+
+    def __init__(self, folder: Path, url: str) -> None:
+        self._ended: asyncio.Queue[Ended] = asyncio.Queue()
+        self._options = StartOptions(environment={"SEMEL_JOURNAL_URL": url})
+        self._heard = asyncio.Event()
+        self.ends: list[Ended] = []
+        self.cluster = ProcessCluster(
+            folder, on_ended=self._ended.put_nowait, start_options=lambda _: self._options
+        )
+
+    async def run(self) -> None:
+        while True:
+            ended = await self._ended.get()
+            await self.cluster.start(ended.name, wait=False)
+            self.ends.append(ended)
+            self._heard.set()
+
+    async def next_end(self) -> Ended:
+        """Wait until a service has ended by itself, and been started again."""
+        self._heard.clear()
+        await self._heard.wait()
+        return self.ends[-1]
 
 
 async def transact(client: SemelClient, *, commit: bool, value: bytes) -> None:
     """Store a record in a transaction of a producer that is always the same."""
-    async with client.transactional_producer("keeper") as producer:
+    async with client.transactional_producer("keeper", options=IMPATIENT) as producer:
         await producer.init_transactions()
-        await producer.begin_transaction()
-        await producer.send(TOPIC, value)
-        await producer.flush()
-        await (producer.commit() if commit else producer.abort())
+        while True:
+            await producer.begin_transaction()
+            try:
+                await producer.send(TOPIC, value)
+                await producer.flush()
+                return await (producer.commit() if commit else producer.abort())
+            except TransactionAbortedError:  # it was cut off for so long that it has timed out
+                await producer.abort()
 
 
 async def committed(client: SemelClient, count: int) -> list[bytes | None]:
@@ -57,11 +108,9 @@ async def committed(client: SemelClient, count: int) -> list[bytes | None]:
 async def test_services_that_are_killed_come_back_on_empty_disks(
     postgres: PostgresCluster, tmp_path: Path
 ) -> None:
-    url = f"{postgres.primary.url()}?schema_prefix=moved"
-    async with (
-        cluster_on(url, tmp_path) as cluster,
-        SemelClient(cluster.bootstrap) as client,
-    ):
+    url = f"{postgres.url()}?schema_prefix=moved"
+    async with cluster_on(url, tmp_path) as on, SemelClient(on.cluster.bootstrap) as client:
+        cluster = on.cluster
         await client.admin().create_topic(TOPIC, partitions=1)
         await transact(client, commit=True, value=b"first")
         await transact(client, commit=False, value=b"aborted")
@@ -78,9 +127,70 @@ async def test_services_that_are_killed_come_back_on_empty_disks(
         assert not any((cluster.folder / name / "journal.db").exists() for name in cluster.names)
 
 
+async def test_a_standby_that_is_promoted_has_all_that_was_acknowledged(
+    postgres: PostgresCluster, tmp_path: Path
+) -> None:
+    url = f"{postgres.url()}?schema_prefix=promoted"
+    async with cluster_on(url, tmp_path) as on, SemelClient(on.cluster.bootstrap) as client:
+        await client.admin().create_topic(TOPIC, partitions=1)
+        await transact(client, commit=True, value=b"first")
+
+        killed = await asyncio.to_thread(postgres.fail_over)
+        await transact(client, commit=True, value=b"second")
+        await asyncio.to_thread(postgres.restore, killed)
+        await asyncio.to_thread(postgres.fail_over)
+        await transact(client, commit=True, value=b"third")
+
+        assert await committed(client, 3) == [b"first", b"second", b"third"]
+        assert {"broker-0", "coordinator-0"} <= {ended.name for ended in on.ends}
+        assert all("Traceback" not in ended.log_tail for ended in on.ends)
+
+
+async def test_of_two_with_one_number_the_older_ends_and_says_why(
+    postgres: PostgresCluster, tmp_path: Path
+) -> None:
+    url = f"{postgres.url()}?schema_prefix=twins"
+    async with (
+        cluster_on(url, tmp_path / "one") as on,
+        SemelClient(on.cluster.bootstrap) as client,
+    ):
+        await client.admin().create_topic(TOPIC, partitions=1)
+        await transact(client, commit=True, value=b"first")
+        on.cluster.signal("broker-0", signal.SIGSTOP)
+        twin = twin_of(on.cluster, url, tmp_path)
+        await twin.spawn()
+        try:
+            await transact(client, commit=True, value=b"second")
+            on.cluster.signal("broker-0", signal.SIGCONT)
+            older = await on.next_end()
+        finally:
+            await twin.kill()
+
+        assert (older.name, older.exit_status) == ("broker-0", 1)
+        assert "another process with the number of this one" in older.log_tail
+        await transact(client, commit=True, value=b"third")  # to the one that was started again
+        assert await committed(client, 3) == [b"first", b"second", b"third"]
+
+
+def twin_of(cluster: ProcessCluster, url: str, folder: Path) -> ManagedProcess:
+    """Another process with the number of the broker."""
+    settings = {
+        **service_settings(ServiceName(Role.BROKER, 0), dict.fromkeys(Role, 1)),
+        "data_dir": folder / "twin",
+        "controller": cluster.bootstrap,
+    }
+    arguments = [f"--{name}={value}" for name, value in settings.items()]
+    command = (sys.executable, "-m", "semel_broker", *arguments)
+    environment = {"SEMEL_JOURNAL_URL": url}
+    return ManagedProcess("twin", command, folder / "twin.log", environment=environment)
+
+
 async def test_a_server_that_is_not_there_is_named_without_its_password(tmp_path: Path) -> None:
-    url = f"postgresql://postgres:{PASSWORD.replace('/', '%2F')}@127.0.0.1:1/postgres"
-    cluster = cluster_on(url.replace("only@@", "only%40@"), tmp_path)
+    url = f"postgresql://postgres:{quote(PASSWORD, safe='')}@127.0.0.1:1/postgres"
+    environment = {"SEMEL_JOURNAL_URL": url, "SEMEL_JOURNAL_OPEN_TIMEOUT_MS": "500"}
+    cluster = ProcessCluster(
+        tmp_path, start_options=lambda _: StartOptions(environment=environment)
+    )
 
     with pytest.raises(ServiceFailedError) as caught:
         await cluster.open()

@@ -60,8 +60,11 @@ class UnknownServerError(SemelError):
 # -- retriable -----------------------------------------------------------------------------------
 
 
-class RequestTimedOutError(RetriableError):
-    """No answer within the time given. What was asked may have happened."""
+class RequestTimedOutError(RefreshRetriableError):
+    """No answer within the time given. What was asked may have happened.
+
+    Who does not answer may have been replaced, at another address.
+    """
 
     code = ErrorCode.REQUEST_TIMED_OUT
 

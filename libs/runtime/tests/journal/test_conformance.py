@@ -66,7 +66,7 @@ async def test_claim_of_an_epoch_that_is_not_higher_is_fenced(engine: Engine) ->
     journal = await engine.open()
     await journal.claim("a", epoch=7)
 
-    with pytest.raises(JournalFencedError, match="claim epoch 7 is older than 7"):
+    with pytest.raises(JournalFencedError, match="it has claim epoch 7, this one 7"):
         await (await engine.open()).claim("b", epoch=7)
 
 

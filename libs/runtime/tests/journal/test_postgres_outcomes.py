@@ -220,7 +220,7 @@ async def test_a_primary_that_is_away_is_waited_for(servers: PostgresCluster, sc
     with capture_logs() as logged:
         opening = asyncio.ensure_future(opened(servers, schema))
         while not logged:  # noqa: ASYNC110 - nobody else tells
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(0)
         servers.primary.start_if_stopped()
 
         async with await opening as journal:

@@ -15,7 +15,11 @@ class JournalFencedError(JournalError):
     """Another owner has claimed the journal: nothing was written, and this handle is done."""
 
     def __init__(self, *, claim_epoch: int, stored_epoch: int) -> None:
-        super().__init__(f"claim epoch {claim_epoch} is older than {stored_epoch}")
+        super().__init__(
+            "another process with the number of this one has claimed the journal since: it has"
+            f" claim epoch {stored_epoch}, this one {claim_epoch}. If it was not moved on purpose,"
+            " two instances are started with one number."
+        )
         self.claim_epoch = claim_epoch
         self.stored_epoch = stored_epoch
 

