@@ -62,9 +62,9 @@ defects: $(SYNCED) ## in which seed the simulation finds each planted defect: al
 explore: $(SYNCED) ## every order of events over the real machines, breadth first: MINUTES=n
 	PYTHONPATH=tests $(BIN)/python -m exploration --minutes $(or $(MINUTES),10)
 
-chaos: $(SYNCED) ## real processes under real faults, and a checked history: SECONDS=n SEED=k
+chaos: $(SYNCED) ## real processes under real faults, and a checked history: SECONDS=n SEED=k ENGINE=postgres
 	GRPC_ENABLE_FORK_SUPPORT=0 PYTHONPATH=tests $(BIN)/python -m chaos --seconds $(or $(SECONDS),60) \
-		--seed $(or $(SEED),0)
+		--seed $(or $(SEED),0) --engine $(or $(ENGINE),sqlite)
 
 pipeline-chaos: $(SPARK) ## jobs of Spark that are killed, and exact topics: SCENARIOS="k1 k2" SEED=k
 	GRPC_ENABLE_FORK_SUPPORT=0 PYTHONPATH=pipeline/tests $(BIN)/python -m crashes --seed $(or $(SEED),0) \

@@ -6,10 +6,12 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from statistics import median
+from typing import get_args
 
 import uvloop
 
-from chaos.run import Report, run
+from chaos.run import Engine, Report, run
 
 
 def main() -> int:
@@ -21,6 +23,7 @@ def main() -> int:
     parser.add_argument(
         "--folder", type=Path, help="where everything is kept; a new one if not given"
     )
+    parser.add_argument("--engine", choices=get_args(Engine), default="sqlite", help="of journals")
     options = parser.parse_args()
     folder = options.folder or Path(tempfile.mkdtemp(prefix="semel-chaos-"))
     began = time.monotonic()
@@ -30,6 +33,7 @@ def main() -> int:
             seed=options.seed,
             window_s=options.seconds,
             interval_s=options.interval,
+            engine=options.engine,
         )
     )
     _tell(report, options.seconds, time.monotonic() - began)
@@ -48,7 +52,10 @@ def _tell(report: Report, window_s: float, took_s: float) -> None:
     print(f"kills: {report.kills.total()}")
     for name, number in sorted(report.kills.items()):
         print(f"    {number:6} {name}")
-    if not report.has_disk_faults:
+    if report.fail_overs_ms:
+        middle, worst = median(report.fail_overs_ms), max(report.fail_overs_ms)
+        print(f"primary killed to next commit: median {middle:g} ms, worst {worst} ms")
+    elif not report.has_disk_faults:
         print("no C compiler, or no Linux: there were no faults of disks")
     failed = ", ".join(f"{number} {what}" for what, number in report.failed_calls.items())
     print(f"ended by themselves: {report.service_ends} services, {report.client_ends} clients")

@@ -6,8 +6,8 @@ between which two steps of a protocol, is chance.
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from random import Random
 from signal import Signals
 
@@ -15,6 +15,7 @@ from semel_checker.history import Recorder
 from semel_checker.observations import FaultEnded, FaultInjected, FaultKind
 
 from chaos.clients import Clients
+from chaos.database import Database
 from chaos.proxy import Link
 from chaos.stage import CLIENTS, Stage
 from semel_local.layout import CONTROLLER
@@ -27,6 +28,8 @@ WORK_BYTES = 8_000
 """The work between two faults, as it is recorded: some ten transactions."""
 WORK_WAIT_S = 2.0
 WORK_POLL_S = 0.02
+PRIMARY = "primary"
+"""The name of whichever server of the database is the primary."""
 
 Fault = Callable[[Random], Awaitable[None]]
 
@@ -80,6 +83,11 @@ class Faults:
             (self._fail_syncs, 2),
             (self._delay_syncs, 1),
         ]
+        database: list[tuple[Fault, int]] = [
+            (self._kill_primary, 4),
+            (self._stop_standby, 3),
+            (self._pause_replication, 3),
+        ]
         return [
             (self._kill_service, 12),
             (self._kill_many, 4),
@@ -93,6 +101,7 @@ class Faults:
             (self._lose_replies, 4),
             (self._reset, 2),
             *(disks if self._stage.has_disk_faults else ()),
+            *(database if self._stage.database is not None else ()),
         ]
 
     # -- services and clients --------------------------------------------------------------------
@@ -226,6 +235,40 @@ class Faults:
         finally:
             self._stage.disks[name].mend()
             self._stage.troubled[name] = now()
+
+    # -- the database ----------------------------------------------------------------------------
+
+    async def _kill_primary(self, random: Random) -> None:
+        del random
+        async with self._database_trouble() as database:
+            with self._lasting(FaultKind.KILL, PRIMARY, "kill primary, promote standby"):
+                self.kills[PRIMARY] += 1
+                killed = await database.fail_over()
+            await database.restore(killed)
+
+    async def _stop_standby(self, random: Random) -> None:
+        async with self._database_trouble() as database:
+            with self._lasting(FaultKind.OTHER, "a standby", "stop standby"):
+                async with database.without_a_standby(random):
+                    await self._last(random)
+
+    async def _pause_replication(self, random: Random) -> None:
+        async with self._database_trouble() as database:
+            with self._lasting(FaultKind.PAUSE, "both standbys", "pause replication"):
+                async with database.without_replication():
+                    await self._last(random)
+
+    @asynccontextmanager
+    async def _database_trouble(self) -> AsyncIterator[Database]:
+        """Wait for a turn; services may end by themselves meanwhile, and a while later."""
+        assert self._stage.database is not None, "there is no database"
+        async with self._stage.database.turn():
+            self._stage.troubled = dict.fromkeys(self._stage.names, float("inf"))
+            try:
+                yield self._stage.database
+            finally:
+                now = asyncio.get_running_loop().time()
+                self._stage.troubled = dict.fromkeys(self._stage.names, now)
 
     # -- all of them -----------------------------------------------------------------------------
 

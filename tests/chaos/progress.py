@@ -1,10 +1,11 @@
-"""How long anything stood still when the faults were over."""
+"""How long anything stood still: when the faults were over, and after one of a kind."""
 
+from collections.abc import Iterator
 from itertools import pairwise
 
 from semel_checker.history import History, Invoked, Returned
 from semel_checker.names import Outcome, Partition, Writer
-from semel_checker.observations import FaultsOver
+from semel_checker.observations import FaultInjected, FaultKind, FaultsOver
 from semel_checker.operations import EndTransaction, Send
 
 
@@ -34,3 +35,25 @@ def longest_standstill(history: History) -> int:
                 pass
     gaps = [later - earlier for times in taken.values() for earlier, later in pairwise(times)]
     return max(gaps, default=0)
+
+
+def pauses_after(history: History, victim: str) -> Iterator[int]:
+    """Yield, for each kill of somebody, the time to the first commit that began afterwards.
+
+    In milliseconds. A kill that comes before that commit is not told apart.
+    """
+    killed_ms: int | None = None
+    begun: set[int] = set()
+    for event in history:
+        match event.what:
+            case FaultInjected(kind=FaultKind.KILL, target=target) if target == victim:
+                if killed_ms is None:
+                    killed_ms = event.at_ms
+            case Invoked(op=op, operation=EndTransaction(commit=True)) if killed_ms is not None:
+                begun.add(op)
+            case Returned(op=op, outcome=Outcome.OK) if op in begun and killed_ms is not None:
+                yield event.at_ms - killed_ms
+                killed_ms = None
+                begun.clear()
+            case _:
+                pass

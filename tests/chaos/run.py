@@ -4,9 +4,11 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
+from typing import Literal, TypeAlias
 
 from semel_checker.check import check
 from semel_checker.history import History, Invoked, Returned
@@ -19,9 +21,10 @@ from simulation.workloads import CLIENT, TRANSACTION_TIMEOUT_MS
 
 from aiosemel import SemelClient
 from chaos.clients import NAMES, TOPICS, Clients
+from chaos.database import Database
 from chaos.ending import Ending
-from chaos.faults import Faults
-from chaos.progress import longest_standstill
+from chaos.faults import PRIMARY, Faults
+from chaos.progress import longest_standstill, pauses_after
 from chaos.recording import events_path, merge, open_records
 from chaos.stage import Stage
 
@@ -31,6 +34,8 @@ FINISH_S = 60.0
 """How long a client may take to end what it has begun."""
 SLACK_MS = 15_000
 PROGRESS_MS = 60_000
+
+Engine: TypeAlias = Literal["sqlite", "postgres"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +59,8 @@ class Report:
     """How many versions of joint transactions are known to have committed."""
     standstill_ms: int
     """The longest time in which a partition took nothing, from the end of the last fault on."""
+    fail_overs_ms: tuple[int, ...]
+    """For each primary that was killed: the time to the next commit that began afterwards."""
     history: Path
     violations: tuple[str, ...] = field(default=())
 
@@ -66,13 +73,19 @@ async def run(
     interval_s: float,
     calm_s: float = CALM_S,
     names: Sequence[str] = NAMES,
+    engine: Engine = "sqlite",
 ) -> Report:
     """Make a run in a folder, which keeps its history, and everything else that is left."""
     random = Random(seed)
     began_ns = time.monotonic_ns()
     records = open_records(events_path(folder, "chaos"), began_ns=began_ns, first=0)
     problems: list[str] = []
-    async with Stage(folder, Random(random.getrandbits(64))) as stage:
+    async with AsyncExitStack() as stack:
+        database = None
+        if engine == "postgres":
+            database = await stack.enter_async_context(Database())
+        stage = Stage(folder, Random(random.getrandbits(64)), database=database)
+        await stack.enter_async_context(stage)
         own = Random(random.getrandbits(64))
         async with (
             Clients(
@@ -162,6 +175,7 @@ def _report(
         aborted=ends[False],
         joint_versions=len(_joint_versions(history)),
         standstill_ms=longest_standstill(history),
+        fail_overs_ms=tuple(pauses_after(history, PRIMARY)),
         history=folder / "history.jsonl",
         violations=tuple(problems),
     )

@@ -6,6 +6,7 @@ So whoever calls it goes through the link of its role, by the addresses that the
 
 import asyncio
 import contextlib
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, product
 from pathlib import Path
@@ -14,6 +15,7 @@ from signal import Signals
 from types import TracebackType
 from typing import Self
 
+from chaos.database import Database
 from chaos.disk import Disk, compile_library
 from chaos.proxy import Link, Ports
 from chaos.secured import Secured
@@ -41,6 +43,8 @@ RESTART_S = 0.3
 """When a service that has ended by itself is started again."""
 FIRST_PORT, LAST_PORT = 20_000, 32_700
 _LOST_DISK_S = 5.0
+_LOST_DATABASE_S = 30.0
+"""A service that had nothing to write meanwhile finds its connection lost at its next write."""
 
 _COMMON: dict[str, str | int] = {
     "request_timeout_ms": 1_000,
@@ -68,12 +72,24 @@ SETTINGS: Settings = {
 class Stage:
     """All services, in a folder. ``async with`` starts them, and stops them."""
 
-    def __init__(self, folder: Path, random: Random, secured: Secured | None = None) -> None:
-        """Do no I/O yet. Without ``secured``, everything is plain text."""
+    def __init__(
+        self,
+        folder: Path,
+        random: Random,
+        *,
+        secured: Secured | None = None,
+        database: Database | None = None,
+    ) -> None:
+        """Do no I/O yet. Without ``secured``, everything is plain text.
+
+        With a ``database``, which must run, journals are there, and a killed service loses its
+        disk and its address.
+        """
         self._secured = {} if secured is None else secured.settings
+        self.database = database
         self.folder = folder
         self.problems: list[str] = []
-        """Services that ended by themselves, when nothing had been done to their disks."""
+        """Services that ended by themselves, when nothing had been done to where they write."""
         self.ends = 0
         """How often a service ended by itself, for whatever reason."""
         self.links: dict[tuple[str, str], Link] = {}
@@ -81,7 +97,7 @@ class Stage:
         self.disks: dict[str, Disk] = {}
         self.has_disk_faults = False
         self.troubled: dict[str, float] = {}
-        """Until when a service may end by itself, because of its disk; in the loop's time."""
+        """Until when a service's disk, or its database, was in trouble; in the loop's time."""
         self.names = tuple(str(name) for name in NAMES)
         self._ports = _free_ports(random)
         self._real_ports: dict[tuple[str, str], Ports] = {}
@@ -105,7 +121,7 @@ class Stage:
         data, disks = self.folder / "cluster", self.folder / "disks"
         data.mkdir(parents=True)
         disks.mkdir()
-        library = compile_library(disks)
+        library = compile_library(disks) if self.database is None else None
         self.has_disk_faults = library is not None
         for name in self.names:
             self.disks[name] = Disk(library, disks / name, data / name)
@@ -150,7 +166,9 @@ class Stage:
         with self._claim(name) as claimed:
             if claimed:
                 await self._cluster.kill(name)
-                await self._start_again(name, pause_s, move=move)
+                if self.database is not None:
+                    shutil.rmtree(self.folder / "cluster" / name, ignore_errors=True)
+                await self._start_again(name, pause_s, move=move or self.database is not None)
         return claimed
 
     async def restart_in_order(self, name: str, *, move: bool) -> bool:
@@ -223,7 +241,8 @@ class Stage:
     def _ended(self, ended: Ended) -> None:
         self.ends += 1
         now = asyncio.get_running_loop().time()
-        if self.troubled.get(ended.name, -1.0) + _LOST_DISK_S < now:
+        grace_s = _LOST_DISK_S if self.database is None else _LOST_DATABASE_S
+        if self.troubled.get(ended.name, -grace_s) + grace_s < now:
             self.problems.append(str(ended))
         if self._open:
             self._tasks.create_task(self._revive(ended.name), name=f"revive {ended.name}")
@@ -254,7 +273,8 @@ class Stage:
             "controller": f"{HOST}:{self.links[name.role.value, str(CONTROLLER)].ports.grpc}",
             **self._secured,
         }
-        return StartOptions(settings=settings, environment=self.disks[own].environment)
+        where = self.disks[own] if self.database is None else self.database
+        return StartOptions(settings=settings, environment=where.environment)
 
     def _next_ports(self) -> Ports:
         return Ports(grpc=next(self._ports), frames=next(self._ports))

@@ -37,7 +37,7 @@ MAY_WRITE = [
 async def test_what_services_ask_of_one_another_nobody_else_may(tmp_path: Path) -> None:
     """Without any access rules, too: only the cluster's certificate is asked for."""
     secured = Secured(tmp_path / "secrets")
-    async with Stage(tmp_path, Random(2), secured) as stage:
+    async with Stage(tmp_path, Random(2), secured=secured) as stage:
         connector = GrpcConnector(security=secured.user("app"))
         coordinator = connector.connect(stage.bootstrap)
         with pytest.raises(ClusterAuthorizationFailedError, match="RegisterInstance"):
@@ -52,7 +52,7 @@ async def test_what_services_ask_of_one_another_nobody_else_may(tmp_path: Path) 
 
 async def test_whoever_was_allowed_writes_and_others_do_not(tmp_path: Path) -> None:
     secured = Secured(tmp_path / "secrets", RULES)
-    async with Stage(tmp_path, Random(1), secured) as stage:
+    async with Stage(tmp_path, Random(1), secured=secured) as stage:
 
         def client(user: str) -> SemelClient:
             return SemelClient(stage.bootstrap, security=secured.user(user))

@@ -2,10 +2,10 @@
 
 from semel_checker.history import Recorder
 from semel_checker.names import Outcome, Partition, Writer
-from semel_checker.observations import FaultsOver
+from semel_checker.observations import FaultInjected, FaultKind, FaultsOver
 from semel_checker.operations import EndTransaction, Send, SentRecord
 
-from chaos.progress import longest_standstill
+from chaos.progress import longest_standstill, pauses_after
 
 
 class Story:
@@ -25,6 +25,12 @@ class Story:
         op = self.recorder.invoked("p", EndTransaction(writer=writer, commit=True))
         self.now_ms = at_ms
         self.recorder.returned("p", op, outcome)
+
+    def kill(self, victim: str, *, at_ms: int) -> None:
+        """Let somebody be killed."""
+        self.now_ms = at_ms
+        killed = FaultInjected(fault=1, kind=FaultKind.KILL, target=victim, lasting=False)
+        self.recorder.observed("chaos", killed)
 
     def calm(self, *, at_ms: int) -> None:
         """Let the faults be over."""
@@ -55,3 +61,26 @@ def test_without_an_end_of_faults_there_is_nothing_to_tell() -> None:
     story = Story()
     story.commit(0, at_ms=10)
     assert longest_standstill(story.recorder.events) == 0
+
+
+def test_a_pause_after_a_kill_lasts_until_a_commit_that_began_later_succeeds() -> None:
+    story = Story()
+    story.kill("other", at_ms=50)
+    story.commit(0, at_ms=80)
+    story.kill("victim", at_ms=100)
+    story.commit(0, at_ms=130, outcome=Outcome.FAILED)
+    story.kill("victim", at_ms=140)
+    story.commit(0, at_ms=300)
+    story.commit(0, at_ms=400)
+    story.kill("victim", at_ms=500)
+    assert list(pauses_after(story.recorder.events, "victim")) == [200]
+
+
+def test_a_commit_that_was_under_way_at_the_kill_does_not_end_its_pause() -> None:
+    story = Story()
+    op = story.recorder.invoked("p", EndTransaction(writer=Writer(1, 9), commit=True))
+    story.kill("victim", at_ms=100)
+    story.now_ms = 110
+    story.recorder.returned("p", op, Outcome.OK)
+    story.commit(0, at_ms=250)
+    assert list(pauses_after(story.recorder.events, "victim")) == [150]

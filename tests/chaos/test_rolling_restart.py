@@ -165,7 +165,7 @@ async def test_an_application_survives_a_rolling_restart_at_new_addresses(stage:
 async def test_tls_and_tokens_are_no_reason_to_fail_in_a_rolling_restart(tmp_path: Path) -> None:
     """Tokens expire every few seconds and certificates are exchanged, all the while."""
     secured = Secured(tmp_path / "secrets")
-    async with Stage(tmp_path, Random(0), secured) as stage:
+    async with Stage(tmp_path, Random(0), secured=secured) as stage:
         async with under_load(stage, secured.client) as load:
             for number, name in enumerate(stage.names, start=1):
                 before = len(load.committed)

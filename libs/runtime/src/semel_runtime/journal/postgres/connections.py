@@ -65,7 +65,7 @@ class Readers:
         """Connect. Raises what asyncpg raises."""
         pool = asyncpg.create_pool(
             place.dsn,
-            min_size=1,
+            min_size=0,  # A pool that keeps some open logs tracebacks while the server is away.
             max_size=options.readers_max,
             timeout=options.connect_timeout_ms / 1000,
             command_timeout=options.read_timeout_ms / 1000,

@@ -17,7 +17,7 @@ class PostgresOptions:
     append_batches_max: int = 4_096
     """Record batches in one append."""
     readers_max: int = 4
-    """Connections that read; one is always open."""
+    """Connections that read, at most."""
     open_timeout_ms: int = 60_000
     """How long to wait at opening for a server that cannot be reached, or is no primary yet."""
     connect_timeout_ms: int = 10_000
