@@ -43,6 +43,8 @@ _TELEMETRY = {
     "OTEL_TRACES_SAMPLER",
     "OTEL_TRACES_SAMPLER_ARG",
 }
+_OF_LIBPQ = {"PGSSLMODE", "PGSSLROOTCERT"}
+"""Which the driver of PostgreSQL reads."""
 _OF_THE_MANIFESTS = {"POD_NAME", "POD_NAMESPACE", "SERVICE"}
 """From which others are put together."""
 
@@ -70,7 +72,8 @@ def settings_are_known(objects: Objects) -> Iterator[str]:
     for each in objects.services():
         name = each["metadata"]["name"]
         known = {f"{PREFIX}{field.upper()}" for field in SETTINGS[name].model_fields}
-        for unknown in set(objects.settings(each)) - known - _TELEMETRY - _OF_THE_MANIFESTS:
+        others = _TELEMETRY | _OF_LIBPQ | _OF_THE_MANIFESTS
+        for unknown in set(objects.settings(each)) - known - others:
             yield f"{name} knows no {unknown}"
 
 
@@ -99,13 +102,22 @@ def there_are_as_many_as_the_layout_says(objects: Objects) -> Iterator[str]:
 
 
 def journals_are_on_the_volume(objects: Objects) -> Iterator[str]:
+    """Or in a database, for all of them: then nothing else has to last."""
+    in_a_database = bool(objects.of("Cluster"))
     for each in objects.services():
-        claims = {claim["metadata"]["name"] for claim in each["spec"]["volumeClaimTemplates"]}
+        name, templates = each["metadata"]["name"], each["spec"].get("volumeClaimTemplates", ())
+        if bool(read_settings(objects, each).journal_url) is not in_a_database:
+            yield f"{name} and the others do not keep their journals in one kind of place"
+        if in_a_database:
+            if templates:
+                yield f"{name} has a volume, which nothing is on"
+            continue
+        claims = {claim["metadata"]["name"] for claim in templates}
         mounts = each["spec"]["template"]["spec"]["containers"][0]["volumeMounts"]
         paths = [mount["mountPath"] for mount in mounts if mount["name"] in claims]
         folder = read_settings(objects, each).data_dir
         if not any(folder.is_relative_to(path) for path in paths):
-            yield f"{each['metadata']['name']} keeps its journal in {folder}, which is no volume"
+            yield f"{name} keeps its journal in {folder}, which is no volume"
 
 
 def addresses_lead_to_their_instance(objects: Objects) -> Iterator[str]:

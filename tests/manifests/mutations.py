@@ -50,6 +50,16 @@ def spec(objects: Objects, kind: str, name: str) -> Any:  # noqa: ANN401 - JSON
     return objects.one(kind, name)["spec"]
 
 
+def volume(objects: Objects, name: str) -> Any:  # noqa: ANN401 - JSON
+    """Return a volume of the pods."""
+    return next(each for each in pod(objects)["volumes"] if each["name"] == name)
+
+
+def synchronous(objects: Objects) -> Any:  # noqa: ANN401 - JSON
+    """Return who has to confirm what is written to the database."""
+    return spec(objects, "Cluster", "journal")["postgresql"]["synchronous"]
+
+
 def without(objects: Objects, kind: str, name: str) -> None:
     """Take an object away."""
     objects.all.remove(objects.one(kind, name))
@@ -154,6 +164,27 @@ MUTATIONS = [
              lambda o: _put(spec(o, "StatefulSet", "coordinator"), replicas=2)),
     Mutation("more group coordinators in the layout", "there_are_as_many_as_the_layout_says",
              lambda o: _put(config(o, "coordinator-settings"), SEMEL_GROUP_COORDINATORS="4")),
+    Mutation("a database without a standby that confirms", "databases_keep_what_they_confirm",
+             lambda o: _put(synchronous(o), number=0), "ha"),
+    Mutation("a database that goes on alone", "databases_keep_what_they_confirm",
+             lambda o: _put(synchronous(o), dataDurability="preferred"), "ha"),
+    Mutation("a promotion of whoever is there", "databases_keep_what_they_confirm",
+             lambda o: _put(synchronous(o), failoverQuorum=False), "ha"),
+    Mutation("a database that one node stops", "databases_keep_what_they_confirm",
+             lambda o: _put(spec(o, "Cluster", "journal"), instances=2), "ha"),
+    Mutation("a database on one node", "databases_keep_what_they_confirm",
+             lambda o: _put(spec(o, "Cluster", "journal")["affinity"],
+                            podAntiAffinityType="preferred"), "ha"),
+    Mutation("five minutes on a node that is down", "nothing_waits_for_a_node_that_keeps_nothing",
+             lambda o: pod(o)["tolerations"].pop(), "ha"),
+    Mutation("a zone that is down and counts", "nothing_waits_for_a_node_that_keeps_nothing",
+             lambda o: pod(o)["topologySpreadConstraints"][0].pop("nodeTaintsPolicy"), "ha"),
+    Mutation("a volume beside a database", "journals_are_on_the_volume",
+             lambda o: _put(broker(o), volumeClaimTemplates=[{}]), "ha"),
+    Mutation("one journal in the database, others not", "journals_are_on_the_volume",
+             lambda o: container(o)["env"].remove(variable(o, "SEMEL_JOURNAL_URL")), "ha"),
+    Mutation("a certificate of nobody", "references_lead_to_something",
+             lambda o: _put(volume(o, "postgres-ca")["secret"], secretName="other-ca"), "ha"),
     Mutation("a journal on no volume", "journals_are_on_the_volume",
              lambda o: _put(config(o), SEMEL_DATA_DIR="/tmp/journal")),
     Mutation("an address of another Service", "addresses_lead_to_their_instance",

@@ -22,6 +22,7 @@ NAME = "app.kubernetes.io/name"
 INSTALLED = {
     "dev": ("overlays/dev", "topics", "pizza"),
     "prod": ("overlays/prod", "overlays/prod-topics", "pipeline"),
+    "ha": ("overlays/ha", "overlays/prod-topics", "pipeline"),
 }
 """Folders whose objects are in one cluster together."""
 WORKLOADS = ("StatefulSet", "Deployment", "Job")
@@ -105,7 +106,7 @@ def containers(template: Object) -> list[Object]:
 def environment(objects: Objects, workload: Object, *, instance: int) -> dict[str, str]:
     """Return the environment of one instance's only container, with what the cluster fills in.
 
-    Raises KeyError for a ConfigMap that is not there.
+    Raises KeyError for a ConfigMap or a Secret that is not there.
     """
     template = workload["spec"]["template"]
     container = template["spec"]["containers"][0]
@@ -119,11 +120,25 @@ def environment(objects: Objects, workload: Object, *, instance: int) -> dict[st
         found |= config_maps[source["configMapRef"]["name"]]
     own: dict[str, str] = {}
     for each in container.get("env", ()):
-        reference = each.get("valueFrom", {}).get("fieldRef")
-        own[each["name"]] = (
-            fields[reference["fieldPath"]] if reference else expand(each["value"], own)
-        )
+        match each.get("valueFrom"):
+            case {"fieldRef": {"fieldPath": path}}:
+                own[each["name"]] = fields[path]
+            case {"secretKeyRef": {"name": name, "key": key}}:
+                own[each["name"]] = secrets_of_databases(objects)[name][key]
+            case _:
+                own[each["name"]] = expand(each["value"], own)
     return found | own
+
+
+def secrets_of_databases(objects: Objects) -> dict[str, dict[str, str]]:
+    """Return the Secrets that the operator of PostgreSQL makes for its clusters."""
+    made = {}
+    for each in objects.of("Cluster"):
+        name, database = each["metadata"]["name"], each["spec"]["bootstrap"]["initdb"]
+        server = f"{name}-rw.{NAMESPACE}:5432/{database['database']}"
+        made[f"{name}-app"] = {"uri": f"postgresql://{database['owner']}:secret@{server}"}
+        made[f"{name}-ca"] = {"ca.crt": "", "ca.key": ""}
+    return made
 
 
 def expand(text: str, variables: Mapping[str, str]) -> str:

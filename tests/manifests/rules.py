@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Callable, Iterator
 from types import ModuleType
 
-from manifests import agreement, safety, schema, structure
+from manifests import agreement, databases, safety, schema, structure
 from manifests.rendered import Objects
 
 Rule = Callable[[Objects], Iterator[str]]
@@ -20,4 +20,4 @@ def _of(module: ModuleType) -> dict[str, Rule]:
     }
 
 
-RULES = _of(structure) | _of(agreement) | _of(safety) | _of(schema)
+RULES = _of(structure) | _of(agreement) | _of(databases) | _of(safety) | _of(schema)

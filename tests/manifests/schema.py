@@ -13,6 +13,7 @@ CUSTOM = {
     ("cert-manager.io/v1", "Issuer"),
     ("monitoring.coreos.com/v1", "PrometheusRule"),
     ("monitoring.coreos.com/v1", "ServiceMonitor"),
+    ("postgresql.cnpg.io/v1", "Cluster"),
     ("sparkoperator.k8s.io/v1beta2", "SparkApplication"),
 }
 """Kinds that are not Kubernetes' own. Any other that has no schema is a mistake."""

@@ -14,6 +14,7 @@ from manifests.rendered import (
     labels_of,
     matches,
     ports,
+    secrets_of_databases,
 )
 
 _LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
@@ -99,7 +100,11 @@ def instances_have_a_headless_service(objects: Objects) -> Iterator[str]:
 
 
 def references_lead_to_something(objects: Objects) -> Iterator[str]:
-    secrets = MADE_BY_HAND | {each["spec"]["secretName"] for each in objects.of("Certificate")}
+    secrets = {
+        *MADE_BY_HAND,
+        *(each["spec"]["secretName"] for each in objects.of("Certificate")),
+        *secrets_of_databases(objects),
+    }
     known = {
         "configMap": objects.names("ConfigMap"),
         "secret": secrets,
