@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from bench import deletion, footprint, quotas, security, semel_alone, tracing
+from bench import deletion, footprint, postgres, quotas, security, semel_alone, tracing
 from bench.measure import Figure, Measured, repeat, show
 from semel_local import ProcessCluster
 
@@ -21,6 +21,8 @@ STANDALONE = {
     "tracing": tracing.tracing,
     "quotas": quotas.quotas,
     "security": security.security,
+    "postgres": postgres.postgres,
+    "fail-over": postgres.fail_over,
 }
 """Workloads that need no running cluster."""
 
