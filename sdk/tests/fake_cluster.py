@@ -8,6 +8,7 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
+from fake_connection import FakeConnection
 from google.protobuf.message import Message
 
 from aiosemel._signal import Signal
@@ -16,7 +17,6 @@ from aiosemel.errors import (
     InvalidTopicError,
     NotLeaderOrFollowerError,
     OffsetOutOfRangeError,
-    RequestTimedOutError,
     SemelError,
     StaleMemberEpochError,
     UnknownMemberIdError,
@@ -31,7 +31,6 @@ from semel.group.v1 import group_pb2 as group
 from semel_common import ids
 from semel_common.batches import Columns, control_batch, seal
 from semel_common.wire import status
-from semel_common.wire.methods import Method, Req, Res
 
 
 @dataclass(slots=True)
@@ -171,13 +170,13 @@ class FakeCluster:
 
     # -- the network -----------------------------------------------------------------------------
 
-    def connect(self, address: str) -> "FakeConnection":
+    def connect(self, address: str) -> FakeConnection:
         return FakeConnection(self, address)
 
     async def close(self) -> None:
         pass
 
-    async def answer(self, address: str, name: str, request: Message) -> Message:
+    async def deliver(self, address: str, name: str, request: Message) -> Message:
         self.calls.append((name, address, request))
         await asyncio.sleep(0)
         if address in self.down:
@@ -429,22 +428,3 @@ class FakeCluster:
             refusal = status.to_value(self.refusals["FetchOffsets"].popleft())
             response.offsets[0].error.CopyFrom(refusal)
         return response
-
-
-@dataclass(frozen=True, slots=True)
-class FakeConnection:
-    """Calls to one address. Implements ``Connection``."""
-
-    cluster: FakeCluster
-    address: str
-
-    async def call(
-        self, method: Method[Req, Res], request: Req, *, timeout_ms: int, **_: str
-    ) -> Res:
-        copy = method.request.FromString(request.SerializeToString())
-        try:
-            async with asyncio.timeout(timeout_ms / 1000):
-                response = await self.cluster.answer(self.address, method.name, copy)
-        except TimeoutError:
-            raise RequestTimedOutError(f"{self.address} did not answer {method.name}") from None
-        return method.response.FromString(response.SerializeToString())

@@ -9,10 +9,10 @@ import asyncio
 from collections import defaultdict, deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from random import Random
 from typing import TypeVar
 
+from fake_connection import FakeConnection
 from google.protobuf.message import Message
 from network_faults import (
     Fault,
@@ -43,7 +43,6 @@ from aiosemel.errors import (
     NotLeaderOrFollowerError,
     OutOfOrderSequenceNumberError,
     ProducerFencedError,
-    RequestTimedOutError,
     SemelError,
     TopicAlreadyExistsError,
     UnknownTopicIdError,
@@ -59,7 +58,6 @@ from semel.group.v1 import group_pb2 as group
 from semel_common import ids
 from semel_common.batches import decode_records
 from semel_common.wire import status
-from semel_common.wire.methods import Method, Req, Res
 
 BOOTSTRAP = "coordinator:1"
 LATENCY_S = 0.001
@@ -168,7 +166,7 @@ class FakeCluster:
 
     # -- the network -----------------------------------------------------------------------------
 
-    def connect(self, address: str) -> "FakeConnection":
+    def connect(self, address: str) -> FakeConnection:
         return FakeConnection(self, address)
 
     async def close(self) -> None:
@@ -372,26 +370,6 @@ def _refused(request: broker.ProduceRequest, error: SemelError) -> broker.Produc
             for asked in request.partitions
         ]
     )
-
-
-@dataclass(frozen=True, slots=True)
-class FakeConnection:
-    """Calls to one address. Implements ``Connection``."""
-
-    cluster: FakeCluster
-    address: str
-
-    async def call(
-        self, method: Method[Req, Res], request: Req, *, timeout_ms: int, traceparent: str = ""
-    ) -> Res:
-        del traceparent
-        copy = method.request.FromString(request.SerializeToString())
-        try:
-            async with asyncio.timeout(timeout_ms / 1000):
-                response = await self.cluster.deliver(self.address, method.name, copy)
-        except TimeoutError:
-            raise RequestTimedOutError(f"{self.address} did not answer {method.name}") from None
-        return method.response.FromString(response.SerializeToString())
 
 
 @asynccontextmanager

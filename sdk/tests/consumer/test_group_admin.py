@@ -34,7 +34,7 @@ class FakeGroups(FakeCluster):
 
     refusal: GroupIdNotFoundError | GroupSubscribedToTopicError | None = None
 
-    async def answer(self, address: str, name: str, request: Message) -> Message:
+    async def deliver(self, address: str, name: str, request: Message) -> Message:
         if name == "DescribeGroups":
             self.calls.append((name, address, request))
             members = [group.MemberDescription(member_id=each) for each in self.members]
@@ -45,7 +45,7 @@ class FakeGroups(FakeCluster):
         if name == "DeleteOffsets":
             errors = [group.OffsetPartitionError(error=error)] if error else []
             return group.DeleteOffsetsResponse(errors=errors)
-        return await super().answer(address, name, request)
+        return await super().deliver(address, name, request)
 
 
 @pytest.fixture

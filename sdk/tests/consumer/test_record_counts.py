@@ -23,9 +23,9 @@ class FakeCounts(FakeCluster):
         self.end_offset = end_offset
         self.growth = growth
 
-    async def answer(self, address: str, name: str, request: Message) -> Message:
+    async def deliver(self, address: str, name: str, request: Message) -> Message:
         if not isinstance(request, broker.CountRecordsRequest):
-            return await super().answer(address, name, request)
+            return await super().deliver(address, name, request)
         self.calls.append((name, address, request))
         assert len(self.calls) < 100, "it never ends"
         response = broker.CountRecordsResponse()
