@@ -4,7 +4,7 @@ They are the real ones, and go where the real ones go, into ``transform`` too. A
 answered when its transaction ends, for only then does anybody look.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
@@ -69,13 +69,15 @@ class Records:
     numbers: "count[int]"
 
     @contextmanager
-    def settled(self, process: str, op: int) -> Iterator[None]:
-        """Record that an operation came back, well or not; an error says nothing for sure."""
+    def settled(
+        self, process: str, op: int, is_definite: Callable[[], bool] = lambda: True
+    ) -> Iterator[None]:
+        """Record that an operation came back, well or not; most errors say nothing for sure."""
         try:
             yield
         except SemelError as error:
             outcome = Outcome.UNKNOWN
-            if isinstance(error, TransactionAbortedError):
+            if isinstance(error, TransactionAbortedError) and is_definite():
                 outcome = Outcome.FAILED
             self.recorder.returned(process, op, outcome, error=type(error).__name__)
             raise
@@ -199,8 +201,12 @@ class RecordedProducer(TransactionalProducer):
         """See ``TransactionalProducer``."""
         op = self._end_begins(commit=True)
         try:
-            with self._records.settled(self._process, op):
+            with self._records.settled(self._process, op, self._has_left):
                 await super().commit(wait_until_visible=wait_until_visible)
+        except TransactionAbortedError:
+            if not self._has_left():
+                self._settle_unsent()
+            raise
         finally:
             self._settle_sends()
         self._recorder.returned(self._process, op, Outcome.OK)
@@ -250,9 +256,9 @@ class RecordedProducer(TransactionalProducer):
 
     async def abort(self) -> None:
         """See ``TransactionalProducer``."""
-        manager = self._transactions.manager
-        if not manager._sent and not manager.end_sent:
-            await self._abort_unsent()
+        if not self._has_left():
+            self._settle_unsent()
+            await super().abort()
             return
         self._settle_sends()
         op = self._end_begins(commit=False)
@@ -260,12 +266,16 @@ class RecordedProducer(TransactionalProducer):
             await super().abort()
         self._recorder.returned(self._process, op, Outcome.OK)
 
-    async def _abort_unsent(self) -> None:
-        """Abort a transaction of which nothing has left: none of it ever will, the epoch stays."""
+    def _has_left(self) -> bool:
+        """Whether anything of the transaction has. If not, the next one has its epoch."""
+        manager = self._transactions.manager
+        return bool(manager._sent) or manager.end_sent
+
+    def _settle_unsent(self) -> None:
+        """Record that nothing of the transaction has left, so that none of it ever will."""
         for op, _ in self._sends:
             self._recorder.returned(self._process, op, Outcome.FAILED, error="never sent")
         self._sends.clear()
-        await super().abort()
 
     def _end_begins(self, *, commit: bool) -> int:
         operation = EndTransaction(writer=self.writer, commit=commit)
