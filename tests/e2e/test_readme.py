@@ -4,31 +4,20 @@ So are the commands of docs/clients.md.
 """
 
 import json
-import os
 import re
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from documented.pages import text_of
+from documented.shell import Shell
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 
-ROOT = Path(__file__).resolve().parents[2]
-README = (ROOT / "README.md").read_text(encoding="utf-8")
-BIN = Path(sys.executable).parent
-CLIENTS = (ROOT / "docs" / "clients.md").read_text(encoding="utf-8")
-ADDRESS = "127.0.0.1:9092"
-PLACES = {
-    "coordinator-0": ADDRESS,
-    "broker-0": "127.0.0.1:9093",
-    "group-coordinator-0": "127.0.0.1:9094",
-}
-"""Where `semel up` puts services of one each, which the pages say."""
+README = text_of("README.md")
+CLIENTS = text_of("docs/clients.md")
 _TOUR = README[README.index("## Five minutes") : README.index("## On Spark")]
 _STEPS = re.compile(r"```(console|python)\n(.*?)```|`(\.venv/bin/[^`]*)`", re.DOTALL)
 
@@ -54,61 +43,6 @@ def steps(page: str) -> Iterator[Step]:
             for command in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
                 line, _, shown = command.partition("\n")
                 yield Step("console", line, shown)
-
-
-class Shell:
-    """The terminals of one user."""
-
-    def __init__(self, home: Path) -> None:
-        self.home = home
-        self.addresses: dict[str, str] = {}
-        self.environment = {
-            **{name: value for name, value in os.environ.items() if "SEMEL" not in name},
-            "XDG_STATE_HOME": str(home / "state"),
-            "XDG_DATA_HOME": str(home / "data"),
-        }
-
-    def run(self, command: str) -> str:
-        """Run a command to its end; returns what it wrote."""
-        done = self.attempt(command)
-        assert done.returncode == 0, (command, done.stdout, done.stderr)
-        return done.stdout
-
-    def attempt(self, command: str) -> "subprocess.CompletedProcess[str]":
-        """Run a command to its end, whatever that is."""
-        return subprocess.run(
-            ["/bin/sh", "-c", self.placed(command.replace(".venv/bin", str(BIN)))],
-            cwd=ROOT, env=self.environment, capture_output=True, text=True, check=False,
-        )  # fmt: skip
-
-    def placed(self, text: str) -> str:
-        """Return a text with the addresses of this test's cluster in it."""
-        for name, address in PLACES.items():
-            text = text.replace(address, self.addresses[name])
-        return text
-
-    def program(self, text: str) -> "subprocess.Popen[bytes]":
-        """Start a program in Python, with the address of this test's cluster in it."""
-        assert ADDRESS in text
-        return subprocess.Popen([sys.executable, "-c", self.placed(text)], env=self.environment)
-
-    @contextmanager
-    def up(self, command: str) -> Iterator[None]:
-        """Leave the first command running, at a port that is free."""
-        words = command.replace(".venv/bin", str(BIN)).split()
-        with subprocess.Popen(
-            [*words, "--port", "0"], env=self.environment, stdout=subprocess.PIPE, text=True
-        ) as process:
-            assert process.stdout is not None
-            while self.addresses.keys() < PLACES.keys():
-                name, *values = process.stdout.readline().split("\t")
-                if name in PLACES:
-                    self.addresses[name] = values[0].strip()
-            try:
-                yield
-            finally:
-                process.send_signal(signal.SIGINT)
-                process.communicate(timeout=30)
 
 
 def test_the_tour_can_be_taken(tmp_path: Path) -> None:

@@ -1,0 +1,1 @@
+"""What the pages say to type: found, looked up, and run."""
