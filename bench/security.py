@@ -3,27 +3,19 @@
 Plain text; TLS with certificates of both sides; TLS with tokens; the same with access rules.
 """
 
-import json
 import tempfile
-import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
-
-from joserfc import jwt
-from joserfc.jwk import ECKey, KeySet
 
 from aiosemel import Security, SemelClient
 from aiosemel.access import AclBinding, AclOperation, ResourceType
+from bench.identities import Identities
 from bench.measure import Figure
 from bench.turns import UNIT, Contender, processor_times, producing
 from semel_local import ProcessCluster
-from semel_local.certificates import LocalCertificates
 from semel_local.layout import Role
 
-ISSUER, AUDIENCE = "https://issuer.example", "semel"
-TOKEN_LIFE_S = 3_600
 _RULES = {"authorizer": "acls", "super_users": "User:admin"}
 _ALLOWED = [
     AclBinding(
@@ -79,9 +71,9 @@ async def _with_certificates() -> AsyncIterator[Contender]:
 @asynccontextmanager
 async def _with_tokens(name: str, rules: Mapping[str, str]) -> AsyncIterator[Contender]:
     with tempfile.TemporaryDirectory() as files, tempfile.TemporaryDirectory() as folder:
-        secrets = _Secrets.make(Path(files))
-        settings = {role: {**secrets.settings(), **rules} for role in Role}
-        admin, user = secrets.user("admin"), secrets.user("bench")
+        identities = Identities.make(Path(files))
+        settings = {role: {**identities.settings(), **rules} for role in Role}
+        admin, user = identities.user("admin"), identities.user("bench")
         async with ProcessCluster(Path(folder), security=admin, settings=settings) as cluster:
             if rules:
                 async with SemelClient(cluster.bootstrap, security=admin) as client:
@@ -100,46 +92,3 @@ async def _work(
         producing(name, client, pids) as contender,
     ):
         yield contender
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Secrets:
-    """Certificates of the services, and who issues tokens to them and to clients."""
-
-    folder: Path
-    certificates: LocalCertificates
-    signer: ECKey
-
-    @classmethod
-    def make(cls, folder: Path) -> "_Secrets":
-        """Put them into a folder."""
-        certificates = LocalCertificates(folder)
-        certificates.make()
-        signer = ECKey.generate_key("P-256", {"kid": "key", "use": "sig"})
-        made = cls(folder=folder, certificates=certificates, signer=signer)
-        keys = KeySet([signer]).as_dict(private=False)
-        (folder / "keys.json").write_text(json.dumps(keys))
-        (folder / "token").write_text(made._token("services"))
-        return made
-
-    def settings(self) -> dict[str, str]:
-        """Return what services serve with, and call one another with."""
-        return {
-            **self.certificates.settings(),
-            "listener_security_protocol_map": "default:SASL_SSL",
-            "ssl_client_auth": "none",
-            "sasl_oauthbearer_jwks_endpoint_url": (self.folder / "keys.json").as_uri(),
-            "sasl_oauthbearer_expected_issuer": ISSUER,
-            "sasl_oauthbearer_expected_audience": AUDIENCE,
-            "sasl_oauthbearer_token_location": str(self.folder / "token"),
-            "cluster_principals": "User:services",
-        }
-
-    def user(self, name: str) -> Security:
-        """Return what somebody connects with."""
-        return Security(ssl_ca_location=self.certificates.ca, token=self._token(name))
-
-    def _token(self, name: str) -> str:
-        good_until = int(time.time()) + TOKEN_LIFE_S
-        claims = {"sub": name, "iss": ISSUER, "aud": AUDIENCE, "exp": good_until}
-        return jwt.encode({"alg": "ES256", "kid": "key"}, claims, self.signer)
