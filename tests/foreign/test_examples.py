@@ -17,7 +17,7 @@ from semel_common.wire.methods import END_TXN, METADATA
 from semel_local import LocalCluster
 
 LINES_MAX = 150
-LONGER = {"go": 198, "java": 382}
+LONGER = {"go": 198, "java": 232}
 """Examples that are longer still, in all: they may only become shorter."""
 
 examples = pytest.mark.parametrize("example", LANGUAGES, ids=lambda example: example.name)
