@@ -14,6 +14,7 @@ from semel_runtime.testing.postgres import PostgresServer
 from semel_runtime.testing.volume import MemoryVolume
 
 APPEND_BYTES_MAX = 1024 * 1024
+WAL_BYTES = 4 * 1024 * 1024
 PLENTY = 1 << 30
 TOKEN = "token"
 
@@ -37,7 +38,10 @@ class SqliteEngine:
 
     async def open(self, *, service: str = "test", cluster_id: str | None = None) -> Journal:
         options = SqliteOptions(
-            exclusive=False, append_bytes_max=APPEND_BYTES_MAX, disk_reserve_bytes=0
+            exclusive=False,
+            append_bytes_max=APPEND_BYTES_MAX,
+            disk_reserve_bytes=0,
+            wal_bytes=WAL_BYTES,
         )
         journal = await SqliteJournal.open(
             self.folder, service=service, cluster_id=cluster_id, options=options

@@ -40,7 +40,7 @@ def disk(tmp_path: Path) -> Iterator[Path]:
 
 
 async def open_journal(disk: Path, *, reserve_bytes: int) -> SqliteJournal:
-    options = SqliteOptions(disk_reserve_bytes=reserve_bytes, wal_pages=100)
+    options = SqliteOptions(disk_reserve_bytes=reserve_bytes, wal_bytes=100 * 4_096)
     return await SqliteJournal.open(disk / "data", service="test", options=options)
 
 

@@ -122,9 +122,7 @@ async def test_folder_that_is_a_file_is_refused(tmp_path: Path) -> None:
 
 
 async def test_full_disk_at_start_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        "semel_runtime.journal.sqlite.opening._pragmas", lambda _: ("max_page_count = 2",)
-    )
+    monkeypatch.setattr("semel_runtime.journal.sqlite.opening._PRAGMAS", ("max_page_count = 2",))
 
     with pytest.raises(JournalOpenError, match=r"is full\. Free some space, then start again"):
         await SqliteJournal.open(folder, service="test")

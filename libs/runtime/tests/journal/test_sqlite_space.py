@@ -6,14 +6,24 @@ from pathlib import Path
 
 import aiosqlite
 import pytest
-from journal_harness import PLENTY, SqliteEngine, batch, claimed, pieces_of, read_all
+from journal_harness import (
+    PLENTY,
+    WAL_BYTES,
+    SqliteEngine,
+    batch,
+    claimed,
+    pieces_of,
+    read_all,
+)
 
 from semel_runtime.journal import Journal, JournalFencedError
 from semel_runtime.journal.sqlite import SqliteJournal, SqliteOptions
 from semel_runtime.journal.sqlite.connections import Writer
+from semel_runtime.journal.sqlite.opening import PAGE_BYTES
+from semel_runtime.journal.sqlite.schema import APPLICATION_ID
 from semel_runtime.journal.sqlite.space import DiskSpace, statvfs_free_bytes
 
-LOG_BYTES_MAX = 2 * 1_000 * 4_096
+LOG_BYTES_MAX = 2 * WAL_BYTES
 
 
 @pytest.fixture
@@ -44,6 +54,22 @@ async def test_writes_are_synced_in_full(engine: SqliteEngine) -> None:
     assert await pragma(journal, "synchronous") == 2
 
 
+async def test_file_with_smaller_pages_keeps_them_and_a_log_of_as_many_bytes(
+    engine: SqliteEngine,
+) -> None:
+    """As releases before this one made it."""
+    engine.folder.mkdir(exist_ok=True)
+    async with aiosqlite.connect(engine.folder / "journal.db", isolation_level=None) as older:
+        for sentence in ("page_size = 4096", f"application_id = {APPLICATION_ID}"):
+            await older.execute_fetchall(f"PRAGMA {sentence}")
+
+    journal = await claimed(engine)
+
+    assert await pragma(journal, "page_size") == 4096 < PAGE_BYTES
+    assert await pragma(journal, "wal_autocheckpoint") == WAL_BYTES // 4096
+    assert await pragma(journal, "journal_size_limit") == WAL_BYTES
+
+
 async def test_free_bytes_are_those_of_the_file_system(tmp_path: Path) -> None:
     free_bytes = DiskSpace(tmp_path).free_bytes()
 
@@ -72,9 +98,9 @@ async def test_write_ahead_log_is_emptied_once_the_reader_that_held_it_up_has_en
     async with aiosqlite.connect(engine.folder / "journal.db", isolation_level=None) as reader:
         await reader.execute("BEGIN")
         await reader.execute_fetchall("SELECT * FROM chunks")
-        held = await log_sizes(engine, journal, start=1, count=100)
+        held = await log_sizes(engine, journal, start=1, count=60)
         next_try_at_bytes = writer_of(journal)._empty_log_at_bytes
-    freed = await log_sizes(engine, journal, start=101, count=100)
+    freed = await log_sizes(engine, journal, start=61, count=100)
 
     assert held[-1] > LOG_BYTES_MAX  # Appends went on: a reader holds them up only for a moment,
     assert next_try_at_bytes > held[-1]  # and not at every append.
@@ -105,7 +131,7 @@ async def test_deleted_batches_give_their_space_back(engine: SqliteEngine) -> No
         pass
     await engine.close()
 
-    assert pages * 4096 > 50 * 500_000
+    assert pages * PAGE_BYTES > 50 * 500_000
     assert size_of(engine) < 6 * 1024 * 1024
 
 

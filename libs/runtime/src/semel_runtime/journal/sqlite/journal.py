@@ -21,7 +21,6 @@ from semel_runtime.journal.sqlite.folder import JOURNAL_FILE, hold_folder
 from semel_runtime.journal.sqlite.opening import (
     NOTE,
     NOTE_PREFIX,
-    PAGE_BYTES,
     STORE,
     check_identity,
     cluster_sentence,
@@ -112,7 +111,7 @@ class SqliteJournal:
             writer = Writer(
                 connection,
                 log_file=folder / f"{JOURNAL_FILE}-wal",
-                log_bytes_max=2 * options.wal_pages * PAGE_BYTES,
+                log_bytes_max=2 * options.wal_bytes,
             )
             return cls(
                 writer,

@@ -15,8 +15,8 @@ class SqliteOptions:
     """Record batches in one append; SQLite takes 32,766 parameters in a statement, 8 for each."""
     readers: int = 2
     """Read-only connections, each with a thread of its own."""
-    wal_pages: int = 1_000
-    """Pages in the write-ahead log at which its content moves to the database: 4 MB.
+    wal_bytes: int = 16 * 1024 * 1024
+    """Bytes in the write-ahead log at which its content moves to the database.
 
     While readers are always busy, it can begin anew only after a wait for those that run; that is
     done once the log is twice as long."""
