@@ -33,15 +33,9 @@ def append(
     value: bytes = b"v",
     now_ms: float = 0,
 ) -> Batch:
-    return accumulator.append(
-        partition,
-        value=value,
-        key=None,
-        timestamp_ms=1,
-        headers=(),
-        size_bytes=size,
-        now_ms=now_ms,
-    )
+    batch = accumulator.open_batch(partition, size) or accumulator.begin_batch(partition, now_ms)
+    accumulator.append(batch, value=value, key=None, timestamp_ms=1, headers=(), size_bytes=size)
+    return batch
 
 
 def fill(accumulator: Accumulator, batches: int, partition: TopicPartition = P0) -> list[Batch]:

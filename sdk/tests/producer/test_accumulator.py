@@ -41,13 +41,7 @@ def test_a_batch_keeps_keys_headers_and_timestamps() -> None:
     batch = append(accumulator)
     assert not batch.has_keys
     accumulator.append(
-        P0,
-        value=None,
-        key=b"k",
-        timestamp_ms=2,
-        headers=(("h", b"x"),),
-        size_bytes=10,
-        now_ms=0,
+        batch, value=None, key=b"k", timestamp_ms=2, headers=(("h", b"x"),), size_bytes=10
     )
     assert (batch.values, batch.keys, batch.has_keys) == ([b"v", None], [None, b"k"], True)
     assert (batch.timestamps_ms, batch.headers) == ([1, 2], {1: (("h", b"x"),)})
@@ -56,24 +50,23 @@ def test_a_batch_keeps_keys_headers_and_timestamps() -> None:
 @pytest.mark.parametrize("keys", [None, [b"a", None]])
 def test_columns_go_into_one_batch(keys: list[bytes | None] | None) -> None:
     accumulator = made()
-    small = append(accumulator)
-    batch = accumulator.append_columns(
-        P0, rows=columns([b"1", b"2"], keys), timestamp_ms=5, size_bytes=50, now_ms=0
+    batch = accumulator.begin_batch(P0, now_ms=0)
+    accumulator.append_columns(
+        batch, rows=columns([b"1", b"2"], keys), timestamp_ms=5, size_bytes=50
     )
-    assert batch is not small
     assert (batch.values, batch.keys) == ([b"1", b"2"], keys or [None, None])
     assert (batch.has_keys, batch.timestamps_ms) == (keys is not None, [5, 5])
-    assert accumulator.used_bytes == 60
+    assert accumulator.used_bytes == 50
 
 
 def test_an_open_batch_has_room_for_what_fits() -> None:
     accumulator = made()
-    assert not accumulator.has_open_batch(P0, 1)
-    append(accumulator, size=20)
-    assert accumulator.has_open_batch(P0, 10)
-    assert not accumulator.has_open_batch(P0, 11)
+    assert accumulator.open_batch(P0, 1) is None
+    batch = append(accumulator, size=20)
+    assert accumulator.open_batch(P0, 10) is batch
+    assert accumulator.open_batch(P0, 11) is None
     drained(accumulator)
-    assert not accumulator.has_open_batch(P0, 1)
+    assert accumulator.open_batch(P0, 1) is None
 
 
 def test_memory_is_bounded_and_given_back() -> None:

@@ -85,30 +85,43 @@ class Accumulator:
         """
         return self.used_bytes + size_bytes <= self._limits.memory_bytes
 
-    def has_open_batch(self, topic_partition: TopicPartition, size_bytes: int) -> bool:
-        """Return whether records of this size would go into a batch that is there already."""
+    def open_batch(self, topic_partition: TopicPartition, size_bytes: int) -> Batch | None:
+        """Return the batch that takes records of this size, if it has begun."""
         partition = self._partitions.get(topic_partition)
-        return partition is not None and self._takes(partition, size_bytes)
+        if partition is None or not partition.queue:
+            return None
+        last = partition.queue[-1]
+        if last.is_conditional or last.size_bytes + size_bytes > self._limits.batch_size_bytes:
+            return None
+        return last
 
-    def _takes(self, partition: PartitionBatches, size_bytes: int) -> bool:
-        """Return whether the last batch of a queue takes records of this size."""
-        if not partition.queue or partition.queue[-1].is_conditional:
-            return False
-        return partition.queue[-1].size_bytes + size_bytes <= self._limits.batch_size_bytes
+    def begin_batch(self, topic_partition: TopicPartition, now_ms: float) -> Batch:
+        """Return a new batch, which gets its first records before anything else is done."""
+        partition = self._partitions.get(topic_partition)
+        if partition is None:
+            partition = self._partitions[topic_partition] = PartitionBatches()
+        if self._was_idle(topic_partition, partition, now_ms):
+            partition.restart(partition.producer_epoch + 1)
+        partition.used_ms = now_ms
+        self._last_number += 1
+        deadline_ms = now_ms + self._limits.delivery_timeout_ms
+        batch = Batch(topic_partition, self._last_number, deadline_ms)
+        partition.queue.append(batch)
+        self._waiting[topic_partition] = partition
+        self._incomplete[batch] = None
+        return batch
 
     def append(
         self,
-        topic_partition: TopicPartition,
+        batch: Batch,
         *,
         value: bytes | None,
         key: bytes | None,
         timestamp_ms: int,
         headers: HeaderPairs,
         size_bytes: int,
-        now_ms: float,
-    ) -> Batch:
-        """Append one record; it is the last of the batch that is returned."""
-        batch = self._open_batch(topic_partition, size_bytes, now_ms)
+    ) -> None:
+        """Append one record to a batch that is open, or has just begun."""
         batch.values.append(value)
         batch.keys.append(key)
         batch.timestamps_ms.append(timestamp_ms)
@@ -118,22 +131,16 @@ class Accumulator:
             batch.headers[len(batch.values) - 1] = headers
         batch.size_bytes += size_bytes
         self.used_bytes += size_bytes
-        return batch
 
     def append_columns(
         self,
-        topic_partition: TopicPartition,
+        batch: Batch,
         *,
         rows: RowColumns,
         timestamp_ms: int,
         size_bytes: int,
-        now_ms: float,
-    ) -> Batch:
-        """Append many records; they are the last of the batch that is returned.
-
-        ``timestamp_ms`` is for rows without timestamps.
-        """
-        batch = self._open_batch(topic_partition, size_bytes, now_ms)
+    ) -> None:
+        """Append many records, as ``append``; ``timestamp_ms`` is for rows without timestamps."""
         start, count = len(batch.values), len(rows.values)
         batch.values.extend(rows.values)
         batch.keys.extend([None] * count if rows.keys is None else rows.keys)
@@ -145,7 +152,6 @@ class Accumulator:
                 batch.headers[position] = pairs
         batch.size_bytes += size_bytes
         self.used_bytes += size_bytes
-        return batch
 
     def append_at(
         self,
@@ -159,7 +165,7 @@ class Accumulator:
 
         ``timestamp_ms`` is for records without timestamps.
         """
-        batch = self._new_batch(topic_partition, now_ms)
+        batch = self.begin_batch(topic_partition, now_ms)
         batch.expected_base_offset = append.expected_base_offset
         batch.values.extend(append.values)
         batch.keys.extend(append.keys or [None] * len(append.values))
@@ -168,27 +174,6 @@ class Accumulator:
         batch.headers.update(append.headers)
         batch.size_bytes = append.size_bytes
         self.used_bytes += append.size_bytes
-        return batch
-
-    def _open_batch(self, topic_partition: TopicPartition, size_bytes: int, now_ms: float) -> Batch:
-        partition = self._partitions.get(topic_partition)
-        if partition is not None and self._takes(partition, size_bytes):
-            return partition.queue[-1]
-        return self._new_batch(topic_partition, now_ms)
-
-    def _new_batch(self, topic_partition: TopicPartition, now_ms: float) -> Batch:
-        partition = self._partitions.get(topic_partition)
-        if partition is None:
-            partition = self._partitions[topic_partition] = PartitionBatches()
-        if self._was_idle(topic_partition, partition, now_ms):
-            partition.restart(partition.producer_epoch + 1)
-        partition.used_ms = now_ms
-        self._last_number += 1
-        deadline_ms = now_ms + self._limits.delivery_timeout_ms
-        batch = Batch(topic_partition, self._last_number, deadline_ms)
-        partition.queue.append(batch)
-        self._waiting[topic_partition] = partition
-        self._incomplete[batch] = None
         return batch
 
     def _was_idle(

@@ -87,7 +87,7 @@ class Pipeline:
     ) -> Delivery | None:
         """Append a record if nothing has to be waited for; None if something has.
 
-        Raises TypeError, MessageTooLargeError, UnknownTopicOrPartitionError.
+        Raises TypeError, UnknownTopicOrPartitionError.
         """
         if timestamp_ms is not None:
             check_timestamp(timestamp_ms)
@@ -98,6 +98,7 @@ class Pipeline:
             or not partitions.has(partition)
             or self._metadata is not self._cluster.metadata
             or self._unyielded_bytes > self._options.batch_size_bytes
+            or size_bytes > self._options.max_request_size_bytes
             or not self._room.is_free(size_bytes)
         ):
             return None
@@ -115,7 +116,7 @@ class Pipeline:
     ) -> Delivery:
         """Append a record, after waiting for whatever it takes, up to ``max_block_ms``.
 
-        Raises as ``try_send``, and RequestTimedOutError.
+        Raises as ``try_send``, MessageTooLargeError, and RequestTimedOutError.
         """
         deadline = Deadline.after_ms(self._options.max_block_ms)
         size_bytes = record_size(value, key, headers)
@@ -142,18 +143,15 @@ class Pipeline:
             for start, stop, size_bytes in slices(rows.sizes, self._options.max_request_size_bytes):
                 await self._wait_for_room(size_bytes, deadline)
                 check()
-                batch = self._accumulator.append_columns(
-                    topic_partition or partitions.move_on(),
+                batch = self._batch(topic, topic_partition or partitions.move_on(), size_bytes)
+                self._accumulator.append_columns(
+                    batch,
                     rows=rows.cut(start, stop),
                     timestamp_ms=timestamp_ms,
                     size_bytes=size_bytes,
-                    now_ms=_loop_ms(),
                 )
-                if self.spans is not None:
-                    self.spans.sending(topic, batch)
                 pieces.append(Piece(batch, len(batch.values) - (stop - start), stop - start))
                 self._unyielded_bytes += size_bytes
-                self._sender.wake()
         return ColumnsDelivery(topic, pieces, self._completions)
 
     async def append(self, topic: str, append: ConditionalAppend, check: Check) -> ColumnsMetadata:
@@ -189,29 +187,39 @@ class Pipeline:
         timestamp_ms: int | None,
         size_bytes: int,
     ) -> Delivery:
-        check_size(size_bytes, self._options.max_request_size_bytes)
         if partition is not None:
             target = partitions.numbered(partition)
         elif key is not None:
             target = partitions.for_key(key)
         else:
             target = partitions.sticky
-            if not self._accumulator.has_open_batch(target, size_bytes):
+            if self._accumulator.open_batch(target, size_bytes) is None:
                 target = partitions.move_on()
-        batch = self._accumulator.append(
-            target,
+        batch = self._batch(partitions.name, target, size_bytes)
+        self._accumulator.append(
+            batch,
             value=value,
             key=key,
             timestamp_ms=self._clock.now_ms() if timestamp_ms is None else timestamp_ms,
             headers=headers,
             size_bytes=size_bytes,
-            now_ms=_loop_ms(),
         )
-        if self.spans is not None:
-            self.spans.sending(partitions.name, batch)
         self._unyielded_bytes += size_bytes
-        self._sender.wake()
         return Delivery(partitions.name, batch, len(batch.values) - 1, self._completions)
+
+    def _batch(self, topic: str, target: TopicPartition, size_bytes: int) -> Batch:
+        """Return the batch to append to.
+
+        Once it has begun, the sender comes back to it by itself: when it is flushed, another one
+        follows, or an answer makes way.
+        """
+        batch = self._accumulator.open_batch(target, size_bytes)
+        if batch is None:
+            batch = self._accumulator.begin_batch(target, _loop_ms())
+            if self.spans is not None:
+                self.spans.sending(topic, batch)
+            self._sender.wake()
+        return batch
 
     async def _partitions_of(
         self, topic: str, partition: int | None, deadline: Deadline
