@@ -1,16 +1,16 @@
 """What a consumer hands out: records one by one, or batches of columns."""
 
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import repeat
+from typing import NamedTuple
 
 from aiosemel.offsets import TopicPartition
 from semel_common.headers import HeaderPairs
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConsumerRecord:
+class ConsumerRecord(NamedTuple):
     """One record that was read."""
 
     topic: str
@@ -62,8 +62,10 @@ class ColumnBatch:
 
     def record(self, position: int) -> ConsumerRecord:
         """Make a ConsumerRecord of the record at a position."""
-        return _made(
-            self.topic_partition,
+        topic, partition = self.topic_partition
+        return ConsumerRecord(
+            topic,
+            partition,
             self.offsets[position],
             self.timestamps_ms[position],
             None if self.keys is None else self.keys[position],
@@ -73,43 +75,15 @@ class ColumnBatch:
 
     def records(self) -> list[ConsumerRecord]:
         """Make a ConsumerRecord of each."""
-        keys = [None] * len(self.offsets) if self.keys is None else self.keys
-        headers: Iterable[HeaderPairs] = (
-            [self.headers.get(position, ()) for position in range(len(self.offsets))]
-            if self.headers
-            else repeat(())
+        topic, partition = self.topic_partition
+        columns = zip(
+            repeat(topic),
+            repeat(partition),
+            self.offsets,
+            self.timestamps_ms,
+            self.keys or repeat(None),
+            self.values,
+            map(self.headers.get, range(len(self)), repeat(())) if self.headers else repeat(()),
+            strict=False,
         )
-        columns = zip(self.offsets, self.timestamps_ms, keys, self.values, headers, strict=False)
-        return [_made(self.topic_partition, *row) for row in columns]
-
-
-# Every record that a consumer reads is made here. The constructor of a frozen dataclass sets each
-# field by its name, past its own guard; setting the slots themselves takes a third of the time.
-_new = ConsumerRecord.__new__
-_set_topic = ConsumerRecord.__dict__["topic"].__set__
-_set_partition = ConsumerRecord.__dict__["partition"].__set__
-_set_offset = ConsumerRecord.__dict__["offset"].__set__
-_set_timestamp_ms = ConsumerRecord.__dict__["timestamp_ms"].__set__
-_set_key = ConsumerRecord.__dict__["key"].__set__
-_set_value = ConsumerRecord.__dict__["value"].__set__
-_set_headers = ConsumerRecord.__dict__["headers"].__set__
-
-
-def _made(
-    topic_partition: TopicPartition,
-    offset: int,
-    timestamp_ms: int,
-    key: bytes | None,
-    value: bytes | None,
-    headers: HeaderPairs,
-) -> ConsumerRecord:
-    record = _new(ConsumerRecord)
-    topic, partition = topic_partition
-    _set_topic(record, topic)
-    _set_partition(record, partition)
-    _set_offset(record, offset)
-    _set_timestamp_ms(record, timestamp_ms)
-    _set_key(record, key)
-    _set_value(record, value)
-    _set_headers(record, headers)
-    return record
+        return list(map(ConsumerRecord._make, columns))

@@ -19,8 +19,8 @@ FROM pragma_freelist_count, pragma_page_count, pragma_page_size
 
 async def give_back(writer: Writer) -> bool:
     """Shorten the file by one step; answer whether there is more to give back."""
-    free, pages, page_bytes = (await writer.execute(_PAGES))[0]
-    surplus = int(free) - max(_SLACK_BYTES // page_bytes, int(pages) // _SLACK_SHARE)
+    free, pages, page_bytes = map(int, (await writer.execute(_PAGES))[0])
+    surplus = free - max(_SLACK_BYTES // page_bytes, pages // _SLACK_SHARE)
     if surplus <= 0:
         return False
     step = _STEP_BYTES // page_bytes
