@@ -43,7 +43,7 @@ POLL_RECORDS = 5_000
 
 
 SEMEL_PRODUCER = ProducerOptions()
-"""The defaults were chosen for this: batches of 64 KiB, no lingering."""
+"""The defaults were chosen for this: batches of 256 KiB, no lingering."""
 SEMEL_CONSUMER = ConsumerOptions(auto_offset_reset=OffsetReset.EARLIEST)
 """The defaults, read_committed among them, but from the beginning."""
 

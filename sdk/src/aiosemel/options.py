@@ -52,9 +52,10 @@ class ProducerOptions:
     max_block_ms: int = 60_000
     """How long a call may wait, in milliseconds: ``send`` for metadata and for room in the buffer,
     the calls of transactions for their answer."""
-    batch_size_bytes: int = 65_536
-    """When a batch of single records is full, in bytes. Kafka's default is 16384; in Python, larger
-    batches cost less."""
+    batch_size_bytes: int = 262_144
+    """When a batch of single records is full, in bytes; not above the ``max.message.bytes`` of its
+    topic. Nothing waits for a batch to fill but an answer. Kafka's default is 16384; in Python,
+    larger batches cost less."""
     max_request_size_bytes: int = 1_000_000
     """The largest request, batch and record, in bytes before compression. Brokers have a limit of
     their own, on what arrives."""

@@ -11,6 +11,7 @@ from producer_harness import (
 )
 
 from aiosemel import Compression, ProducerOptions, RecordMetadata
+from aiosemel._producer.pipeline import YIELD_BYTES
 from aiosemel.errors import (
     IllegalStateError,
     InvalidRequestError,
@@ -192,7 +193,7 @@ async def test_a_sender_that_never_waits_does_not_starve_the_task(fake: FakeClus
     async with open_client(fake) as client:
         producer = client.producer(ProducerOptions(batch_size_bytes=1_000))
         await producer.send_and_wait("t", b"v", partition=0)
-        for value in values(500, size=100):
+        for value in values(2 * YIELD_BYTES // 100, size=100):
             await producer.send("t", value, partition=0)
         assert len(fake.asked(ProduceRequest)) > 1, "nothing was sent before the end"
 

@@ -32,6 +32,9 @@ from aiosemel.options import ProducerOptions
 from semel_common.headers import HeaderPairs
 from semel_common.ids import TopicPartition
 
+YIELD_BYTES = 65_536
+"""A caller that never waits, and sends so much, lets others run: the sender, above all."""
+
 Check = Callable[[], None]
 """Raises when records may not be sent any more."""
 
@@ -97,7 +100,7 @@ class Pipeline:
             partitions is None
             or not partitions.has(partition)
             or self._metadata is not self._cluster.metadata
-            or self._unyielded_bytes > self._options.batch_size_bytes
+            or self._unyielded_bytes > YIELD_BYTES
             or size_bytes > self._options.max_request_size_bytes
             or not self._room.is_free(size_bytes)
         ):
@@ -246,8 +249,7 @@ class Pipeline:
         return partitions
 
     async def _wait_for_room(self, size_bytes: int, deadline: Deadline) -> None:
-        if self._unyielded_bytes > self._options.batch_size_bytes:
-            # A caller that never waits must not keep the sender from its work.
+        if self._unyielded_bytes > YIELD_BYTES:
             self._unyielded_bytes = 0
             await asyncio.sleep(0)
         if not self._room.is_free(size_bytes):
