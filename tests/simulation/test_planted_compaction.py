@@ -1,5 +1,7 @@
 """Defects planted in compaction: the simulation finds each of them soon, and says what is wrong."""
 
+import re
+
 import pytest
 from defects.hunt import hunt
 
@@ -17,13 +19,13 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
         ("tombstone-dropped-early", "is gone before its time"),
         ("newest-value-lost", "lost the newest record of its key"),
         ("aborted-kept", "goes before the records of its transaction"),
-        ("compacts-what-is-open", "lost the newest record of its key"),
+        ("compacts-what-is-open", "past the last stable offset|lost the newest record of its key"),
     ],
 )
 def test_a_defect_is_found(name: str, words: str) -> None:
     report = hunt(name, SEEDS)
     assert report is not None
-    assert words in report.violations[0]
+    assert re.search(words, report.violations[0])
 
 
 def test_aborted_records_that_are_kept_are_found_in_the_history_too(
