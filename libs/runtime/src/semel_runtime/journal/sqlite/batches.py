@@ -1,6 +1,7 @@
 """Record batches in SQLite: read by range, found by time, rewritten or deleted in bounded steps."""
 
 from collections.abc import Iterable, Sequence
+from operator import itemgetter
 from sqlite3 import Row
 
 from semel_runtime.journal.base import (
@@ -13,7 +14,8 @@ from semel_runtime.journal.sqlite.connections import Readers, Writer
 from semel_runtime.journal.sqlite.timed import Value
 from semel_runtime.journal.sqlite.vacuum import give_back
 
-# Walks from batch to batch until it has enough bytes. (`length` reads no payload.)
+# Walks from batch to batch until it has enough bytes. (`length` reads no payload.) It finds them in
+# order; to say so (ORDER BY) would carry all payloads through a sorter, and through a file.
 _READ = """
 WITH RECURSIVE
 bounds (first_offset) AS (SELECT coalesce((
@@ -43,7 +45,6 @@ span (batch, base_offset, total_bytes, number) AS (
 SELECT batches.base_offset, record_count, max_timestamp_ms, header, payload
 FROM span CROSS JOIN batches ON batches.rowid = span.batch
 WHERE total_bytes <= ?4 OR number = 1
-ORDER BY number
 """
 
 # The payload, which comes last in a row, is not read.
@@ -115,7 +116,7 @@ class SqliteBatchStore:
     ) -> Sequence[StoredBatch]:
         """See `BatchStore.read`."""
         rows = await self._readers.fetch(_READ, (partition, offset, upto, max_bytes))
-        return _stored(partition, rows)
+        return _stored(partition, sorted(rows, key=itemgetter(0)))
 
     async def read_headers(
         self, partition: int, offset: int, *, rows_max: int, upto: int
