@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from itertools import chain
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -137,8 +138,16 @@ def _many_numbers(count: int) -> pa.Array:
 
 
 def _timestamps(batches: Batches) -> pa.Array:
-    milliseconds = chain.from_iterable(batch.timestamps_ms for batch in batches)
-    return pa.array(list(milliseconds), pa.timestamp("ms", tz="UTC")).cast(_TIMESTAMP)
+    return _times_ms(batches).cast(pa.timestamp("ms", tz="UTC")).cast(_TIMESTAMP)
+
+
+def _times_ms(batches: Batches) -> pa.Array:
+    """Return the times of all; where a batch has one time, as if it was sent at once, it is cheap."""
+    columns = [batch.timestamps_ms for batch in batches]
+    if all(times.count(times[0]) == len(times) for times in columns):
+        firsts, counts = [times[0] for times in columns], [len(times) for times in columns]
+        return pa.array(np.repeat(np.array(firsts, np.int64), counts))
+    return pa.array(list(chain.from_iterable(columns)), pa.int64())
 
 
 def _timestamp_types(batches: Batches) -> pa.Array:
