@@ -1,6 +1,7 @@
 """Code that does not await uses a client in a loop of another thread."""
 
 import asyncio
+import gc
 import threading
 from collections.abc import Iterator
 
@@ -41,6 +42,14 @@ class Steps:
 def test_a_process_has_one_connection_to_a_cluster(connection: Connection) -> None:
     assert connect(NOBODY) is connection
     assert connect("127.0.0.1:2") is not connection
+
+
+def test_what_was_imported_is_left_out_of_collections_of_garbage() -> None:
+    gc.unfreeze()
+    assert len(gc.get_objects()) > 10_000
+    connect("127.0.0.1:3")
+    assert len(gc.get_objects()) < 1_000
+    gc.unfreeze()
 
 
 def test_an_address_that_is_none_is_refused() -> None:

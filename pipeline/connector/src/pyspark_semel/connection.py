@@ -6,6 +6,7 @@ options, never a connection.
 """
 
 import asyncio
+import gc
 import os
 import threading
 from collections.abc import Callable, Coroutine, Iterator, Sized
@@ -87,7 +88,19 @@ def _connection(
     bootstrap: str, api_timeout_ms: int, security: Security | None, process: int
 ) -> Connection:
     options = ClientOptions(default_api_timeout_ms=api_timeout_ms)
-    return Connection(bootstrap, _loop(process), options, security)
+    connection = Connection(bootstrap, _loop(process), options, security)
+    _keep_from_collector()
+    return connection
+
+
+def _keep_from_collector() -> None:
+    """Let the garbage collector leave out what there is now: all that was imported.
+
+    Spark has its processes look for garbage after each task. To walk everything, tens of
+    milliseconds in each of them, is a large part of what a small micro-batch computes.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 @cache

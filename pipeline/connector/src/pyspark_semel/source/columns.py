@@ -142,7 +142,7 @@ def _timestamps(batches: Batches) -> pa.Array:
 
 
 def _times_ms(batches: Batches) -> pa.Array:
-    """Return the times of all; where a batch has one time, as if it was sent at once, it is cheap."""
+    """Return the times of all; those of batches that were sent at once, and have one, are cheap."""
     columns = [batch.timestamps_ms for batch in batches]
     if all(times.count(times[0]) == len(times) for times in columns):
         firsts, counts = [times[0] for times in columns], [len(times) for times in columns]
