@@ -204,7 +204,7 @@ def abandoned(stage: Stage, topic: str) -> None:
 
 def long_batches(stage: Stage, topic: str) -> None:
     """Nothing crashes, and a task takes longer than the time-out when it has written all."""
-    plan = stage.plan(straggle=100, straggle_s=15.0)
+    plan = stage.plan(straggle=100, straggle_s=25.0)
     stage.until_done(topic, plan, "--timeout-ms", "10000")
     if len(stage.runs) > 1:
         stage.semel.send(topic, [b"a transaction that was worked on has timed out"])
