@@ -109,7 +109,7 @@ class ServiceSettings(BaseSettings):
     warned of in the log (`wanted`)."""
     journal_open_timeout_ms: Annotated[int, Field(ge=0)] = 60_000
     """How long to wait at start for a PostgreSQL that cannot be reached or is no primary yet, as
-    during a fail-over, before the service ends."""
+    during a fail-over, before the service ends, in milliseconds."""
     instance_id: Annotated[int, Field(ge=0, le=9_999)] = 0
     """Number of this instance within its service; the same at every start."""
     listeners: Listeners = "default://127.0.0.1:0"
