@@ -8,42 +8,22 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from random import Random
-from types import TracebackType
-from typing import Self
 
 from semel_runtime.testing.postgres import PostgresCluster, PostgresServer
 
 
 class Database:
-    """A primary and two standbys. ``async with`` starts them, and stops them."""
+    """A primary and two standbys, which run."""
 
-    def __init__(self) -> None:
-        """Do no I/O yet."""
-        self._servers = PostgresCluster()
-        self._turn = asyncio.Lock()
+    def __init__(self, servers: PostgresCluster) -> None:
+        self._servers = servers
+        self.turn = asyncio.Lock()
+        """Held by whoever does something to it: nothing is wrong with it for the next one."""
 
     @property
     def environment(self) -> Mapping[str, str]:
         """What lets a service keep its journal here."""
         return {"SEMEL_JOURNAL_URL": self._servers.url()}
-
-    async def __aenter__(self) -> Self:
-        await asyncio.to_thread(self._servers.__enter__)
-        return self
-
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        await asyncio.to_thread(self._servers.close)
-
-    @asynccontextmanager
-    async def turn(self) -> AsyncIterator[None]:
-        """Wait until nothing is wrong with it, and keep others waiting."""
-        async with self._turn:
-            yield
 
     async def fail_over(self) -> PostgresServer:
         """Kill the primary and promote a standby; returns the killed one."""
@@ -73,3 +53,14 @@ class Database:
         finally:
             for standby in self._servers.standbys:
                 standby.resume()
+
+
+@asynccontextmanager
+async def open_database() -> AsyncIterator[Database]:
+    """Start a primary and two standbys, and stop them in the end."""
+    servers = PostgresCluster()
+    await asyncio.to_thread(servers.__enter__)
+    try:
+        yield Database(servers)
+    finally:
+        await asyncio.to_thread(servers.close)

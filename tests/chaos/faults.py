@@ -262,7 +262,7 @@ class Faults:
     async def _database_trouble(self) -> AsyncIterator[Database]:
         """Wait for a turn; services may end by themselves meanwhile, and a while later."""
         assert self._stage.database is not None, "there is no database"
-        async with self._stage.database.turn():
+        async with self._stage.database.turn:
             self._stage.troubled = dict.fromkeys(self._stage.names, float("inf"))
             try:
                 yield self._stage.database

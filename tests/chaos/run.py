@@ -21,7 +21,7 @@ from simulation.workloads import CLIENT, TRANSACTION_TIMEOUT_MS
 
 from aiosemel import SemelClient
 from chaos.clients import NAMES, TOPICS, Clients
-from chaos.database import Database
+from chaos.database import open_database
 from chaos.ending import Ending
 from chaos.faults import PRIMARY, Faults
 from chaos.progress import longest_standstill, pauses_after
@@ -83,7 +83,7 @@ async def run(
     async with AsyncExitStack() as stack:
         database = None
         if engine == "postgres":
-            database = await stack.enter_async_context(Database())
+            database = await stack.enter_async_context(open_database())
         stage = Stage(folder, Random(random.getrandbits(64)), database=database)
         await stack.enter_async_context(stage)
         own = Random(random.getrandbits(64))
