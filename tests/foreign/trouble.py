@@ -15,6 +15,7 @@ from semel.common.v1.participants_pb2 import TransactionResult
 from semel.coordinator.v1.cluster_pb2 import FindCoordinatorResponse
 from semel.coordinator.v1.transactions_pb2 import EndTxnRequest, InitProducerIdRequest, WaitFor
 from semel_common.wire.methods import END_TXN, FIND_COORDINATOR, INIT_PRODUCER_ID
+from semel_runtime.server.error_status import METADATA_KEY
 
 _CALL_TIMEOUT_S = 20.0
 
@@ -131,15 +132,20 @@ class TroubledCoordinator(grpc.GenericRpcHandler):
         self, path: str, request: bytes, context: "grpc.aio.ServicerContext[bytes, bytes]"
     ) -> bytes:
         try:
-            return await self._call(path, request)
+            asked = tuple(context.invocation_metadata() or ())
+            return await self._call(
+                path, request, [each for each in asked if each[0] == METADATA_KEY]
+            )
         except grpc.aio.AioRpcError as error:
             context.set_trailing_metadata(tuple(error.trailing_metadata() or ()))
             await context.abort(error.code(), error.details() or "")
             raise
 
-    async def _call(self, path: str, request: bytes) -> bytes:
+    async def _call(
+        self, path: str, request: bytes, metadata: Sequence[tuple[str, str | bytes]] = ()
+    ) -> bytes:
         call: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = self._channel.unary_unary(path)
-        return await call(request, timeout=_CALL_TIMEOUT_S)
+        return await call(request, timeout=_CALL_TIMEOUT_S, metadata=tuple(metadata))
 
     def _moved(self, response: bytes) -> bytes:
         answer = FindCoordinatorResponse.FromString(response)

@@ -1,4 +1,4 @@
-"""The numbers of errors, which are Kafka's; ``semel_common.errors`` has a class for each."""
+"""The numbers of errors, which are Kafka's, and of what to do; ``semel_common.errors`` has both."""
 
 from enum import IntEnum
 
@@ -63,3 +63,15 @@ class ErrorCode(IntEnum):
     JOINT_OWNER_MISMATCH = 1010
     BASE_OFFSET_MISMATCH = 1020
     INVALID_PRODUCER_TOKEN = 1030
+
+
+class ErrorClass(IntEnum):
+    """What the caller must do: the numbers of ``semel.common.v1.ErrorClass``."""
+
+    RETRIABLE = 1
+    REFRESH_RETRIABLE = 2
+    ABORTABLE_TRANSACTION = 3
+    APPLICATION_RECOVERABLE = 4
+    INVALID_REQUEST = 5
+    INVALID_CONFIGURATION = 6
+    FATAL = 7

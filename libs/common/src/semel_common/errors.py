@@ -7,7 +7,7 @@ lists them all. How errors travel is the business of ``semel_common.wire.status`
 
 from typing import ClassVar
 
-from semel_common.error_codes import ErrorCode
+from semel_common.error_codes import ErrorClass, ErrorCode
 
 
 class SemelError(Exception):
@@ -17,6 +17,7 @@ class SemelError(Exception):
     """
 
     code: ClassVar[ErrorCode] = ErrorCode.UNKNOWN_SERVER_ERROR
+    error_class: ClassVar[ErrorClass] = ErrorClass.FATAL
 
     def __init__(self, message: str, **details: str | int) -> None:
         """Say what is wrong: lower case, no full stop, the thing and both values."""
@@ -28,27 +29,38 @@ class SemelError(Exception):
 class RetriableError(SemelError):
     """Send the same request again, after a pause."""
 
+    error_class = ErrorClass.RETRIABLE
+
 
 class RefreshRetriableError(RetriableError):
     """Ask for metadata or the coordinator again, then send the same request there."""
+
+    error_class = ErrorClass.REFRESH_RETRIABLE
 
 
 class AbortableTransactionError(SemelError):
     """Abort the transaction; then the producer may go on."""
 
+    error_class = ErrorClass.ABORTABLE_TRANSACTION
+
 
 class ApplicationRecoverableError(SemelError):
     """This producer or member is done; a new one may go on in its place."""
+
+    error_class = ErrorClass.APPLICATION_RECOVERABLE
 
 
 class InvalidRequestError(SemelError):
     """The call itself is wrong: the caller's bug, or the user's."""
 
     code = ErrorCode.INVALID_REQUEST
+    error_class = ErrorClass.INVALID_REQUEST
 
 
 class InvalidConfigurationError(SemelError):
     """Who calls is not as the cluster wants it: its configuration has to be mended."""
+
+    error_class = ErrorClass.INVALID_CONFIGURATION
 
 
 class UnknownServerError(SemelError):
@@ -428,21 +440,3 @@ class ClusterAuthorizationFailedError(AuthorizationError):
     """The caller may not do this to the cluster."""
 
     code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-
-
-def _leaves(cls: type[SemelError]) -> list[type[SemelError]]:
-    below = cls.__subclasses__()
-    own = [cls] if "code" in cls.__dict__ and cls is not SemelError else []
-    return own + [leaf for sub in below for leaf in _leaves(sub)]
-
-
-_BY_CODE = {cls.code: cls for cls in _leaves(SemelError)}
-
-
-def error_for(code: int, message: str, details: dict[str, str]) -> SemelError:
-    """Make the error that a code stands for; of an unknown code, UnknownServerError."""
-    try:
-        cls = _BY_CODE[ErrorCode(code)]
-    except ValueError:
-        return UnknownServerError(f"{message} (error code {code})", **details)
-    return cls(message, **details)

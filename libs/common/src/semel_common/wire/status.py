@@ -6,11 +6,13 @@ from google.rpc import error_details_pb2, status_pb2
 
 from semel.common.v1.errors_pb2 import Error
 from semel_common import errors
-from semel_common.error_codes import ErrorCode
+from semel_common.error_codes import ErrorClass, ErrorCode
 from semel_common.errors import SemelError
 
 DOMAIN = "semel"
 """The domain of ``google.rpc.ErrorInfo``; its reason is the name of the ErrorCode."""
+ERROR_CLASS = "error_class"
+"""The key of its metadata that has the name of the ErrorClass; the rest are the details."""
 
 _STATUS_DETAILS_KEY = "grpc-status-details-bin"
 
@@ -48,11 +50,10 @@ def status_code_of(error: SemelError) -> grpc.StatusCode:
 
 def to_status(error: SemelError) -> status_pb2.Status:
     """Make the rich status of a failed call, with its ``ErrorInfo``."""
-    info = error_details_pb2.ErrorInfo(
-        reason=error.code.name, domain=DOMAIN, metadata=error.details
-    )
+    metadata = {**error.details, ERROR_CLASS: error.error_class.name}
+    info = error_details_pb2.ErrorInfo(reason=error.code.name, domain=DOMAIN, metadata=metadata)
     packed = any_pb2.Any()
-    packed.Pack(info)
+    packed.Pack(info, deterministic=True)
     return status_pb2.Status(
         code=status_code_of(error).value[0], message=error.message, details=[packed]
     )
@@ -85,17 +86,60 @@ def from_rpc_error(error: grpc.aio.AioRpcError, address: str) -> SemelError:
 
 def to_value(error: SemelError) -> Error:
     """Make the form of an error that stands inside a response or a frame."""
-    return Error(code=error.code.value, message=error.message, metadata=error.details)  # type: ignore[arg-type]  # equal numbers
+    return Error(
+        code=error.code.value,  # type: ignore[arg-type]  # equal numbers
+        message=error.message,
+        metadata=error.details,
+        error_class=error.error_class.value,  # type: ignore[arg-type]  # equal numbers
+    )
 
 
 def from_value(value: Error) -> SemelError:
     """Make the error again that ``to_value`` was given."""
-    return errors.error_for(value.code, value.message, dict(value.metadata))
+    return error_for(value.code, value.message, dict(value.metadata), value.error_class)
+
+
+def error_for(
+    code: int | str, message: str, details: dict[str, str], error_class: int = 0
+) -> SemelError:
+    """Make the error that a code stands for, given by its number or its name.
+
+    A code of a newer release is an error of its general class; if that is not known either (0: an
+    older server says none), UnknownServerError.
+    """
+    try:
+        known = ErrorCode[code] if isinstance(code, str) else ErrorCode(code)
+    except (KeyError, ValueError):
+        general = _BY_CLASS.get(error_class, errors.UnknownServerError)
+        return general(f"{message} (error code {code})", **details)
+    return _BY_CODE[known](message, **details)
 
 
 def _from_status(status: status_pb2.Status) -> SemelError:
     for detail in status.details:
         info = error_details_pb2.ErrorInfo()
-        if detail.Unpack(info) and info.domain == DOMAIN and info.reason in ErrorCode.__members__:
-            return errors.error_for(ErrorCode[info.reason], status.message, dict(info.metadata))
+        if detail.Unpack(info) and info.domain == DOMAIN:
+            details = dict(info.metadata)
+            named = details.pop(ERROR_CLASS, "")
+            error_class = ErrorClass.__members__.get(named, 0)
+            return error_for(info.reason, status.message, details, error_class)
     return errors.UnknownServerError(status.message)
+
+
+_BY_CODE: dict[ErrorCode, type[SemelError]] = {
+    cls.code: cls
+    for cls in vars(errors).values()
+    if isinstance(cls, type) and issubclass(cls, SemelError) and cls is not SemelError
+    if "code" in vars(cls)
+}
+_BY_CLASS: dict[int, type[SemelError]] = {
+    cls.error_class: cls
+    for cls in (
+        errors.RetriableError,
+        errors.RefreshRetriableError,
+        errors.AbortableTransactionError,
+        errors.ApplicationRecoverableError,
+        errors.InvalidRequestError,
+        errors.InvalidConfigurationError,
+    )
+}

@@ -13,6 +13,7 @@ from semel_common.tracing import TRACEPARENT
 from semel_common.wire import status
 from semel_runtime.server.answer import Answer
 from semel_runtime.server.calls import Call, Endpoint, Handlers, Written
+from semel_runtime.server.error_status import raise_first, wants_status
 from semel_runtime.server.gate import Caller, Gate
 from semel_runtime.server.principal import Origin
 
@@ -61,17 +62,21 @@ def _method_handler(
     ) -> Message:
         written = Written()
         context.add_done_callback(lambda _: written.settle())  # type: ignore[arg-type]  # stubs want a class
+        metadata = tuple(context.invocation_metadata() or ())
         try:
             call = Call(
                 origin=await _admitted(endpoint, gate, context),
                 written=written,
-                traceparent=traceparent_of(context.invocation_metadata() or ()),
+                traceparent=traceparent_of(metadata),
                 deadline=_deadline(context.time_remaining()),
             )
-            return await answer(endpoint, request, call)
+            response = await answer(endpoint, request, call)
+            if wants_status(metadata):
+                raise_first(response)
         except SemelError as error:
             await context.abort_with_status(rpc_status.to_status(status.to_status(error)))
             raise
+        return response
 
     return grpc.unary_unary_rpc_method_handler(
         behaviour,
