@@ -73,3 +73,12 @@ def test_what_is_started_outside_belongs_to_no_span() -> None:
             assert not get_current_span().get_span_context().is_valid
         assert tracing.spans_of_now() == (span,)
     assert tracing.spans_of_now() == ()
+
+
+@pytest.mark.parametrize("flags", [0, 1, 3], ids=["not", "sampled", "sampled, random id"])
+def test_what_happens_is_recorded_if_the_span_of_now_is(flags: int) -> None:
+    assert not tracing.is_recorded()
+    with tracing.within((NonRecordingSpan(SpanContext(1, 2, False, TraceFlags(flags))),)):
+        assert tracing.is_recorded() is bool(flags & 1)
+        with tracing.outside():
+            assert not tracing.is_recorded()

@@ -7,10 +7,10 @@ and metadata, would else be a trace of its own each time.
 import asyncio
 from collections.abc import Coroutine
 
-from opentelemetry.trace import SpanKind, Tracer, get_current_span
+from opentelemetry.trace import SpanKind, Tracer
 
 from semel_common.errors import SemelError
-from semel_common.tracing import NOT_RECORDED, links, spans_of_now, write
+from semel_common.tracing import NOT_RECORDED, is_recorded, links, spans_of_now, write
 from semel_common.wire import rpc_spans
 from semel_common.wire.connection import Connection, Connector
 from semel_common.wire.methods import Method, Req, Res
@@ -33,7 +33,7 @@ class TracedConnection:
 
         What is not recorded goes straight on: it is not even awaited here.
         """
-        if get_current_span().get_span_context().trace_flags.sampled and not traceparent:
+        if is_recorded() and not traceparent:
             return self._traced(method, request, timeout_ms)
         return self._inner.call(
             method, request, timeout_ms=timeout_ms, traceparent=traceparent or NOT_RECORDED
