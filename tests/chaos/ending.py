@@ -30,6 +30,20 @@ class Ending:
             options=ConsumerOptions(isolation_level=IsolationLevel.READ_UNCOMMITTED)
         )
 
+    async def wait_taken(self, bound_s: float) -> None:
+        """Wait until every partition has a committed record that was not there at the beginning.
+
+        The rule that nothing stands still is the history's: clients work for as long as it allows.
+        """
+        ends: dict[TopicPartition, int] = {}
+
+        async def idle() -> object:
+            if not ends:
+                ends.update(await self._ends())
+            return [place for place, end in ends.items() if not await self._has_records(place, end)]
+
+        await _until_none_left("took nothing", idle, bound_s)
+
     async def wait_consumed(self) -> list[str]:
         """Wait until the group has gone past all input that there was at the beginning."""
         goals: dict[TopicPartition, int] = {}
@@ -104,10 +118,12 @@ class Ending:
         return bool(found)
 
 
-async def _until_none_left(what: str, look: Callable[[], Awaitable[object]]) -> list[str]:
+async def _until_none_left(
+    what: str, look: Callable[[], Awaitable[object]], bound_s: float = BOUND_S
+) -> list[str]:
     left: object = "nobody answered"
     try:
-        async with asyncio.timeout(BOUND_S):
+        async with asyncio.timeout(bound_s):
             while True:
                 try:
                     left = await look()
@@ -117,4 +133,4 @@ async def _until_none_left(what: str, look: Callable[[], Awaitable[object]]) -> 
                     return []
                 await asyncio.sleep(_POLL_S)
     except TimeoutError:
-        return [f"{what} after {BOUND_S:g} s: {left}"]
+        return [f"{what} after {bound_s:g} s: {left}"]

@@ -29,7 +29,7 @@ from chaos.recording import events_path, merge, open_records
 from chaos.stage import Stage
 
 CALM_S = 5.0
-"""How long clients work on after the last fault."""
+"""How long clients work on at least after the last fault."""
 FINISH_S = 60.0
 """How long a client may take to end what it has begun."""
 SLACK_MS = 15_000
@@ -95,15 +95,16 @@ async def run(
         ):
             await _begin(operator, records, f"make chaos SECONDS={window_s:g} SEED={seed}")
             await clients.start_all()
-            faults = Faults(stage, clients, records.recorder)
+            faults = Faults(stage, clients, records.recorder, operator)
             await faults.inject(
                 Random(random.getrandbits(64)), window_s=window_s, interval_s=interval_s
             )
             records.recorder.observed("chaos", FaultsOver())
             clients.calm()
             await stage.wait_ready()
-            await asyncio.sleep(calm_s)
             ending = Ending(operator, records)
+            await asyncio.sleep(calm_s)
+            await ending.wait_taken(PROGRESS_MS / 1000)
             problems += await ending.wait_consumed()
             late = await clients.finish(FINISH_S)
             problems += [f"{name} did not end in {FINISH_S:g} s" for name in late]
