@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from bench import deletion, footprint, postgres, quotas, security, semel_alone, tracing
+from bench import brokers, deletion, footprint, postgres, quotas, security, semel_alone, tracing
 from bench.measure import Figure, Measured, repeat, show
 from semel_local import ProcessCluster
 
@@ -23,6 +23,8 @@ STANDALONE = {
     "security": security.security,
     "postgres": postgres.postgres,
     "fail-over": postgres.fail_over,
+    "brokers": brokers.brokers,
+    "moves": brokers.moves,
 }
 """Workloads that need no running cluster."""
 

@@ -86,7 +86,9 @@ def _errors() -> Iterator[str]:
     yield from (
         "A call that fails carries a gRPC status and `google.rpc.ErrorInfo`: its domain is",
         "`semel`, its reason the name below, its metadata the facts. Results for a partition are",
-        "values inside the response. Programs decide by reason, or by class.",
+        "values inside the response, `semel.common.v1.Error`. Both say in `error_class` what the",
+        "caller must do, so that no program needs these lists; they are for servers older than the",
+        "field, and for people.",
     )
     general_classes: list[type[SemelError]] = [SemelError]
     general_classes.extend(_general_classes(SemelError))
@@ -97,7 +99,7 @@ def _errors() -> Iterator[str]:
         yield ""
         yield f"## {general.__name__}"
         yield ""
-        yield _first_paragraph(general)
+        yield f"{_first_paragraph(general)} `error_class`: `{general.error_class.name}`."
         yield ""
         yield "| reason | number | gRPC status | class | means |"
         yield "|---|---|---|---|---|"

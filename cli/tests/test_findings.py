@@ -8,6 +8,7 @@ from aiosemel import (
     KnownOutcome,
     OpenTransaction,
     OpenTransactions,
+    PartitionReassignment,
     TopicPartition,
     TransactionListing,
     TransactionOutcomeDescription,
@@ -84,6 +85,19 @@ def test_what_may_still_be_open_is_not_stuck_but_may_be_nearly_timed_out() -> No
     assert not [*findings.stuck([late], LIMITS)]
     (finding,) = findings.nearly_timed_out([late, early, late, decided], LIMITS)
     assert "semel transactions abort app --producer-id 1 --epoch 4" in finding.do
+
+
+def test_a_move_waits_for_a_broker_that_is_away() -> None:
+    moving = {
+        TopicPartition("orders", 2): PartitionReassignment(leader_id=0, moving_to=1),
+        TopicPartition("orders", 3): PartitionReassignment(leader_id=0, moving_to=11),
+    }
+    here = OpenTransactions(transactions=(), truncated=False, unreachable=())
+    away = replace(here, unreachable=("broker-1: nobody answers",))
+    (finding,) = findings.waiting_moves(moving, away)
+    assert "orders-2 moves from broker-0 to broker-1, and broker-1 does not answer" in finding.what
+    assert "semel topics move orders --partition 2 --cancel" in finding.do
+    assert not [*findings.waiting_moves(moving, here)]
 
 
 def test_markers_that_are_missing_for_long_are_late() -> None:

@@ -35,7 +35,7 @@ from aiosemel import (
     TopicPartition,
     TransactionalProducer,
 )
-from aiosemel._cluster import TOPICS_IN_REQUEST
+from aiosemel._refreshing import TOPICS_IN_REQUEST
 from aiosemel.errors import (
     InvalidProducerIdMappingError,
     InvalidRequestError,

@@ -20,6 +20,7 @@ from aiosemel import ResourceType
 from semel.common.v1 import participants_pb2 as participants
 from semel.coordinator.v1 import acls_pb2 as acls
 from semel.coordinator.v1 import cluster_pb2 as cluster
+from semel.coordinator.v1 import moves_pb2 as moves
 from semel.coordinator.v1 import outcomes_pb2 as outcomes
 from semel.coordinator.v1 import quotas_pb2 as quotas
 from semel.coordinator.v1 import transactions_pb2 as transactions
@@ -149,6 +150,7 @@ COORDINATOR_CASES = (
         outcomes.FenceProducerRequest(transactional_id=TXN, instance_id="i", dry_run=True),
         WRITE_TXN,
     ),
+    case_of(methods.HAND_OVER_TRANSACTIONS, COORDINATOR, moves.HandOverTransactionsRequest()),
 )
 
 CLUSTER_CASES = (
@@ -279,6 +281,29 @@ CLUSTER_CASES = (
         COORDINATOR,
         quotas.DescribeClientQuotasRequest(),
         on_cluster(Op.DESCRIBE_CONFIGS),
+    ),
+    case_of(
+        methods.ALTER_PARTITION_REASSIGNMENTS,
+        COORDINATOR,
+        moves.AlterPartitionReassignmentsRequest(validate_only=True),
+        on_cluster(Op.ALTER),
+    ),
+    case_of(
+        methods.REBALANCE_PARTITIONS,
+        COORDINATOR,
+        moves.RebalancePartitionsRequest(validate_only=True),
+        on_cluster(Op.ALTER),
+    ),
+    case_of(
+        methods.DECOMMISSION_BROKER,
+        COORDINATOR,
+        moves.DecommissionBrokerRequest(),
+        on_cluster(Op.ALTER),
+    ),
+    case_of(
+        methods.COMPLETE_PARTITION_REASSIGNMENT,
+        COORDINATOR,
+        moves.CompletePartitionReassignmentRequest(),
     ),
     case_of(methods.REGISTER_INSTANCE, COORDINATOR, cluster.RegisterInstanceRequest()),
 )

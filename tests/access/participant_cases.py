@@ -18,10 +18,12 @@ from access.case import (
 from access.cluster import BROKER, GROUP_COORDINATOR
 from aiosemel import ResourceType
 from semel.broker.v1 import broker_pb2 as broker
+from semel.broker.v1 import moves_pb2 as moves
 from semel.broker.v1 import producers_pb2 as producers
 from semel.common.v1 import participants_pb2 as participants
 from semel.common.v1.records_pb2 import Record, RecordBatch
 from semel.group.v1 import group_pb2 as group
+from semel.group.v1 import moves_pb2 as group_moves
 from semel_common.wire import methods
 
 PLAIN = broker.PlainRecords(records=[Record(value=b"v")])
@@ -90,6 +92,8 @@ BROKER_CASES = (
         ),
         on_topic(Op.DESCRIBE),
     ),
+    case_of(methods.COPY_LOG, BROKER, moves.CopyLogRequest()),
+    case_of(methods.HAND_OVER_LOG, BROKER, moves.HandOverLogRequest()),
     case_of(
         methods.COUNT_RECORDS,
         BROKER,
@@ -210,6 +214,7 @@ GROUP_CASES = (
         group.DeleteGroupsRequest(group_ids=[GROUP]),
         Rule(ResourceType.GROUP, GROUP, Op.DELETE),
     ),
+    case_of(methods.HAND_OVER_GROUPS, GROUP_COORDINATOR, group_moves.HandOverGroupsRequest()),
     case_of(
         methods.GROUP_WRITE_TXN_MARKERS,
         GROUP_COORDINATOR,

@@ -7,21 +7,31 @@ between which two steps of a protocol, is chance.
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from random import Random
 from signal import Signals
 
 from semel_checker.history import Recorder
 from semel_checker.observations import FaultEnded, FaultInjected, FaultKind
 
-from chaos.clients import Clients
+from aiosemel import RetriableError, SemelClient, TopicPartition
+from chaos.clients import TOPICS, Clients
 from chaos.database import Database
 from chaos.proxy import Link
-from chaos.stage import CLIENTS, Stage
-from semel_local.layout import CONTROLLER
+from chaos.stage import (
+    CLIENTS,
+    COUNTS,
+    GROUP_PARTITIONS,
+    TRANSACTION_LOG_PARTITIONS,
+    Stage,
+)
+from semel_common.ids import InternalTopic
+from semel_local.layout import CONTROLLER, Role
 
 DURATIONS_S = (0.1, 0.4, 1.0, 3.0)
 MOVE_SHARE = 0.3
+CHANGED_SHARE = 0.3
+"""How many moves of partitions are given up, or go elsewhere, soon after they began."""
 BURST_SHARE = 0.25
 """How many faults come without waiting for work."""
 WORK_BYTES = 8_000
@@ -37,8 +47,11 @@ Fault = Callable[[Random], Awaitable[None]]
 class Faults:
     """The faults of one run."""
 
-    def __init__(self, stage: Stage, clients: Clients, recorder: Recorder) -> None:
+    def __init__(
+        self, stage: Stage, clients: Clients, recorder: Recorder, operator: SemelClient
+    ) -> None:
         self._stage = stage
+        self._operator = operator
         self._clients = clients
         self._recorder = recorder
         self._over = asyncio.Event()
@@ -100,6 +113,9 @@ class Faults:
             (self._slow, 2),
             (self._lose_replies, 4),
             (self._reset, 2),
+            (self._move_partitions, 6),
+            (self._move_groups, 3),
+            (self._move_transactions, 3),
             *(disks if self._stage.has_disk_faults else ()),
             *(database if self._stage.database is not None else ()),
         ]
@@ -204,6 +220,42 @@ class Faults:
             [link for link in links if link.source == one.source],
         )
         return random.choices(chosen, (2, 1, 1))[0]
+
+    # -- partitions ------------------------------------------------------------------------------
+
+    async def _move_partitions(self, random: Random) -> None:
+        """Let some partitions move to other brokers, and perhaps change that soon after."""
+        places = [TopicPartition(topic, at) for topic, n in TOPICS.items() for at in range(n)]
+        await self._move(places, Role.BROKER, "move partitions", random)
+
+    async def _move_groups(self, random: Random) -> None:
+        """Likewise for partitions of groups."""
+        topic = InternalTopic.CONSUMER_OFFSETS
+        places = [TopicPartition(topic, at) for at in range(GROUP_PARTITIONS)]
+        await self._move(places, Role.GROUP_COORDINATOR, "move groups", random)
+
+    async def _move_transactions(self, random: Random) -> None:
+        """Likewise for partitions of the transaction log, but for the controller's own."""
+        topic = InternalTopic.TRANSACTION_STATE
+        places = [TopicPartition(topic, at) for at in range(1, TRANSACTION_LOG_PARTITIONS)]
+        await self._move(places, Role.COORDINATOR, "move transactions", random)
+
+    async def _move(
+        self, places: Sequence[TopicPartition], role: Role, what: str, random: Random
+    ) -> None:
+        chosen = random.sample(places, random.randint(1, 3))
+        self._note(FaultKind.OTHER, ", ".join(map(str, chosen)), what)
+        await self._ask_for(chosen, role, random)
+        if random.random() < CHANGED_SHARE:
+            await self._pause(random.uniform(0, 0.2))
+            await self._ask_for(chosen, role, random)
+
+    async def _ask_for(self, places: Sequence[TopicPartition], role: Role, random: Random) -> None:
+        """Name an instance for each, or none: then it is to stay where it is."""
+        targets = (*range(COUNTS[role]), None)
+        wanted = {place: random.choice(targets) for place in places}
+        with suppress(RetriableError):  # Nobody may be there to decide it.
+            await self._operator.admin().moves.alter_partition_reassignments(wanted)
 
     # -- disks -----------------------------------------------------------------------------------
 

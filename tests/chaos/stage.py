@@ -35,6 +35,8 @@ from semel_local.process import Ended
 from semel_local.processes import StartOptions
 
 COUNTS = {Role.COORDINATOR: 2, Role.BROKER: 3, Role.GROUP_COORDINATOR: 2}
+TRANSACTION_LOG_PARTITIONS = 5
+GROUP_PARTITIONS = 5
 NAMES = tuple(ServiceName(role, number) for role in Role for number in range(COUNTS[role]))
 CLIENTS = "default"
 """The listener of clients, and with it their name as the source of a link."""
@@ -54,8 +56,8 @@ _COMMON: dict[str, str | int] = {
 SETTINGS: Settings = {
     Role.COORDINATOR: {
         **_COMMON,
-        "transaction_state_log_num_partitions": 5,
-        "offsets_topic_num_partitions": 5,
+        "transaction_state_log_num_partitions": TRANSACTION_LOG_PARTITIONS,
+        "offsets_topic_num_partitions": GROUP_PARTITIONS,
         "instance_live_ms": 5_000,
     },
     Role.BROKER: {**_COMMON, "transaction_inquiry_interval_ms": 2_000},

@@ -10,14 +10,30 @@ from contextlib import contextmanager
 
 import pytest
 
-from defects import clients, coordinators, forgetting, joints, participants
+from defects import (
+    clients,
+    coordinators,
+    forgetting,
+    group_moves,
+    joints,
+    log_moves,
+    moves,
+    participants,
+)
 from defects.defect import Defect
 
-DEFECTS: dict[str, Defect] = {
-    each.name: each
-    for module in (coordinators, joints, participants, forgetting, clients)
-    for each in module.DEFECTS
-}
+_MODULES = (
+    coordinators,
+    joints,
+    participants,
+    moves,
+    group_moves,
+    log_moves,
+    forgetting,
+    clients,
+)
+
+DEFECTS: dict[str, Defect] = {each.name: each for module in _MODULES for each in module.DEFECTS}
 
 
 @contextmanager

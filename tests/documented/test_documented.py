@@ -33,6 +33,7 @@ NOT_RUN_HERE = {
     r"spark-submit |\.venv/bin/python -m semel_pipelines": "needs PySpark: make pipeline",
     r"semel recover ": "needs a disk that is lost: tests/recovery",
     r"semel transactions (abort|fence) ID": "needs a transaction that hangs: cli/tests",
+    r"semel (topics move|cluster decommission) ": "needs more brokers than one: cli/tests",
     r"semel up --jaeger": "needs Jaeger: make trace-demo",
     r"(\.venv/bin/)?semel up": "the cluster of this test is started like that",
     r"SEMEL_\w+=": "a setting: its name is looked up, below",

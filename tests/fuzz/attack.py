@@ -16,7 +16,7 @@ from structlog.typing import EventDict
 from fuzz.cluster import Cluster, Sample, Samples
 from fuzz.frames import attack_stream
 from fuzz.mutation import broken, edited
-from fuzz.work import leave_open, ordinary_work, victim_of
+from fuzz.work import OF_MOVES, leave_open, ordinary_work, victim_of
 from semel_common.errors import SemelError, UnknownServerError
 from semel_runtime.server.answer import answer
 from semel_runtime.server.calls import Call
@@ -30,8 +30,16 @@ STREAMS_EACH_ROUND = 4
 PATIENCE_S = 30.0
 """How long a call may take, in virtual time, that has no deadline or sets one beyond all bounds."""
 RESPONSE_MAX_BYTES = 64 * 1024 * 1024
-OF_SERVICES = frozenset(("RegisterInstance", "WriteTxnMarkers", "InquireTransactions"))
-"""What services ask of one another: where one is, and how a transaction ended."""
+OF_SERVICES = frozenset(
+    (
+        "RegisterInstance",
+        "WriteTxnMarkers",
+        "InquireTransactions",
+        "CompletePartitionReassignment",
+        *(method.name for method in OF_MOVES),
+    )
+)
+"""What services ask of one another: where one is, how a transaction ended, and what moves."""
 
 
 @dataclass(slots=True)

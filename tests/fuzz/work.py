@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from typing import Any
 
 from aiosemel import (
     AclBinding,
@@ -14,10 +15,11 @@ from aiosemel import (
     ProducerOptions,
     ResourceType,
     SemelClient,
+    SemelError,
     TransactionalProducer,
 )
 from aiosemel._retry import Deadline
-from fuzz.cluster import Cluster
+from fuzz.cluster import BROKER, COORDINATOR, GROUP_COORDINATOR, Cluster
 from semel.coordinator.v1.cluster_pb2 import COORDINATOR_TYPE_GROUP, FindCoordinatorRequest
 from semel_common.wire import methods
 from semel_runtime.testing.virtual_time import after
@@ -25,12 +27,20 @@ from semel_runtime.testing.virtual_time import after
 FROM_START = ConsumerOptions(auto_offset_reset=OffsetReset.EARLIEST)
 INQUIRY_MS = 15_000
 """By then, participants have asked about what is open."""
+OF_MOVES = (
+    methods.COPY_LOG,
+    methods.HAND_OVER_LOG,
+    methods.HAND_OVER_GROUPS,
+    methods.HAND_OVER_TRANSACTIONS,
+)
+COMPLETED = methods.COMPLETE_PARTITION_REASSIGNMENT
 AT_ONCE = ProducerOptions(registration_delay_ms=0)
 
 
 async def ordinary_work(client: SemelClient, name: str) -> None:
     """Use everything once, so that there are valid requests of every kind."""
     admin = client.admin()
+    await admin.moves.decommission_broker(0, undo=True)
     for topic in await admin.list_topics():
         if topic.name != VICTIM:
             await admin.delete_topic(topic.name, missing_ok=True)
@@ -55,8 +65,32 @@ async def ordinary_work(client: SemelClient, name: str) -> None:
     await admin.describe_configs(name)
     await admin.incremental_alter_configs(name, set_configs={"retention.ms": "86400000"})
     await admin.describe_cluster()
+    await _move(client, name)
     await _say_who_may(client, name)
     await _look_after(client, name)
+
+
+async def _move(client: SemelClient, name: str) -> None:
+    """Move what has nowhere to go, and ask as those do that take over."""
+    moves = client.admin().moves
+    await moves.alter_partition_reassignments({(name, 0): 0, (name, 1): None})
+    await moves.rebalance_partitions()
+    await moves.decommission_broker(0)
+    await moves.decommission_broker(0, undo=True)
+    topic = await client.admin().describe_topic(name)
+    log: dict[str, Any] = {
+        "topic_id": topic.topic_id,
+        "partition": 0,
+        "leader_epoch": 0,
+        "broker_id": 0,
+    }
+    groups: dict[str, Any] = {"partition": 1, "leader_epoch": 0, "instance_id": 0}
+    fields = (log, log, groups, groups, log)
+    asked = zip((BROKER, BROKER, GROUP_COORDINATOR, COORDINATOR, COORDINATOR), fields, strict=True)
+    for method, (address, each) in zip((*OF_MOVES, COMPLETED), asked, strict=True):
+        connection = client._context.cluster.connection(address)
+        with suppress(SemelError):  # It moves nowhere.
+            await connection.call(method, method.request(**each), timeout_ms=1_000)
 
 
 async def _say_who_may(client: SemelClient, name: str) -> None:

@@ -30,11 +30,12 @@ def main() -> int:
 
 def _many(first: int, count: int, processes: int) -> int:
     began = time.perf_counter()
-    failed = transactions = faults = messages = steps = 0
+    failed = transactions = faults = moves = messages = steps = 0
     with Pool(processes) as pool:
         for report in pool.imap_unordered(simulate, range(first, first + count), chunksize=1):
             transactions += report.transactions
             faults += report.faults
+            moves += report.moves
             messages += report.messages
             steps += report.steps
             if report.violations:
@@ -43,7 +44,7 @@ def _many(first: int, count: int, processes: int) -> int:
     seconds = time.perf_counter() - began
     print(
         f"{count} seeds from {first}: {failed} failed, {transactions} transactions,"
-        f" {faults} faults, {messages} messages, {steps} steps"
+        f" {faults} faults, {moves} moves, {messages} messages, {steps} steps"
         f" in {seconds:.1f} s ({count / seconds:.2f} seeds/s)"
     )
     return bool(failed)

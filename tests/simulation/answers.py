@@ -11,6 +11,7 @@ from semel.group.v1 import group_pb2 as group
 from semel_common.ids import TopicPartition, transaction_log_partition_of
 from simulation.durable import Durable, Transaction
 from simulation.invariants import Invariants
+from simulation.world import Life
 
 _COMMIT = participants.TRANSACTION_RESULT_COMMIT
 
@@ -24,9 +25,11 @@ class Answers:
     def __init__(self, invariants: Invariants) -> None:
         self._invariants = invariants
 
-    def arrived(self, service: str, request: Message) -> object:
+    def arrived(self, service: str, life: Life, request: Message) -> object:
         """Return what is on disk when a request comes, as far as its answer must keep to it."""
         match request:
+            case participants.WriteTxnMarkersRequest() if not self._invariants.owns_disk(life):
+                return {}  # It lingers: it may repeat what it answered once, and can write nothing.
             case participants.WriteTxnMarkersRequest():
                 return dict(self._invariants.durable(service).coordinators_heard)
             case group.FetchOffsetsRequest(require_stable=True):

@@ -1,5 +1,6 @@
 """What one service has on disk, by its journal, over all its lives: records in, facts out."""
 
+import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,6 +10,8 @@ from semel_common.ids import TopicPartition
 from semel_coordinator.transactions.machine.joint.entities import JointId
 
 Transaction = tuple[int, int]
+EXPIRATION_MS = 10_500
+"""How long idle producers are remembered."""
 _WRITES_NO_MORE = -1
 """In place of a sequence: what an epoch wrote here was forgotten, so it may write nothing."""
 
@@ -43,6 +46,9 @@ class Durable:
     sequences: dict[tuple[Any, int], tuple[int, int]] = field(default_factory=dict)
     """Epoch and next sequence by (log, producer id)."""
 
+    heard: dict[tuple[Any, int], float] = field(default_factory=dict)
+    """When (log, producer id) was heard of last, in event-loop time."""
+
     def wrote(
         self, log: object, transaction: Transaction, sequence: int, count: int
     ) -> Iterator[str]:
@@ -58,13 +64,45 @@ class Durable:
             expected = 0
         if sequence != expected:
             yield f"{transaction} wrote in {log} at sequence {sequence}, not {expected}"
+        self._hear(log, producer_id)
         following = (sequence + count) % sequences.SEQUENCES
         self.sequences[log, producer_id] = (epoch, following)
 
+    def go_on_from(self, other: "Durable", theirs: int, ours: int) -> None:
+        """Know of a log what another service's journal has said of the one that it was."""
+        self.log_ends[ours] = other.log_ends.get(theirs, 0)
+        for mine, known in (
+            (self.stable, other.stable),
+            (self.log_starts, other.log_starts),
+        ):
+            if theirs in known:
+                mine[ours] = known[theirs]
+        self.open |= {(ours, key): at for (log, key), at in other.open.items() if log == theirs}
+        self.ended |= {(ours, key): at for (log, key), at in other.ended.items() if log == theirs}
+        self.fences |= {(ours, key): at for (log, key), at in other.fences.items() if log == theirs}
+        self.sequences |= {
+            (ours, key): at for (log, key), at in other.sequences.items() if log == theirs
+        }
+        self.heard |= {(ours, key): at for (log, key), at in other.heard.items() if log == theirs}
+
     def fence(self, log: object, producer_id: int, fence: int) -> None:
         """Note that a fence rose."""
+        self._hear(log, producer_id)
         before = self.fences.get((log, producer_id), 0)
         self.fences[log, producer_id] = max(before, fence)
+
+    def forget(self, log: object, producer_id: int) -> None:
+        """Note that a producer was forgotten: if that was not too early, nothing binds it any more.
+
+        A zombie that has slept for so long may write what its coordinator has aborted long ago.
+        """
+        idle_s = asyncio.get_running_loop().time() - self.heard.get((log, producer_id), 0.0)
+        if idle_s * 1_000 >= EXPIRATION_MS:
+            self.fences.pop((log, producer_id), None)
+            self.sequences.pop((log, producer_id), None)
+
+    def _hear(self, log: object, producer_id: int) -> None:
+        self.heard[log, producer_id] = asyncio.get_running_loop().time()
 
     def go_back(self, log: object, producer_id: int, current_epoch: int) -> None:
         """Let epochs that were never given out count no more; those before the current one end."""

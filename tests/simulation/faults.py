@@ -1,15 +1,23 @@
 """What happens to a cluster and its clients: faults of every kind, drawn from the seed."""
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import permutations
 from random import Random
 
-from semel_local.layout import CONTROLLER
+from semel.coordinator.v1.moves_pb2 import AlterPartitionReassignmentsRequest
+from semel_common.errors import SemelError
+from semel_common.ids import InternalTopic
+from semel_common.wire.methods import ALTER_PARTITION_REASSIGNMENTS
+from semel_local.layout import CONTROLLER, Role
 from simulation.disk import SYNC_MS
+from simulation.group_moves import GROUP_PARTITIONS
+from simulation.log_moves import TRANSACTION_LOG_PARTITIONS
 from simulation.network import CUT, FAIR, Network, Trace, Weather
-from simulation.processes import Service
+from simulation.processes import BOOTSTRAP, COUNTS, Service
 from simulation.workloads import Client
-from simulation.world import Life, SimulatedLoop
+from simulation.world import WORLD, Life, SimulatedLoop
 
 FAULTS = (12, 20)
 """How many there are, between these two."""
@@ -23,6 +31,10 @@ class Targets:
     network: Network
     services: Sequence[Service]
     clients: Sequence[Client]
+    places: Sequence[tuple[str, int]]
+    """The partitions of all topics."""
+    know_moves: bool
+    """Whether everybody is of a release that knows of moves."""
     trace: Trace
 
 
@@ -52,6 +64,12 @@ class Faults:
             (self._kill_client, 5),
             (self._pause_client, 3),
         ]
+        if self._targets.know_moves:
+            kinds += [
+                (self._move_partitions, 6),
+                (self._move_groups, 5),
+                (self._move_transactions, 5),
+            ]
         count = self._random.randint(*FAULTS)
         chosen = self._random.choices(
             [kind for kind, _ in kinds], [weight for _, weight in kinds], k=count
@@ -187,6 +205,62 @@ class Faults:
     def _clear_up(self, weather: Weather) -> None:
         if self._targets.network.general is weather:
             self._targets.network.general = FAIR
+
+    # -- partitions ------------------------------------------------------------------------------
+
+    def _move_partitions(self) -> None:
+        """Let some partitions move to other brokers."""
+        places = self._random.sample(self._targets.places, self._random.randint(1, 4))
+        self._move(places, Role.BROKER)
+
+    def _move_groups(self) -> None:
+        """Let some groups move to other group coordinators."""
+        partitions = self._random.sample(range(GROUP_PARTITIONS), self._random.randint(2, 4))
+        places = [(InternalTopic.CONSUMER_OFFSETS.value, each) for each in partitions]
+        self._move(places, Role.GROUP_COORDINATOR)
+
+    def _move_transactions(self) -> None:
+        """Let some transaction-log partitions move to other coordinators; the first one stays."""
+        movable = range(1, TRANSACTION_LOG_PARTITIONS)
+        partitions = self._random.sample(movable, self._random.randint(1, 3))
+        places = [(InternalTopic.TRANSACTION_STATE.value, each) for each in partitions]
+        self._move(places, Role.COORDINATOR)
+
+    def _move(self, places: Sequence[tuple[str, int]], role: Role) -> None:
+        """Let partitions move; change or hold that up, perhaps half-way."""
+        self._send_to(places, role, 0.1)
+        # A move takes some milliseconds, if nothing holds it up.
+        half_way_s = self._random.uniform(0.002, self._random.choice((0.006, 0.012, 1.0)))
+        if self._random.random() < 0.5:
+            self._later(half_way_s, self._part, role)
+        if self._random.random() < 0.6:
+            later_s = self._random.choice((0, 0.001, 0.5)) * self._random.random()
+            self._later(half_way_s + later_s, self._send_to, places, role, 0.6)
+
+    def _send_to(self, places: Sequence[tuple[str, int]], role: Role, stay: float) -> None:
+        """Ask for moves, or with this probability for each to be given up."""
+        request = AlterPartitionReassignmentsRequest()
+        for topic, partition in places:
+            one = request.partitions.add(topic=topic, partition=partition)
+            if self._random.random() >= stay:
+                one.broker_id = self._random.randrange(COUNTS[role])
+        self._note("move", *((each.topic, each.partition) for each in request.partitions))
+        self._targets.loop.create_task(self._ask(request), context=WORLD.copy())
+
+    def _part(self, role: Role) -> None:
+        """Let no instance of a role reach another one for a while, nor perhaps the controller."""
+        names = [f"{role}-{number}" for number in range(COUNTS[role])]
+        if self._random.random() < 0.5:
+            names.append(str(CONTROLLER))
+        links = list(permutations(names, 2))
+        self._note("part", str(role))
+        self._targets.network.weather.update(dict.fromkeys(links, CUT))
+        self._later(self._random.uniform(0.2, 2.0), self._mend, links)
+
+    async def _ask(self, request: AlterPartitionReassignmentsRequest) -> None:
+        controller = self._targets.network.connector("operator").connect(BOOTSTRAP)
+        with suppress(SemelError):
+            await controller.call(ALTER_PARTITION_REASSIGNMENTS, request, timeout_ms=1_000)
 
     # -- clients ---------------------------------------------------------------------------------
 

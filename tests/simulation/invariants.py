@@ -5,9 +5,7 @@ durable. What was durable before a crash must be there after it, and a machine t
 journal must equal the one that wrote it.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
-from dataclasses import fields, is_dataclass
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from semel_broker.machine import BrokerMachine
@@ -15,12 +13,12 @@ from semel_broker.machine.records import (
     BatchAppended,
     LogCompacted,
     LogStartMoved,
-    LogState,
     MarkerAppended,
     ProducerFenced,
+    ProducerForgotten,
 )
 from semel_broker.serde import BrokerSerde
-from semel_common.ids import NO_PRODUCER_ID, transaction_log_partition_of
+from semel_common.ids import NO_PRODUCER_ID
 from semel_coordinator.machine import CoordinatorMachine
 from semel_coordinator.serde import CoordinatorSerde
 from semel_coordinator.transactions.machine.entities import (
@@ -29,10 +27,7 @@ from semel_coordinator.transactions.machine.entities import (
     Producer,
 )
 from semel_coordinator.transactions.machine.joint.entities import JointId
-from semel_coordinator.transactions.machine.records import (
-    CoordinatorEpoch,
-    TransactionalIdExpired,
-)
+from semel_coordinator.transactions.machine.records import TransactionalIdExpired
 from semel_coordinator.transactions.machine.states import AbortReason, TransactionState
 from semel_group.machine import GroupMachine
 from semel_group.machine.records import (
@@ -51,6 +46,10 @@ from semel_runtime.participant.coordinator_epochs import CoordinatorEpochSeen
 from simulation.compaction import CompactionWatch
 from simulation.disk import SimulatedVolume
 from simulation.durable import Durable, Transaction
+from simulation.group_moves import GroupMovesWatch
+from simulation.log_moves import LogMovesWatch
+from simulation.moves import Moves, Place
+from simulation.normal import normal
 from simulation.world import Life
 
 
@@ -68,6 +67,10 @@ class Invariants:
         self.prepared: dict[Transaction, PreparedTransaction] = {}
         """What was promised, and to whom, over all time."""
         self._durable: dict[str, Durable] = {}
+        self._places: dict[str, Place] = {}
+        self.moves = Moves(self._places)
+        self.group_moves = GroupMovesWatch()
+        self.log_moves = LogMovesWatch()
         self._watches: dict[Life, Watch] = {}
         self.checked = 0
 
@@ -75,13 +78,23 @@ class Invariants:
         self, name: ServiceName, life: Life, volume: SimulatedVolume, clock: Clock
     ) -> "Watch":
         """Begin to watch a life."""
-        durable = self._durable.setdefault(str(name), Durable())
+        made: dict[Role, Callable[[], Durable]] = {
+            Role.GROUP_COORDINATOR: self.group_moves.durable,
+            Role.COORDINATOR: self.log_moves.durable,
+        }
+        durable = self._durable.setdefault(str(name), made.get(name.role, Durable)())
+        self._places[str(name)] = Place(durable, volume)
         watch = self._watches[life] = Watch(self, name, durable, volume, clock)
         return watch
 
     def durable(self, name: str) -> Durable:
         """Return what a service's journal has said so far."""
         return self._durable[name]
+
+    def owns_disk(self, life: Life) -> bool:
+        """Whether no other process has taken a life's place."""
+        watch = self._watches.get(life)
+        return watch is not None and watch.owns_disk
 
     def died(self, life: Life) -> None:
         """Forget a life."""
@@ -128,10 +141,15 @@ class Watch:
         self._epoch = 0
         self._machine: Any = None
         self._claimed: set[int] = set()
-        """Transaction-log partitions whose coordinator epoch was raised in this life."""
+        """Transaction-log partitions that are served in this life."""
         self._positions_seen: dict[tuple[str, object], int] = {}
         self._make: Callable[[], Any] | None = None
         self._serde: Any = None
+
+    @property
+    def owns_disk(self) -> bool:
+        """Whether no other process has claimed the journal since."""
+        return bool(self._epoch == self._volume.content.epoch)
 
     def observe(self, app: Any) -> None:  # noqa: ANN401 - of three kinds
         """See every record that its machine replays."""
@@ -188,7 +206,7 @@ class Watch:
         if self._waiting or self._loading or self._make is None:
             return
         content = self._volume.content
-        if self._epoch != content.epoch:
+        if not self.owns_disk:
             return  # It lingers: another process has taken its place.
         fresh = self._make()
         for piece in content.snapshot:
@@ -196,8 +214,8 @@ class Watch:
                 fresh.replay(offset, self._serde.decode(data))
         for offset, data in enumerate(content.records, content.first_offset):
             fresh.replay(offset, self._serde.decode(data))
-        live = sorted(repr(_normal(record)) for _, record in self._machine.snapshot())
-        replayed = sorted(repr(_normal(record)) for _, record in fresh.snapshot())
+        live = sorted(repr(normal(record)) for _, record in self._machine.snapshot())
+        replayed = sorted(repr(normal(record)) for _, record in fresh.snapshot())
         if live != replayed:
             only_live = [each for each in live if each not in replayed][:3]
             only_replayed = [each for each in replayed if each not in live][:3]
@@ -218,6 +236,8 @@ class Watch:
             if isinstance(record, MarkerAppended):
                 key = (record.producer_id, record.producer_epoch)
                 self._check(key not in log.open_transactions, f"{key} is open after its marker")
+        self._owner.group_moves.replayed(self._name, self._machine, record, self._check)
+        self._owner.log_moves.replayed(self._name, self._machine, record, self._check)
         if isinstance(record, TransactionEnded):
             self._positions(record.group_id)
         if isinstance(record, (ConsumerGroup, Member)):
@@ -248,6 +268,7 @@ class Watch:
     # -- what is on disk -------------------------------------------------------------------------
 
     def _on_durable(self, record: object) -> None:
+        self._owner.moves.on_durable(self._name, record, self._check)
         match record:
             case BatchAppended():
                 self._batch(record)
@@ -255,8 +276,8 @@ class Watch:
                 self._marker(record)
             case ProducerFenced():
                 self._durable.fence(record.log_id, record.producer_id, record.fence)
-            case LogState():
-                self._durable.logs[record.topic_id, record.partition] = record.log_id
+            case ProducerForgotten():
+                self._durable.forget(record.log_id, record.producer_id)
             case LogStartMoved():
                 self._log_start(record)
             case LogCompacted():
@@ -266,6 +287,8 @@ class Watch:
                 self._on_durable_at_group_coordinator(record)
 
     def _on_durable_at_group_coordinator(self, record: object) -> None:
+        if self._owner.group_moves.is_copy(self._name, record):
+            return
         match record:
             case TxnOffsetsCommitted():
                 self._offsets(record)
@@ -291,6 +314,9 @@ class Watch:
                 self._on_durable_at_coordinator(record)
 
     def _on_durable_at_coordinator(self, record: object) -> None:
+        if self._owner.log_moves.is_copy(self._name, record):
+            return
+        self._owner.log_moves.on_durable(self._claimed, record, self._check)
         match record:
             case DecidedTransaction():
                 self._decision(record)
@@ -304,23 +330,13 @@ class Watch:
             case JointId():
                 for wrong in self._durable.joint(record):
                     self._check(False, wrong)
-            case CoordinatorEpoch():
-                self._coordinator_epoch(record)
             case CoordinatorEpochSeen():
                 heard = self._durable.coordinators_heard
                 heard[record.transaction_log_partition] = record.coordinator_epoch
             case _:
                 pass
 
-    def _coordinator_epoch(self, record: CoordinatorEpoch) -> None:
-        before = self._durable.coordinator_epochs.get(record.partition, -1)
-        self._check(record.coordinator_epoch > before, f"{record} after {before}")
-        self._durable.coordinator_epochs[record.partition] = record.coordinator_epoch
-        self._claimed.add(record.partition)
-
     def _producer(self, record: Producer) -> None:
-        partition = transaction_log_partition_of(record.producer_id)
-        self._check(partition in self._claimed, f"{record}, before {partition} was claimed")
         before = self._durable.epochs.get(record.producer_id, 0)
         text = f"epoch of {record.producer_id} went from {before} to {record.producer_epoch}"
         self._check(record.producer_epoch >= before, text)
@@ -426,17 +442,3 @@ class Watch:
 
     def _check(self, holds: bool, what: str) -> None:
         self._owner.check(holds, f"{self._name}: {what}")
-
-
-def _normal(value: object) -> object:
-    """Return a value whose text does not depend on the order of sets and mappings."""
-    names = getattr(value, "__struct_fields__", None)
-    if names is None and is_dataclass(value):
-        names = [each.name for each in fields(value)]
-    if names is not None:
-        return type(value).__name__, [_normal(getattr(value, name)) for name in names]
-    if isinstance(value, Mapping):
-        return sorted((repr(_normal(key)), repr(_normal(each))) for key, each in value.items())
-    if isinstance(value, AbstractSet):
-        return sorted(repr(_normal(each)) for each in value)
-    return value

@@ -52,7 +52,7 @@ CUT = Weather(lost=1.0)
 class Observer(Protocol):
     """Sees what comes to services, and what leaves them."""
 
-    def arrived(self, service: str, request: Message) -> object:
+    def arrived(self, service: str, life: Life, request: Message) -> object:
         """See a request. What is returned is given back with its answer."""
         ...
 
@@ -62,7 +62,7 @@ class Observer(Protocol):
 
 
 class _Nobody:
-    def arrived(self, service: str, request: Message) -> object:
+    def arrived(self, service: str, life: Life, request: Message) -> object:
         """See `Observer`."""
 
     def answered(self, service: str, request: Message, response: Message, seen: object) -> None:
@@ -219,7 +219,7 @@ class Network:
         self, exchange: Exchange, server: Server, endpoint: Endpoint[Message, Message]
     ) -> None:
         request = exchange.method.request.FromString(exchange.request)
-        expected = self.observer.arrived(server.name, request)
+        expected = self.observer.arrived(server.name, server.life, request)
         deadline = self._loop.time() + exchange.timeout_ms / 1000
         try:
             response = await answer(

@@ -25,7 +25,10 @@ from semel_runtime.runner import RunnerOptions
 from semel_runtime.testing.virtual_time import LoopClock
 from simulation.deletion import RETENTION_CHECK_INTERVAL_MS
 from simulation.disk import ObservedJournal, SimulatedVolume
+from simulation.durable import EXPIRATION_MS
+from simulation.group_moves import GROUP_PARTITIONS
 from simulation.invariants import Invariants
+from simulation.log_moves import TRANSACTION_LOG_PARTITIONS
 from simulation.network import Network, Trace
 from simulation.world import Life, SimulatedLoop
 
@@ -46,13 +49,13 @@ _COMMON: dict[str, str | int] = {
 # docs/adr/2026-11-21-forgetting-fences.md. That a clock is not trusted after a jump is what
 # the defect `forgets-after-a-jump` is about.
 _EXPIRY: dict[str, str | int] = {
-    "producer_id_expiration_ms": 10_500,
+    "producer_id_expiration_ms": EXPIRATION_MS,
     "producer_id_expiration_check_interval_ms": 500,
 }
 _BY_ROLE: dict[Role, dict[str, str | int]] = {
     Role.COORDINATOR: {
-        "transaction_state_log_num_partitions": 5,
-        "offsets_topic_num_partitions": 5,
+        "transaction_state_log_num_partitions": TRANSACTION_LOG_PARTITIONS,
+        "offsets_topic_num_partitions": GROUP_PARTITIONS,
         "instance_live_ms": 5_000,
         "transactional_id_expiration_ms": 3_000,
         "transaction_remove_expired_transaction_cleanup_interval_ms": 500,

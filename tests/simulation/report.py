@@ -12,6 +12,8 @@ class Report:
     virtual_s: float
     transactions: int
     faults: int
+    moves: int
+    """Of partitions, that came to their ends."""
     messages: int
     checks: int
     digest: str

@@ -160,6 +160,8 @@ class Simulation:
             network=self._network,
             services=self._services,
             clients=self._clients,
+            places=[*PLACES, COUNTED],
+            know_moves=dialect is None,
             trace=self.trace,
         )
         self._faults = Faults(Random(random.getrandbits(64)), targets)
@@ -193,6 +195,7 @@ class Simulation:
             virtual_s=self._loop.time(),
             transactions=self._around.transactions,
             faults=self._faults.injected,
+            moves=_completed(self._invariants),
             messages=sum(event[1] == "request" for event in self._events),
             checks=self._invariants.checked,
             digest=self._digest() if self._wants_digest else "",
@@ -272,6 +275,7 @@ class Simulation:
             left = {
                 place: (stable[place], end) for place, end in ends.items() if stable[place] != end
             }
+            left |= await operator.admin().moves.list_partition_reassignments()
             for place in inputs:
                 found = committed.get(place)
                 at = 0 if found is None else found.offset
@@ -407,6 +411,11 @@ class Simulation:
                 return False
             await after(100)
         return True
+
+
+def _completed(watch: Invariants) -> int:
+    """Count the partitions that have moved, all the way."""
+    return sum(each.completed for each in (watch.moves, watch.group_moves, watch.log_moves))
 
 
 def _result(story: "asyncio.Task[list[str]]") -> list[str]:

@@ -9,6 +9,7 @@ from bench.growth.curves.log_size import LOG_SIZE
 from bench.growth.curves.open_transactions import OPEN_TRANSACTIONS
 from bench.growth.curves.participants import PARTICIPANTS
 from bench.growth.curves.partitions import PARTITIONS
+from bench.growth.curves.registered import REGISTERED
 from bench.growth.curves.transactional_ids import TRANSACTIONAL_IDS
 
 CURVES: dict[str, Curve] = {
@@ -20,6 +21,7 @@ CURVES: dict[str, Curve] = {
         ABORTED,
         LOG_SIZE,
         BROKERS,
+        REGISTERED,
         PARTICIPANTS,
         JOURNAL,
         GROUPS,

@@ -1,16 +1,19 @@
-"""`semel cluster`: describe."""
+"""`semel cluster`: describe, rebalance, decommission."""
+
+from typing import TYPE_CHECKING
 
 import typer
 
+from semel_cli.moves import DECOMMISSION_EXAMPLES, REBALANCE_EXAMPLES, decommission, rebalance
 from semel_cli.output import Facts, Format, FormatOption, Table, examples, show, time_text
 from semel_cli.session import BootstrapOption, with_client
 
-app = typer.Typer(help="Describe the cluster.", no_args_is_help=True)
+if TYPE_CHECKING:
+    from aiosemel import InstanceDescription
 
-
-@app.callback()
-def cluster() -> None:
-    """Have subcommands even while there is only one."""
+app = typer.Typer(
+    help="Describe the cluster, and spread its partitions over its brokers.", no_args_is_help=True
+)
 
 
 @app.command(epilog=examples("semel cluster describe", "semel cluster describe --format json"))
@@ -36,6 +39,7 @@ def describe(output_format: FormatOption = Format.TEXT, bootstrap: BootstrapOpti
                     "last_registered_ms": each.last_registered_ms,
                     "leader_partitions": each.leader_partitions,
                     "controller": each.is_controller,
+                    "decommissioned": each.is_decommissioned,
                 }
                 for each in described.instances
             ],
@@ -49,7 +53,7 @@ def describe(output_format: FormatOption = Format.TEXT, bootstrap: BootstrapOpti
             }
         ),
         Table(
-            headings=("Instance", "Address", "Starts", "Leads", "Last heard of", "Controller"),
+            headings=("Instance", "Address", "Starts", "Leads", "Last heard of", "Note"),
             rows=[
                 (
                     f"{each.role}-{each.instance_id}",
@@ -57,9 +61,19 @@ def describe(output_format: FormatOption = Format.TEXT, bootstrap: BootstrapOpti
                     each.claim_epoch,
                     each.leader_partitions if each.role == "broker" else None,
                     time_text(each.last_registered_ms or 0),
-                    "yes" if each.is_controller else "",
+                    _note(each),
                 )
                 for each in described.instances
             ],
         ),
     )
+
+
+app.command(epilog=REBALANCE_EXAMPLES)(rebalance)
+app.command(epilog=DECOMMISSION_EXAMPLES)(decommission)
+
+
+def _note(instance: "InstanceDescription") -> str:
+    if instance.is_controller:
+        return "controller"
+    return "decommissioned" if instance.is_decommissioned else ""

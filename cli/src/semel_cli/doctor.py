@@ -38,8 +38,9 @@ def doctor(
 ) -> None:
     """Look for transactions that are stuck, late, nearly timed out, or prepared for long.
 
-    Also for instances that do not answer, ids that producers take from one another, and ids that
-    are used once. Says what to do about each. Status 3: something was found.
+    Also for instances that do not answer, moves of partitions that wait for one, ids that
+    producers take from one another, and ids that are used once. Says what to do about each.
+    Status 3: something was found.
     """
     limits = Thresholds(
         stuck_ms=int(stuck_after * 1000),
@@ -64,11 +65,13 @@ async def _examine(client: "SemelClient", limits: Thresholds) -> list[Finding]:
     admin = client.admin()
     opened: OpenTransactions = await admin.operators.list_open_transactions(limit=_OPEN_MAX)
     listed: tuple[TransactionListing, ...] = await admin.list_transactions()
+    moving = await admin.moves.list_partition_reassignments()
     now_ms = time.time_ns() // 1_000_000
     if opened.truncated:
         note(f"more than {_OPEN_MAX} transactions are open: looked at the oldest")
     return [
         *findings.unreachable(opened),
+        *findings.waiting_moves(moving, opened),
         *findings.stuck(opened.transactions, limits),
         *findings.late_markers(listed, limits, now_ms),
         *findings.prepared_for_long(listed, limits, now_ms),

@@ -3,7 +3,7 @@
 Every check takes what the cluster has answered, and yields what is wrong.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,13 @@ from semel_cli.operations import place
 from semel_cli.output import duration_text
 
 if TYPE_CHECKING:
-    from aiosemel import OpenTransaction, OpenTransactions, TransactionListing
+    from aiosemel import (
+        OpenTransaction,
+        OpenTransactions,
+        PartitionReassignment,
+        TopicPartition,
+        TransactionListing,
+    )
 
 _ONGOING = "Ongoing"
 _PREPARED = "Prepared"
@@ -56,6 +62,27 @@ def unreachable(found: "OpenTransactions") -> Iterator[Finding]:
             what=f"{each}",
             do="start it again, or mend its network: transactions that wrote there wait for it",
         )
+
+
+def waiting_moves(
+    moving: Mapping["TopicPartition", "PartitionReassignment"], found: "OpenTransactions"
+) -> Iterator[Finding]:
+    """Partitions on their way between brokers of which one does not answer: they wait for it."""
+    away = {each.partition(":")[0] for each in found.unreachable}
+    for at, each in moving.items():
+        for broker in (f"broker-{each.leader_id}", f"broker-{each.moving_to}"):
+            if broker in away:
+                yield Finding(
+                    check="waiting move",
+                    what=(
+                        f"{at} moves from broker-{each.leader_id} to broker-{each.moving_to}, and"
+                        f" {broker} does not answer"
+                    ),
+                    do=(
+                        f"start {broker} again, or give the move up: `semel topics move {at.topic}"
+                        f" --partition {at.partition} --cancel`"
+                    ),
+                )
 
 
 def stuck(found: Iterable["OpenTransaction"], limits: Thresholds) -> Iterator[Finding]:

@@ -1,4 +1,4 @@
-"""`semel topics`: create, list, describe, alter, delete."""
+"""`semel topics`: create, list, describe, alter, move, delete."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
@@ -15,6 +15,7 @@ from semel_cli.configs import (
 )
 from semel_cli.delete_records import EXAMPLES as DELETE_RECORDS_EXAMPLES
 from semel_cli.delete_records import delete_records
+from semel_cli.moves import MOVE_EXAMPLES, broker_text, move
 from semel_cli.output import Facts, Format, FormatOption, Json, Table, examples, note, show
 from semel_cli.session import BootstrapOption, with_client
 
@@ -23,7 +24,9 @@ if TYPE_CHECKING:
     from aiosemel.descriptions import TopicDescription
     from semel_cli.offsets import Watermarks
 
-app = typer.Typer(help="Create, list, describe, alter and delete topics.", no_args_is_help=True)
+app = typer.Typer(
+    help="Create, list, describe, alter, move and delete topics.", no_args_is_help=True
+)
 
 TopicArguments = Annotated[list[str], typer.Argument(metavar="TOPIC…", show_default=False)]
 TopicArgument = Annotated[str, typer.Argument(show_default=False)]
@@ -78,7 +81,7 @@ def describe(
     output_format: FormatOption = Format.TEXT,
     bootstrap: BootstrapOption = None,
 ) -> None:
-    """Describe a topic: who leads its partitions, and which offsets they hold.
+    """Describe a topic: who leads its partitions, where they move, and which offsets they hold.
 
     Readers of committed records read up to the stable end. Where it stays behind the end, a
     transaction is open: `semel transactions list` tells which.
@@ -98,6 +101,7 @@ def describe(
             "partition": each.partition,
             "leader_id": each.leader_id,
             "leader_epoch": each.leader_epoch,
+            "moving_to": each.moving_to,
             "log_start_offset": marks.start,
             "last_stable_offset": marks.stable_end,
             "high_watermark": marks.end,
@@ -114,11 +118,12 @@ def describe(
         },
         Facts({"Topic": described.name, "Id": described.topic_id, **described.configs}),
         Table(
-            headings=("Partition", "Leader", "Start", "Stable end", "End"),
+            headings=("Partition", "Leader", "Moving to", "Start", "Stable end", "End"),
             rows=[
                 (
                     each.partition,
                     f"broker-{each.leader_id}",
+                    broker_text(each.moving_to),
                     marks.start,
                     marks.stable_end,
                     marks.end,
@@ -153,6 +158,7 @@ def delete(
 app.command(epilog=ALTER_EXAMPLES)(alter)
 app.command(epilog=CONFIGS_EXAMPLES)(configs)
 app.command("delete-records", epilog=DELETE_RECORDS_EXAMPLES)(delete_records)
+app.command(epilog=MOVE_EXAMPLES)(move)
 
 
 def show_topics(topics: "Sequence[TopicDescription]", output_format: Format) -> None:

@@ -60,6 +60,19 @@ async def test_all_services_stop_in_order_and_come_back_at_their_addresses(tmp_p
         assert {name: second.address(name) for name in second.names} == addresses
 
 
+async def test_a_broker_is_added_while_the_others_run_and_comes_back(tmp_path: Path) -> None:
+    async with ProcessCluster(tmp_path) as first:
+        pids = first.pids()
+        assert await first.add_broker() == "broker-1"
+        assert pids.items() <= first.pids().items()
+        async with asyncio.timeout(10):
+            await wait_serving(first.address("broker-1"))
+        addresses = {name: first.address(name) for name in first.names}
+        assert len(set(addresses.values())) == len(addresses) == 4
+    async with ProcessCluster(tmp_path) as second:
+        assert {name: second.address(name) for name in second.names} == addresses
+
+
 @shared_loop
 async def test_a_second_cluster_in_the_same_folder_is_refused(cluster: ProcessCluster) -> None:
     with pytest.raises(FolderError, match=rf"running in .* already \(process {os.getpid()}\)"):

@@ -1,9 +1,10 @@
 """A real gRPC server on loopback with group-coordinator handlers that a test scripts."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from google.protobuf.message import Message
 
@@ -48,8 +49,9 @@ async def serving(
     sockets: bool = True,
     listener: ListenerSecurity | None = None,
     client: Security | None = None,
+    answers: Mapping[str, Message] = MappingProxyType({}),
 ) -> AsyncIterator[Served]:
-    """Serve ``commit`` as TxnOffsetCommit; every other method answers an empty response.
+    """Serve ``commit`` as TxnOffsetCommit; other methods answer as told, or an empty response.
 
     Frames go over sockets, or else over gRPC. The connection has the client's security.
     """
@@ -62,7 +64,7 @@ async def serving(
     handlers = Handlers()
     for method in GROUP_METHODS:
         if method.name != "TxnOffsetCommit":
-            handlers.add(method, _empty(method))
+            handlers.add(method, _answering(answers.get(method.name) or method.response()))
 
     async def recorded(
         request: group.TxnOffsetCommitRequest, call: Call
@@ -80,9 +82,9 @@ async def serving(
         await server.stop(drain_ms=0, grace_ms=1_000)
 
 
-def _empty(method: Method[Message, Message]) -> Callable[[Message, Call], Awaitable[Message]]:
+def _answering(response: Message) -> Callable[[Message, Call], Awaitable[Message]]:
     async def handler(request: Message, call: Call) -> Message:  # noqa: ARG001 - a handler's shape
         await asyncio.sleep(0)
-        return method.response()
+        return response
 
     return handler

@@ -43,6 +43,7 @@ from aiosemel.descriptions import (
     MemberDescription,
     Participants,
     PartitionDescription,
+    PartitionReassignment,
     PendingOffsets,
     ServiceRole,
     TopicDescription,
@@ -76,6 +77,7 @@ from aiosemel.joint_handle import JointHandle, JointReceipt
 from aiosemel.joint_transaction import JointOutcome, JointTransaction
 from aiosemel.joint_writer import JointWriter
 from aiosemel.log_ranges import LogRange, LogRangeReader
+from aiosemel.move_admin import MoveAdmin
 from aiosemel.offset_resets import OffsetChange, ResetTo, ShiftBy, ToOffset, ToTimestamp
 from aiosemel.offsets import (
     ConsumerGroupMetadata,
@@ -181,6 +183,7 @@ __all__ = [
     "LogRange",
     "LogRangeReader",
     "MemberDescription",
+    "MoveAdmin",
     "NextStep",
     "NoOffsetForPartitionError",
     "OffsetAndMetadata",
@@ -199,6 +202,7 @@ __all__ = [
     "Participants",
     "PartitionDescription",
     "PartitionProducers",
+    "PartitionReassignment",
     "PatternType",
     "PendingOffsets",
     "PreparedTransactionId",

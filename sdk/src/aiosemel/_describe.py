@@ -61,7 +61,10 @@ def topic(known: TopicMetadata) -> TopicDescription:
         topic_id=known.topic_id,
         partitions=tuple(
             PartitionDescription(
-                partition=p.partition, leader_id=p.leader_id, leader_epoch=p.leader_epoch
+                partition=p.partition,
+                leader_id=p.leader_id,
+                leader_epoch=p.leader_epoch,
+                moving_to=p.moving_to,
             )
             for p in known.partitions
         ),
@@ -103,6 +106,7 @@ def _instance(answer: cluster.InstanceDescription) -> InstanceDescription:
         last_registered_ms=answer.last_registered_ms or None,
         leader_partitions=answer.leader_partitions,
         is_controller=answer.controller,
+        is_decommissioned=answer.instance.decommissioned,
     )
 
 

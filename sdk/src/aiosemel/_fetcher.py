@@ -188,9 +188,7 @@ class Fetcher:
 
     async def _find_leaders(self, asked: Sequence[PositionQuestion | FetchPosition]) -> None:
         try:
-            await self._find_topics(
-                dict.fromkeys(each.ticket.topic_partition.topic for each in asked)
-            )
+            await self._find_topics(asked)
         except _AGAIN as error:
             if self.reports_missing and isinstance(error, UnknownTopicOrPartitionError):
                 self._fail(asked, error)
@@ -203,11 +201,20 @@ class Fetcher:
             for each in asked:
                 self._identify(each)
 
-    async def _find_topics(self, names: Iterable[str]) -> None:
+    async def _find_topics(self, asked: Sequence[PositionQuestion | FetchPosition]) -> None:
         deadline = self._deadline()
-        known = [name for name in names if self._cluster.cached_topic(name) is not None]
-        await self._cluster.topics(names, deadline)
-        if known:  # but not who leads their partitions
+        topics = dict.fromkeys(each.ticket.topic_partition.topic for each in asked)
+        # Of what is known there is no leader; or only its topic id was missing, and is fresh.
+        stale = any(
+            self._cluster.cached_topic(each.ticket.topic_partition.topic) is not None
+            and not (
+                not each.topic_id
+                and self._cluster.known.was_just_asked_for(*each.ticket.topic_partition)
+            )
+            for each in asked
+        )
+        await self._cluster.topics(topics, deadline)
+        if stale:
             await self._cluster.refresh(deadline)
 
     def _identify(self, asked: PositionQuestion | FetchPosition) -> None:

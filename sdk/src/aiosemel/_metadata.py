@@ -17,6 +17,7 @@ from aiosemel.errors import (
 )
 from semel.coordinator.v1 import cluster_pb2 as cluster
 from semel_common.ids import (
+    InternalTopic,
     TopicPartition,
     owner_of,
     partition_for_id,
@@ -41,6 +42,8 @@ class PartitionMetadata:
     partition: int
     leader_id: int
     leader_epoch: int
+    moving_to: int | None = None
+    """The broker that takes over, while the partition moves."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +82,8 @@ class ClusterMetadata:
     """Why a topic that was asked for is not there, by name."""
     topics_by_id: Mapping[str, TopicMetadata] = field(default_factory=dict)
     """The same topics, by id."""
+    moved: Mapping[tuple[str, int], int] = field(default_factory=dict)
+    """Who leads partitions of internal topics that the layout gives to others."""
 
     def topic_by_id(self, topic_id: str) -> TopicMetadata:
         """Return a topic; raises UnknownTopicIdError."""
@@ -113,22 +118,22 @@ class ClusterMetadata:
         Raises CoordinatorNotAvailableError.
         """
         partition = _partition_for_id(transactional_id, self.layout.transaction_log_partitions)
-        return self.instance_address(COORDINATOR, owner_of(partition, self.layout.coordinators))
+        return self._transaction_log_address(partition)
 
     def coordinator_address_of_producer(self, producer_id: int) -> str:
         """Return where the coordinator is that gave out a producer id.
 
         Raises CoordinatorNotAvailableError.
         """
-        partition = transaction_log_partition_of(producer_id)
-        return self.instance_address(COORDINATOR, owner_of(partition, self.layout.coordinators))
+        return self._transaction_log_address(transaction_log_partition_of(producer_id))
 
     def group_coordinator_address(self, group_id: str) -> str:
         """Return where the coordinator of a group is; raises CoordinatorNotAvailableError."""
         partition = _partition_for_id(group_id, self.layout.group_partitions)
-        return self.instance_address(
-            GROUP_COORDINATOR, owner_of(partition, self.layout.group_coordinators)
-        )
+        leader_id = self.moved.get((InternalTopic.CONSUMER_OFFSETS, partition))
+        if leader_id is None:
+            leader_id = owner_of(partition, self.layout.group_coordinators)
+        return self.instance_address(GROUP_COORDINATOR, leader_id)
 
     def instance_address(self, role: Role, instance_id: int) -> str:
         """Return where an instance is; raises CoordinatorNotAvailableError."""
@@ -137,6 +142,19 @@ class ClusterMetadata:
             name = cluster.ServiceRole.Name(role).removeprefix("SERVICE_ROLE_").lower()
             raise CoordinatorNotAvailableError(f"{name} {instance_id} is not registered")
         return address
+
+    def _transaction_log_address(self, partition: int) -> str:
+        leader_id = self.moved.get((InternalTopic.TRANSACTION_STATE, partition))
+        if leader_id is None:
+            leader_id = owner_of(partition, self.layout.coordinators)
+        return self.instance_address(COORDINATOR, leader_id)
+
+    def instance_ids(self, role: Role) -> tuple[int, ...]:
+        """Return the coordinators, or group coordinators, that may be in charge of anything."""
+        layout = self.layout
+        count = layout.coordinators if role == COORDINATOR else layout.group_coordinators
+        added = (number for its, number in self.addresses if its == role and number >= count)
+        return (*range(count), *sorted(added))
 
     def addresses_of(self, role: Role) -> tuple[str, ...]:
         """Return where all instances of a role are, by instance id."""
@@ -197,6 +215,10 @@ def _from_response(response: cluster.MetadataResponse) -> ClusterMetadata:
         topic_errors={
             t.name: status.from_value(t.error) for t in response.topics if t.HasField("error")
         },
+        moved={
+            (each.topic, each.partition.index): each.partition.leader_id
+            for each in response.internal_partitions
+        },
     )
 
 
@@ -210,7 +232,12 @@ def _topic(topic: cluster.Topic) -> TopicMetadata:
         name=topic.name,
         topic_id=topic.topic_id,
         partitions=tuple(
-            PartitionMetadata(partition=p.index, leader_id=p.leader_id, leader_epoch=p.leader_epoch)
+            PartitionMetadata(
+                partition=p.index,
+                leader_id=p.leader_id,
+                leader_epoch=p.leader_epoch,
+                moving_to=p.moving_to if p.HasField("moving_to") else None,
+            )
             for p in partitions
         ),
         configs=dict(topic.configs),

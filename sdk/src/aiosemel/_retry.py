@@ -6,8 +6,16 @@ from dataclasses import dataclass
 from itertools import count
 from random import Random
 
+from aiosemel.errors import (
+    ConcurrentTransactionsError,
+    RequestTimedOutError,
+    RetriableError,
+    UnknownTopicOrPartitionError,
+)
 from aiosemel.options import ClientOptions
 
+CONCURRENT_TRANSACTIONS_BACKOFF_MS = 20
+"""As Kafka's: markers take milliseconds, and then the transaction may go on."""
 _JITTER = 0.2
 _DOUBLINGS_MAX = 32
 
@@ -64,3 +72,22 @@ def pause_ms(options: ClientOptions, random: Random, attempts: int) -> float:
 def pauses_ms(options: ClientOptions, random: Random) -> Iterator[float]:
     """Yield the pauses after attempt 1, 2, and so on."""
     return (pause_ms(options, random, attempts) for attempts in count(1))
+
+
+async def pause_before_repeat(
+    pauses: Iterator[float], deadline: Deadline, error: RetriableError
+) -> None:
+    """Wait before the next attempt, or give up now if it would come too late."""
+    pause_ms = next(pauses)
+    if isinstance(error, ConcurrentTransactionsError):
+        pause_ms = min(pause_ms, CONCURRENT_TRANSACTIONS_BACKOFF_MS)
+    if pause_ms >= deadline.remaining_ms():
+        raise _out_of_time(error) from error
+    await asyncio.sleep(pause_ms / 1000)
+
+
+def _out_of_time(error: RetriableError) -> RetriableError:
+    """Return what to raise when a retriable error can no longer be retried."""
+    if isinstance(error, UnknownTopicOrPartitionError | RequestTimedOutError):
+        return type(error)(error.message, **error.details)
+    return RequestTimedOutError(f"not done in time: {error.message}", **error.details)

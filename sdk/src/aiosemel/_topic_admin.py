@@ -28,7 +28,7 @@ async def delete(cluster_: Cluster, name: str, deadline: Deadline) -> None:
     """Delete a topic."""
     request = cluster.DeleteTopicsRequest(topics=[name])
     response = await _ask(cluster_, methods.DELETE_TOPICS, request, deadline)
-    cluster_.forget_topic(name)
+    cluster_.known.forget_topic(name)
     for topic in response.topics:
         if topic.HasField("error"):
             raise status.from_value(topic.error)

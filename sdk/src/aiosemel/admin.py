@@ -9,13 +9,14 @@ from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
 from aiosemel import _describe, _topic_admin
-from aiosemel._cluster import TOPICS_IN_REQUEST, Cluster
+from aiosemel._cluster import Cluster
 from aiosemel._group_offsets import GroupOffsets, check_group_id
 from aiosemel._isolation import IsolationLevel
 from aiosemel._log_offsets import NO_OFFSET, AtTime, LogOffsets, RecordDeletion
 from aiosemel._metadata import GROUP_COORDINATOR, topics_in
 from aiosemel._producer.preparing import complete_prepared
 from aiosemel._record_counts import RecordCounts
+from aiosemel._refreshing import TOPICS_IN_REQUEST
 from aiosemel._retry import Deadline
 from aiosemel._transactions import describe_transactions, get_outcome, list_transactions
 from aiosemel._waiting import Waiting
@@ -38,6 +39,7 @@ from aiosemel.errors import (
     UnknownTopicOrPartitionError,
 )
 from aiosemel.group_admin import GroupAdmin
+from aiosemel.move_admin import MoveAdmin
 from aiosemel.offsets import (
     ConsumerGroupMetadata,
     DeletedRecords,
@@ -171,7 +173,7 @@ class Admin:
         for start in range(0, max(1, len(wanted)), TOPICS_IN_REQUEST):
             some = wanted[start : start + TOPICS_IN_REQUEST]
             response = await self._metadata(cluster.MetadataRequest(topics=some))
-            self._cluster.learn(response)
+            self._cluster.known.learn(response)
             cluster_id = response.cluster_id
             topics |= {topic.name: _describe.topic(topic) for topic in topics_in(response)}
         return TopicsDescription(cluster_id=cluster_id, topics=topics)
@@ -184,7 +186,7 @@ class Admin:
             response = await self._cluster.call(
                 self._cluster.any_coordinator(), methods.METADATA, request, deadline=deadline
             )
-            if not self._cluster.is_ahead_of(response):
+            if not self._cluster.known.is_ahead_of(response):
                 return response
             await asyncio.sleep(min(next(pauses), deadline.remaining_ms()) / 1000)
 
@@ -273,6 +275,11 @@ class Admin:
     def access(self) -> AccessAdmin:
         """Who may do what, and how much: access rules, and quotas."""
         return AccessAdmin(self._cluster)
+
+    @property
+    def moves(self) -> MoveAdmin:
+        """Which broker leads which partition: moves, rebalancing, and brokers to be emptied."""
+        return MoveAdmin(self._cluster)
 
     # -- groups ---------------------------------------------------------------------------------
 

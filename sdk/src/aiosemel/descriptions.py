@@ -16,6 +16,19 @@ class PartitionDescription:
     leader_id: int
     """Instance id of the broker that leads it."""
     leader_epoch: int
+    """Rises when the leader changes, and when a move is given up."""
+    moving_to: int | None = None
+    """The broker that takes over, while the partition moves."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionReassignment:
+    """Where a partition is led, and where it moves."""
+
+    leader_id: int
+    """The broker, or coordinator of some kind, that leads it until the move is at its end."""
+    moving_to: int | None
+    """None: it stays."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +88,8 @@ class InstanceDescription:
     leader_partitions: int
     """How many partitions it leads, if it is a broker."""
     is_controller: bool
+    is_decommissioned: bool = False
+    """Whether it is a broker that is to lead nothing any more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

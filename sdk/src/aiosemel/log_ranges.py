@@ -104,7 +104,7 @@ class LogRangeReader:
     async def _fetch(self, deadline: Deadline) -> broker.FetchPartitionResult:
         known = self._cluster.cached_topic(self._range.topic)
         if known is not None and known.topic_id != self._range.topic_id:
-            self._cluster.forget_topic(self._range.topic)  # whoever made the range knows more
+            self._cluster.known.forget_topic(self._range.topic)  # whoever made the range knows more
         leaders = Leaders(self._cluster, self._ask)
         answers = await leaders.ask({self._range.topic_partition: self._question}, deadline)
         return answers[self._range.topic_partition]

@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from consumer_harness import client_of
+from consumer_harness import client_of, pass_time
 from fake_cluster import FakeCluster
 
 from aiosemel.consumer import Consumer
@@ -54,6 +54,44 @@ async def test_poll_returns_records_from_the_beginning_in_offset_order(fake: Fak
         assert await consumer.position(ORDERS) == 3
         assert consumer.positions() == {ORDERS: 3}
         assert consumer.assignment() == {ORDERS}
+
+
+async def test_the_first_poll_of_a_second_consumer_does_not_wait_for_metadata(
+    fake: FakeCluster,
+) -> None:
+    fake.append("orders", 0, [b"a"])
+    async with client_of(fake) as client:
+        for _ in range(2):
+            consumer = client.consumer(auto_offset_reset="earliest")
+            consumer.assign([ORDERS])
+            assert await values(consumer) == [b"a"]
+            assert now() == 0
+    assert len(fake.asked("Metadata")) == 1
+
+
+async def test_metadata_that_is_not_of_now_is_asked_for_before_a_partition_is_read(
+    fake: FakeCluster,
+) -> None:
+    fake.append("orders", 0, [b"a"])
+    async with client_of(fake) as client:
+        for _ in range(2):
+            consumer = client.consumer(auto_offset_reset="earliest")
+            consumer.assign([ORDERS])
+            assert await values(consumer) == [b"a"]
+            await pass_time(0.2)
+    assert len(fake.asked("Metadata")) == 2
+
+
+async def test_a_partition_that_has_just_been_created_is_found(fake: FakeCluster) -> None:
+    async with client_of(fake) as client:
+        consumer = client.consumer(auto_offset_reset="earliest")
+        consumer.assign([ORDERS])
+        assert await values(consumer, 10) == []
+        fake.create_topic("orders", partitions=2)
+        fake.append("orders", 1, [b"b"])
+        second = client.consumer(auto_offset_reset="earliest")
+        second.assign([TopicPartition("orders", 1)])
+        assert await values(second) == [b"b"]
 
 
 async def test_poll_waits_no_longer_than_its_timeout(fake: FakeCluster) -> None:

@@ -142,7 +142,7 @@ async def test_a_topic_that_is_gone_is_forgotten(fake: FakeCluster) -> None:
     fake.version += 1
     await cluster.refresh(Deadline.after_ms(1_000))
     assert cluster.cached_topic("t") is None
-    cluster.forget_topic("t")
+    cluster.known.forget_topic("t")
     await cluster.refresh(Deadline.after_ms(1_000))
     assert list(fake.asked(MetadataRequest)[-1].topics) == []
 

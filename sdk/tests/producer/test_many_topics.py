@@ -7,8 +7,9 @@ import pytest
 from producer_harness import BOOTSTRAP, FakeCluster, elapse
 
 from aiosemel import SemelClient
-from aiosemel._cluster import TOPICS_IN_REQUEST, Cluster
+from aiosemel._cluster import Cluster
 from aiosemel._names import parse_bootstrap
+from aiosemel._refreshing import TOPICS_IN_REQUEST
 from aiosemel._retry import Deadline
 from aiosemel.errors import InvalidTopicError, UnknownTopicOrPartitionError
 from aiosemel.options import ClientOptions

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from semel_common.errors import SemelError
-from semel_common.ids import GroupId, TopicPartition
+from semel_common.ids import GroupId, InternalTopic, TopicPartition, partition_for_id
 from semel_group.machine import GroupLimits, GroupMachine
 from semel_group.machine.records import Record
 from semel_group.machine.values import (
@@ -31,6 +31,7 @@ from semel_group.serde import GroupSerde
 from semel_runtime.cluster.image import (
     ClusterImage,
     Instance,
+    InternalPartition,
     Layout,
     Listener,
     PartitionLeader,
@@ -50,9 +51,17 @@ START_MS = 1_000_000
 
 
 def image(
-    topics: Mapping[str, int], *, version: int = 1, group_coordinators: int = 1
+    topics: Mapping[str, int],
+    *,
+    version: int = 1,
+    group_coordinators: int = 1,
+    leader: PartitionLeader | None = None,
 ) -> ClusterImage:
-    """Return a cluster with topics of so many partitions; a topic's id is ``<name>-id``."""
+    """Return a cluster with topics of so many partitions; a topic's id is ``<name>-id``.
+
+    ``leader``: who leads the partition of the group; None: the layout says.
+    """
+    moved = InternalTopic.CONSUMER_OFFSETS, partition_for_id(GROUP, 50)
     return ClusterImage(
         cluster_id=CLUSTER_ID,
         version=version,
@@ -78,6 +87,11 @@ def image(
             )
             for name, count in sorted(topics.items())
         ),
+        internal_partitions=(
+            (InternalPartition(topic=moved[0], partition=moved[1], leader=leader),)
+            if leader
+            else ()
+        ),
     )
 
 
@@ -100,15 +114,19 @@ class GroupHarness:
         *,
         limits: GroupLimits | None = None,
         group_coordinators: int = 1,
+        instance_id: int = 0,
     ) -> None:
         self.limits = limits or GroupLimits()
-        self.machine = GroupMachine(0, self.limits)
+        self.instance_id = instance_id
+        self.machine = GroupMachine(instance_id, self.limits)
         self.journal: list[Record] = []
         self.now_ms = START_MS
         self._group_coordinators = group_coordinators
+        self._named = {"orders": 4} if topics is None else topics
+        self._leader: PartitionLeader | None = None
         self._serde = GroupSerde()
         self._epochs: dict[tuple[str, str], int] = {}
-        self.topics({"orders": 4} if topics is None else topics)
+        self.topics(self._named)
 
     def run(self, result: Result[T, Record]) -> T:
         """Write and replay what was decided."""
@@ -125,12 +143,23 @@ class GroupHarness:
 
     def topics(self, topics: Mapping[str, int]) -> None:
         """Let the cluster have these topics."""
+        self._named = topics
+        self.run(self.machine.update_cluster(self.next_image()))
+
+    def next_image(self) -> ClusterImage:
+        """Return the cluster as it is now, under the next version."""
         known = self.machine.cluster.image
-        version = 1 if known is None else known.version + 1
-        count = self._group_coordinators
-        self.run(
-            self.machine.update_cluster(image(topics, version=version, group_coordinators=count))
+        return image(
+            self._named,
+            version=1 if known is None else known.version + 1,
+            group_coordinators=self._group_coordinators,
+            leader=self._leader,
         )
+
+    def led(self, leader: PartitionLeader) -> None:
+        """Let the partition of the group be led, and move, as this says."""
+        self._leader = leader
+        self.topics(self._named)
 
     # -- membership ------------------------------------------------------------------------------
 
@@ -388,9 +417,11 @@ def codes(offsets: Iterable[FetchedOffset | RefusedOffset | RefusedMarker]) -> l
     return [each.error.code.name if each.error else "" for each in offsets]
 
 
-def rebuilt(records: Iterable[tuple[int, Record]], limits: GroupLimits) -> GroupMachine:
+def rebuilt(
+    records: Iterable[tuple[int, Record]], limits: GroupLimits, instance_id: int = 0
+) -> GroupMachine:
     """Return a machine made of records at their journal offsets."""
-    machine = GroupMachine(0, limits)
+    machine = GroupMachine(instance_id, limits)
     for offset, record in records:
         machine.replay(offset, record)
     return machine
@@ -405,4 +436,6 @@ def state_of(machine: GroupMachine) -> tuple[object, ...]:
         machine.offsets._groups,
         tuple(machine.offsets.coordinator_epochs.snapshot()),
         machine.offsets._pending,
+        machine.moves._handed_over,
+        machine.moves._taken_over,
     )

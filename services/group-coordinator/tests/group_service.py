@@ -26,7 +26,13 @@ from semel_runtime.testing.network import MemoryNetwork
 from semel_runtime.testing.virtual_time import LoopClock
 from semel_runtime.testing.volume import MemoryVolume
 
-ADDRESS = "group-coordinator-0:1"
+
+def address_of(instance_id: int) -> str:
+    """Return where a group coordinator is."""
+    return f"group-coordinator-{instance_id}:1"
+
+
+ADDRESS = address_of(0)
 COMMIT = participants.TransactionResult.TRANSACTION_RESULT_COMMIT
 ABORT = participants.TransactionResult.TRANSACTION_RESULT_ABORT
 OPEN = transactions.InquiryAnswer(outcome=transactions.INQUIRY_OUTCOME_ONGOING, time_left_ms=60_000)
@@ -92,10 +98,11 @@ class GroupService:
     volume: MemoryVolume
     coordinators: Coordinators
     app: GroupApp
+    address: str = ADDRESS
 
     async def call(self, method: Method[Req, Res], request: Req) -> Res:
         """Call the group coordinator."""
-        return await self.network.connect(ADDRESS).call(method, request, timeout_ms=60_000)
+        return await self.network.connect(self.address).call(method, request, timeout_ms=60_000)
 
     async def heartbeat(
         self, member_id: str, epoch: int, *owned: int, rebalance_timeout_ms: int = 60_000
@@ -179,19 +186,21 @@ async def running(
 ) -> AsyncIterator[GroupService]:
     """Run a group coordinator on a volume until the end of the block."""
     network = coordinators.network
+    instance_id = values.get("instance_id", 0)
+    address = address_of(instance_id)
     environment = Environment(
         journal=MemoryJournal(volume),
         connector=network,
         clock=LoopClock(),
         random=Random(volume.content.epoch),
-        listeners=(Listener(name="default", host="group-coordinator-0", port=1),),
+        listeners=(Listener(name="default", host=f"group-coordinator-{instance_id}", port=1),),
     )
     async with GroupApp(settings(**values), environment) as app, asyncio.TaskGroup() as group:
         background = group.create_task(app.run(), name="background")
-        network.serve(ADDRESS, app.handlers)
+        network.serve(address, app.handlers)
         await app.ready.wait()
-        yield GroupService(network, volume, coordinators, app)
-        network.cut(ADDRESS)
+        yield GroupService(network, volume, coordinators, app, address)
+        network.cut(address)
         background.cancel()
 
 

@@ -79,6 +79,7 @@ COMMANDS = st.one_of(
     command("forget", after_ms=st.sampled_from([0, 86_400_000])),
     st.builds(remove, st.integers(0, 3)),
     command("topics", _=st.tuples(st.sampled_from([{"orders": 4}, {"orders": 5}, {}]))),
+    command("delete"),
     command("forget_deleted_topics", _=st.tuples(st.just(2))),
 )
 

@@ -8,6 +8,10 @@ from semel_common.ids import TopicPartition
 from semel_group.machine.records import (
     ConsumerGroup,
     GroupDeleted,
+    GroupsForgotten,
+    GroupsHandedOver,
+    GroupsServed,
+    GroupsTakenOver,
     Member,
     MemberEpochsGiven,
     MemberRemoved,
@@ -75,6 +79,10 @@ RECORDS: list[Record] = [
     ),
     ProducerForgotten(group_id=GROUP, producer_id=1),
     CoordinatorEpochSeen(transaction_log_partition=49, coordinator_epoch=6),
+    GroupsHandedOver(partition=3, leader_epoch=4),
+    GroupsTakenOver(partition=3, leader_epoch=4, whole=True),
+    GroupsServed(partition=3),
+    GroupsForgotten(partition=3),
 ]
 
 

@@ -130,15 +130,16 @@ def outcome(
 
 @dataclass(slots=True)
 class BrokerHarness:
-    """A broker that leads partitions 0 and 1 of the topic `orders`; another one leads 2."""
+    """A broker; broker 1 leads partitions 0 and 1 of the topic `orders`, broker 2 leads 2."""
 
     limits: LogLimits = field(default_factory=LogLimits)
     now_ms: int = 1_000_000
+    broker_id: int = BROKER_ID
     journal: list[tuple[int, Record]] = field(default_factory=list)
     machine: BrokerMachine = field(init=False)
 
     def __post_init__(self) -> None:
-        self.machine = BrokerMachine(BROKER_ID, self.limits)
+        self.machine = BrokerMachine(self.broker_id, self.limits)
         self.apply_metadata(image(1, topic("orders", BROKER_ID, BROKER_ID, OTHER_BROKER_ID)))
 
     # -- handlers ------------------------------------------------------------------------------
@@ -319,17 +320,19 @@ class BrokerHarness:
 
     def replayed(self, count: int | None = None) -> BrokerMachine:
         """Return a machine made of the first records of the journal, through their bytes."""
-        return rebuilt(self.limits, self.journal[:count])
+        return rebuilt(self.limits, self.journal[:count], broker_id=self.broker_id)
 
     def restored(self) -> BrokerMachine:
         """Return a machine made of a snapshot, through its bytes."""
-        return rebuilt(self.limits, list(self.machine.snapshot()))
+        return rebuilt(self.limits, list(self.machine.snapshot()), broker_id=self.broker_id)
 
 
-def rebuilt(limits: LogLimits, entries: Sequence[tuple[int, Record]]) -> BrokerMachine:
+def rebuilt(
+    limits: LogLimits, entries: Sequence[tuple[int, Record]], *, broker_id: int = BROKER_ID
+) -> BrokerMachine:
     """Return a machine made of records, as the runner makes one at start."""
     serde = BrokerSerde()
-    machine = BrokerMachine(BROKER_ID, limits)
+    machine = BrokerMachine(broker_id, limits)
     for offset, record in entries:
         machine.replay(offset, serde.decode(serde.encode(record)))
     return machine

@@ -80,14 +80,16 @@ class Coordinators:
     )
     answer: Answer = ask_later
     inquiries: list[transactions.InquireTransactionsRequest] = field(default_factory=list)
+    _second: Handlers = field(default_factory=Handlers)
+
+    def __post_init__(self) -> None:
+        for each in (self.controller.handlers, self._second):
+            each.add(INQUIRE_TRANSACTIONS, self._inquire)
 
     def serve(self) -> None:
         """Take their addresses in the network."""
-        handlers = Handlers()
-        for each in (handlers, self.controller.handlers):
-            each.add(INQUIRE_TRANSACTIONS, self._inquire)
         self.network.serve("coordinator:1", self.controller.handlers)
-        self.network.serve("coordinator:2", handlers)
+        self.network.serve("coordinator:2", self._second)
 
     async def _inquire(
         self, request: transactions.InquireTransactionsRequest, _: Call

@@ -1,5 +1,6 @@
 """How ids are built, so that anyone finds who is in charge from an id alone."""
 
+from enum import StrEnum
 from typing import NamedTuple
 
 from semel_common.partitioner import murmur2
@@ -10,6 +11,15 @@ NO_PRODUCER_ID = 0
 _COUNTER_BITS = 48
 PRODUCER_IDS_PER_PARTITION = (1 << _COUNTER_BITS) - 1
 TRANSACTION_LOG_PARTITIONS_MAX = 1 << 15
+
+
+class InternalTopic(StrEnum):
+    """What is a topic in Kafka, and is none here; its partitions are led and moved like others."""
+
+    CONSUMER_OFFSETS = "__consumer_offsets"
+    """Groups, led by group coordinators."""
+    TRANSACTION_STATE = "__transaction_state"
+    """The transaction log, led by coordinators."""
 
 
 class TopicPartition(NamedTuple):
@@ -61,5 +71,5 @@ def partition_for_id(name: str, partition_count: int) -> int:
 
 
 def owner_of(partition: int, instance_count: int) -> int:
-    """Return the instance id that owns a transaction-log or group partition."""
+    """Return the instance that leads a transaction-log or group partition until it is moved."""
     return partition % instance_count

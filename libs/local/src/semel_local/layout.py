@@ -161,6 +161,13 @@ def plan_layout(known: ClusterLayout | None, wanted: Wanted) -> ClusterLayout:
     return ClusterLayout(_fill_ports({**kept, CONTROLLER: bootstrap}, names))
 
 
+def with_one_more(layout: ClusterLayout, name: ServiceName) -> ClusterLayout:
+    """Return a layout of which all services but the new one run already, on their ports."""
+    taken = set(layout.ports.values())
+    candidates = (port for port in port_range(layout.ports[CONTROLLER]) if port not in taken)
+    return ClusterLayout({**layout.ports, name: free_port(candidates)})
+
+
 def _count(known: ClusterLayout | None, wanted: int | None, role: Role) -> int:
     if known is None:
         return 1 if wanted is None else wanted

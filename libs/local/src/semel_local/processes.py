@@ -27,6 +27,7 @@ from semel_local.layout import (
     plan_layout,
     read_layout,
     service_settings,
+    with_one_more,
     write_layout,
 )
 from semel_local.process import Ended, ManagedProcess
@@ -184,6 +185,18 @@ class ProcessCluster:
         write_pids(self.folder, self.pids())
         if wait:
             await self.wait_ready(name)
+
+    async def add_broker(self) -> str:
+        """Start one more broker, which leads nothing yet; returns its name when it is ready.
+
+        The folder keeps it: later starts have it, too. Raises ServiceFailedError.
+        """
+        name = ServiceName(Role.BROKER, len(self.layout.of(Role.BROKER)))
+        self._layout = with_one_more(self.layout, name)
+        write_layout(self.folder, self._layout)
+        self._processes[str(name)] = self._process(name)
+        await self.start(str(name))
+        return str(name)
 
     async def restart(self, name: str) -> None:
         """Kill a service and start it again; returns when it is ready."""

@@ -13,9 +13,14 @@ from semel_common.errors import (
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
 )
-from semel_common.ids import TopicPartition, producer_id_of
+from semel_common.ids import InternalTopic, TopicPartition, producer_id_of
 from semel_runtime.cluster.copy import ClusterCopy
-from semel_runtime.cluster.image import ClusterImage, PartitionLeader, ServiceRole
+from semel_runtime.cluster.image import (
+    ClusterImage,
+    InternalPartition,
+    PartitionLeader,
+    ServiceRole,
+)
 from semel_runtime.cluster.serde import (
     ImageReader,
     image_from_wire,
@@ -107,8 +112,37 @@ def test_who_is_in_charge_follows_from_an_id_alone() -> None:
     assert copy.group_coordinator_for("some-group") in range(LAYOUT.group_coordinators)
 
 
+def moved(topic: str, partition: int, leader: PartitionLeader) -> InternalPartition:
+    return InternalPartition(topic=topic, partition=partition, leader=leader)
+
+
+MOVED = (
+    moved(InternalTopic.CONSUMER_OFFSETS, 4, PartitionLeader(7, 2)),
+    moved(InternalTopic.CONSUMER_OFFSETS, 5, PartitionLeader(0, 0, moving_to=0)),
+    moved(InternalTopic.TRANSACTION_STATE, 7, PartitionLeader(9, 1)),
+)
+
+
+def test_partitions_that_were_moved_are_led_as_the_image_says() -> None:
+    copy = copy_of(replace(image(1), internal_partitions=MOVED))
+    assert copy.group_leader(4) == PartitionLeader(7, 2)
+    assert copy.group_leader(5) == PartitionLeader(0, 0, moving_to=0)
+    assert copy.group_leader(6) == PartitionLeader(6 % LAYOUT.group_coordinators, 0)
+    in_4 = next(f"g{n}" for n in range(999) if copy.group_partition_of(f"g{n}") == 4)
+    assert copy.group_coordinator_for(in_4) == 7
+    assert copy.coordinator_of(producer_id_of(7, 1)) == 9
+    assert copy.coordinator_of(producer_id_of(8, 1)) == 8 % LAYOUT.coordinators
+
+
+def test_an_image_of_the_same_version_must_not_forget_moves_but_may_add_them() -> None:
+    with_moves = replace(image(2), internal_partitions=MOVED)
+    assert copy_of(image(2), with_moves).image == with_moves
+    with pytest.raises(StaleClaimEpochError):
+        copy_of(with_moves).update(image(2))
+
+
 def test_an_image_survives_the_wire_and_the_journal() -> None:
-    original = image(3, topics=2)
+    original = replace(image(3, topics=2), internal_partitions=MOVED)
     assert image_from_wire(metadata(original)) == original
     assert ImageReader().from_journal(image_to_journal(original)) == original
 

@@ -9,7 +9,8 @@ from semel_common.errors import KafkaStorageError
 from semel_runtime.runner import RunnerOptions
 
 
-async def test_what_nobody_waits_for_gets_no_append_of_its_own(service: Service) -> None:
+async def test_what_nobody_waits_for_gets_no_append_of_its_own() -> None:
+    service = await start(options=RunnerOptions(linger_ms=60_000))
     service.runner.run_lazily(lambda: service.machine.add("a"))
     await settle()
     assert service.runner.stats().commits == 0
@@ -18,6 +19,7 @@ async def test_what_nobody_waits_for_gets_no_append_of_its_own(service: Service)
 
     stats = service.runner.stats()
     assert (stats.commits, stats.records) == (1, 2)
+    await service.runner.close()
 
 
 @pytest.mark.parametrize("reads", [True, False], ids=["a read", "closing"])

@@ -141,7 +141,7 @@ class Sender:
             task = group.create_task(self._produce(request), name="produce")
             self._requests.add(task)
             task.add_done_callback(self._requests.discard)
-        if (self._leaders_missing or self._cluster.is_old) and not self._finding_leaders:
+        if (self._leaders_missing or self._cluster.known.is_old) and not self._finding_leaders:
             self._finding_leaders = True
             group.create_task(self._find_leaders(), name="find leaders")
 

@@ -22,13 +22,16 @@ from semel_coordinator.controller.versions import VersionGate
 from semel_coordinator.machine import CoordinatorMachine, CoordinatorRecord
 from semel_coordinator.serde import CoordinatorSerde
 from semel_coordinator.transactions.expiry import expire
+from semel_coordinator.transactions.handing_over import TransactionsGiver
 from semel_coordinator.transactions.markers import MarkerSender
 from semel_coordinator.transactions.service import TransactionsService
 from semel_coordinator.transactions.sweep import sweep
+from semel_coordinator.transactions.taking_over import TransactionsTaker
 from semel_runtime.access.guarding import guard_of
 from semel_runtime.app import Environment, open_runner
 from semel_runtime.cluster.image import ServiceRole
 from semel_runtime.cluster.link import Identity
+from semel_runtime.participant.take_overs import TakeOvers
 from semel_runtime.runner import Runner
 
 log = structlog.get_logger(__name__)
@@ -104,6 +107,10 @@ class CoordinatorApp:
         self._machine.show_changes()
         self._parts = self._transactions(runner, membership)
         self._parts.service.register(self.handlers)
+        runner.on_durable(self._parts.taker.on_durable)
+        TransactionsGiver(
+            runner, self._machine.transactions, claim_epoch=identity.claim_epoch
+        ).register(self.handlers)
         ClusterService(
             runner,
             self._machine,
@@ -166,7 +173,19 @@ class CoordinatorApp:
             CoordinatorMetrics(
                 environment.metrics, runner, self._machine, markers, environment.clock
             )
-        return _Parts(membership=membership, runner=runner, service=service, markers=markers)
+        take_overs = TakeOvers(
+            self._machine.cluster,
+            environment.connector,
+            environment.random,
+            settings.take_over_options(),
+        )
+        return _Parts(
+            membership=membership,
+            runner=runner,
+            service=service,
+            markers=markers,
+            taker=TransactionsTaker(runner, self._machine.transactions, take_overs),
+        )
 
     async def _take_charge(self, parts: "_Parts") -> None:
         """Serve transactions once the cluster has taken this instance in, and not before.
@@ -178,6 +197,7 @@ class CoordinatorApp:
         self.ready.set()
         async with asyncio.TaskGroup() as group:
             group.create_task(parts.markers.run(), name="markers")
+            group.create_task(parts.taker.run(), name="transactions taker")
             group.create_task(self._sweep(parts.runner), name="sweep")
             group.create_task(self._expire(parts.runner), name="expiry of transactional ids")
 
@@ -208,3 +228,4 @@ class _Parts:
     runner: Runner[CoordinatorRecord]
     service: TransactionsService
     markers: MarkerSender
+    taker: TransactionsTaker

@@ -11,6 +11,7 @@ from semel_coordinator.transactions.machine import TransactionLimits
 from semel_coordinator.transactions.markers import MarkerOptions
 from semel_runtime.cluster.image import Layout
 from semel_runtime.config import Count, ServiceSettings
+from semel_runtime.participant.take_overs import TakeOverOptions
 
 PartitionCount = Annotated[int, Field(ge=1, le=TRANSACTION_LOG_PARTITIONS_MAX)]
 InstanceCount = Annotated[int, Field(ge=1, le=10_000)]
@@ -105,5 +106,11 @@ class CoordinatorSettings(ServiceSettings):
     def marker_options(self) -> MarkerOptions:
         """Return how markers are sent."""
         return MarkerOptions(
+            listener=self.inter_broker_listener_name, request_timeout_ms=self.request_timeout_ms
+        )
+
+    def take_over_options(self) -> TakeOverOptions:
+        """Return how transaction-log partitions that move here are taken over."""
+        return TakeOverOptions(
             listener=self.inter_broker_listener_name, request_timeout_ms=self.request_timeout_ms
         )

@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from semel_common.ids import owner_of
 from semel_coordinator.controller import CONTROLLER_ID
 from semel_coordinator.controller.machine import ControllerLimits, InstanceKey
 from semel_coordinator.machine import CoordinatorMachine, CoordinatorRecord
 from semel_coordinator.serde import CoordinatorSerde
 from semel_coordinator.transactions.machine import TransactionLimits
+from semel_runtime.cluster.copy import ClusterCopy
 from semel_runtime.cluster.image import ClusterImage
 from semel_runtime.machine import Result
 from semel_runtime.recovery import Recovered, Recovery, recover_volume
@@ -60,6 +60,7 @@ async def _raise_all(
         records += machine.cluster.update(image).records
     records += machine.transactions.raised(
         _owned(recovery.instance_id, image),
+        image=image,
         floor=recovery.floor,
         producer_ids_floor=recovery.producer_ids_floor,
         now_ms=recovery.now_ms,
@@ -76,9 +77,11 @@ def _decided(records: list[CoordinatorRecord]) -> Result[None, CoordinatorRecord
 
 
 def _owned(instance_id: int, image: ClusterImage) -> Sequence[int]:
-    layout = image.layout
-    partitions = range(layout.transaction_log_partitions)
-    return [each for each in partitions if owner_of(each, layout.coordinators) == instance_id]
+    cluster = ClusterCopy()
+    cluster.replay(0, image)
+    partitions = range(image.layout.transaction_log_partitions)
+    led = cluster.transaction_log_leader
+    return [each for each in partitions if led(each).leader_id == instance_id]
 
 
 def _facts(

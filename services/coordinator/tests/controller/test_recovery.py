@@ -2,7 +2,7 @@
 
 from controller_harness import BROKER, ControllerHarness, replayed
 
-from semel_coordinator.controller.machine import ControllerMachine, InstanceKey
+from semel_coordinator.controller.machine import ControllerMachine, InstanceKey, Reassignment
 from semel_runtime.cluster.copy import ClusterCopy
 from semel_runtime.cluster.image import ClusterImage
 from semel_runtime.machine import Result
@@ -15,6 +15,9 @@ def newest() -> ControllerHarness:
     controller.create("new", 2)
     controller.create("deleted-since", 1)
     controller.register(BROKER, 2)
+    moved = Reassignment(topic="new", partition=0, broker_id=2)
+    controller.run(controller.machine.alter_partition_reassignments([moved]))
+    controller.run(controller.machine.decommission_broker(1))
     return controller
 
 
@@ -36,6 +39,7 @@ def take_over(
 
 def test_the_metadata_are_those_of_the_image_under_the_next_version() -> None:
     image = newest().image
+    assert image.topics[-1].partitions[0].moving_to == 2
     controller = older()
     assert controller.machine.is_behind(image)
     taken = take_over(controller, image)

@@ -8,11 +8,14 @@ from hypothesis import strategies as st
 
 from semel_common.errors import SemelError
 from semel_coordinator.controller.machine import (
+    Completion,
     ControllerLimits,
     ControllerMachine,
     InstanceKey,
     QuotaChange,
+    Reassignment,
 )
+from semel_coordinator.controller.records import TopicRecord
 from semel_coordinator.controller.serde import controller_from_journal, controller_to_journal
 from semel_runtime.access.acls import (
     Acl,
@@ -80,6 +83,41 @@ def limit(user: str, rate: float, *, remove: bool) -> Step:
     return lambda controller: controller.run(controller.machine.alter_client_quotas([change]))
 
 
+def move(name: str, partition: int, broker_id: int | None) -> Step:
+    wanted = [Reassignment(topic=name, partition=partition, broker_id=broker_id)]
+    return lambda controller: controller.run(
+        controller.machine.alter_partition_reassignments(wanted)
+    )
+
+
+def complete(name: str, partition: int) -> Step:
+    """Let the broker take a partition over to which it moves, if it does."""
+
+    def step(controller: ControllerHarness) -> None:
+        for topic in controller.image.topics:
+            if topic.name == name and partition < len(topic.partitions):
+                leader = topic.partitions[partition]
+                completion = Completion(
+                    topic_id=topic.topic_id,
+                    partition=partition,
+                    leader_epoch=leader.leader_epoch,
+                    broker_id=leader.next_leader_id,
+                )
+                controller.run(controller.machine.complete_partition_reassignment(completion))
+
+    return step
+
+
+def decommission(broker_id: int, *, to: bool) -> Step:
+    return lambda controller: controller.run(
+        controller.machine.decommission_broker(broker_id, to=to)
+    )
+
+
+def rebalance() -> Step:
+    return lambda controller: controller.run(controller.machine.rebalance_partitions())
+
+
 ACLS = st.builds(
     Acl,
     resource_type=st.just(ResourceType.TOPIC),
@@ -101,6 +139,10 @@ STEPS = st.one_of(
         st.integers(-2, 3),
         st.lists(st.sampled_from(["retention.bytes", "retention.ms"]), max_size=1),
     ),
+    st.builds(move, NAMES, st.integers(0, 3), st.none() | st.integers(0, 3)),
+    st.builds(complete, NAMES, st.integers(0, 3)),
+    st.builds(decommission, st.integers(0, 3), to=st.booleans()),
+    st.builds(rebalance),
     st.builds(live, st.sets(KEYS, max_size=2)),
     st.builds(allow, ACLS),
     st.builds(forbid, st.sampled_from(["a", "b", ""])),
@@ -110,7 +152,7 @@ STEPS = st.one_of(
 
 def run(steps: list[Step]) -> ControllerHarness:
     controller = ControllerHarness(LIMITS)
-    controller.brokers(1)
+    controller.brokers(2)
     for step in steps:
         try:
             step(controller)
@@ -173,6 +215,16 @@ def test_each_address_belongs_to_one_instance_of_a_role(steps: list[Step]) -> No
         (each.role, own.address) for each in controller.image.instances for own in each.listeners
     ]
     assert len(addresses) == len(set(addresses))
+
+
+@given(st.lists(STEPS, max_size=30))
+def test_the_leader_of_a_partition_changes_only_under_a_higher_epoch(steps: list[Step]) -> None:
+    led: dict[tuple[str, int, int], int] = {}
+    for record in run(steps).journal:
+        if isinstance(record, TopicRecord):
+            for index, leader in enumerate(record.topic.partitions):
+                at = (record.topic.topic_id, index, leader.leader_epoch)
+                assert led.setdefault(at, leader.leader_id) == leader.leader_id
 
 
 @given(st.lists(STEPS, max_size=30))

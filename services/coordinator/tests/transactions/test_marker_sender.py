@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from msgspec.structs import replace
 from structlog.testing import capture_logs
 from transactions_harness import A0, A1, B0, GROUP, after, image
 from transactions_service_harness import (
@@ -25,6 +26,7 @@ from semel_common.errors import (
 from semel_common.ids import Participant, TopicPartition
 from semel_common.wire.methods import BROKER_WRITE_TXN_MARKERS, GROUP_WRITE_TXN_MARKERS
 from semel_coordinator.transactions.machine import TransactionState
+from semel_runtime.cluster.image import PartitionLeader
 from semel_runtime.testing.network import Fault
 
 UNKNOWN = TopicPartition("topic-c", 0)
@@ -131,6 +133,23 @@ async def test_only_who_refused_is_asked_again(cluster: Cluster) -> None:
     assert cluster.broker_0.told == ["0 commit topic-a/0+topic-b/0", "0 commit topic-b/0"]
 
 
+async def test_a_marker_follows_its_partition_to_the_new_leader(cluster: Cluster) -> None:
+    """The old one has handed it over; then the metadata name the new one."""
+    cluster.broker_0.refuse = lambda _, participant: (
+        NotLeaderOrFollowerError("handed over") if participant == B0 else None
+    )
+    async with cluster.coordinator() as coordinator:
+        key = await coordinator.init()
+        await coordinator.end(key, A0, B0)
+        await until(lambda: len(cluster.broker_0.requests) > 1)
+        assert coordinator.markers.missing(key) == {B0}
+        before = image(version=2)
+        moved = replace(before.topics[1], partitions=(PartitionLeader(1, 1), PartitionLeader(1, 0)))
+        coordinator.cluster.replay(1, replace(before, topics=(before.topics[0], moved)))
+        await until(lambda: coordinator.machine.is_complete(key))
+    assert cluster.broker_1.told == ["0 commit topic-b/0"]
+
+
 async def test_an_error_that_nobody_expects_is_logged_and_tried_again(cluster: Cluster) -> None:
     refusals = [InvalidRequestError("what is this")]
     cluster.groups.refuse = lambda *_: refusals.pop() if refusals else None
@@ -228,7 +247,7 @@ async def test_markers_resume_after_a_restart(cluster: Cluster) -> None:
         key = await coordinator.init()
         await coordinator.end(key, A0)
         await coordinator.end(after(key), A1, commit=False)
-        assert coordinator.markers.missing(key) == {A0}
+        assert coordinator.markers.missing(key) is None
     cluster.broker_0.requests.clear()
     async with cluster.coordinator() as coordinator:
         await until(lambda: coordinator.machine.is_complete_below(*after(key, 2)))

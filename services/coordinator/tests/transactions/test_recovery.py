@@ -2,7 +2,7 @@
 
 import pytest
 from joint_harness import JointHarness, name_of
-from transactions_harness import A0, A1, TransactionsHarness
+from transactions_harness import A0, A1, TransactionsHarness, image
 
 from semel_common.errors import ProducerFencedError, SemelError
 from semel_common.ids import producer_id_counter_of
@@ -23,6 +23,7 @@ def recover(harness: TransactionsHarness) -> None:
     """Raise everything, and start again with what the journal has."""
     raised = harness.machine.raised(
         range(10),
+        image=image(),
         floor=FLOOR,
         producer_ids_floor=PRODUCER_IDS_FLOOR,
         now_ms=harness.now_ms,
@@ -135,6 +136,7 @@ def test_a_second_recovery_raises_everything_again() -> None:
     harness.init(instance="two")
     raised = harness.machine.raised(
         range(10),
+        image=image(),
         floor=FLOOR + 1_000,
         producer_ids_floor=PRODUCER_IDS_FLOOR + 1_000,
         now_ms=harness.now_ms,

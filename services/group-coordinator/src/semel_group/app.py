@@ -9,6 +9,7 @@ from typing import Self
 from semel_common.ids import GroupId
 from semel_group.admin_service import GroupAdminService
 from semel_group.config import GroupSettings
+from semel_group.handing_over import GroupsGiver
 from semel_group.inquiry import GroupInquirer
 from semel_group.lag import LagWatch
 from semel_group.machine import GroupMachine
@@ -18,6 +19,7 @@ from semel_group.retention import OffsetRetention
 from semel_group.serde import GroupSerde
 from semel_group.service import MembershipService, OffsetsService
 from semel_group.sessions import MemberExpiry, MemberSessions
+from semel_group.taking_over import GroupsTaker
 from semel_runtime.access.guarding import guard_of
 from semel_runtime.app import Environment, link_to_controller, open_runner
 from semel_runtime.cluster.image import ServiceRole
@@ -25,6 +27,7 @@ from semel_runtime.cluster.link import ClusterLink, Identity
 from semel_runtime.participant.expiry_loop import ProducerExpiry
 from semel_runtime.participant.inquiry_loop import InquiryLoop
 from semel_runtime.participant.listing import OpenTransactionLister
+from semel_runtime.participant.take_overs import TakeOvers
 from semel_runtime.runner import Runner
 
 
@@ -37,6 +40,7 @@ class _Background:
     inquiries: InquiryLoop[GroupId, Record]
     retention: OffsetRetention
     producers: ProducerExpiry[GroupId, Record]
+    taker: GroupsTaker
     lag: LagWatch | None
     """None: there are no metrics."""
 
@@ -91,6 +95,7 @@ class GroupApp:
             group.create_task(self._background.inquiries.run(), name="inquiries")
             group.create_task(self._background.retention.run(), name="offset retention")
             group.create_task(self._background.producers.run(), name="producer expiry")
+            group.create_task(self._background.taker.run(), name="groups taker")
             if self._background.lag is not None:
                 group.create_task(self._background.lag.run(), name="lag watch")
 
@@ -108,8 +113,16 @@ class GroupApp:
             random=environment.random,
             options=settings.inquiry_options(),
         )
-        for listener in (inquiries.on_durable, sessions.on_durable):
-            runner.on_durable(listener)
+        expiry = MemberExpiry(
+            runner,
+            machine,
+            sessions,
+            environment.clock,
+            session_timeout_ms=session_timeout_ms,
+        )
+        taker = self._groups_taker(runner)
+        for part in (inquiries, sessions, expiry, taker):
+            runner.on_durable(part.on_durable)
         MembershipService(
             runner,
             machine,
@@ -122,6 +135,7 @@ class GroupApp:
         ).register(self.handlers)
         OffsetsService(runner, machine, inquiries, environment.clock).register(self.handlers)
         GroupAdminService(runner, machine).register(self.handlers)
+        GroupsGiver(runner, machine, claim_epoch=identity.claim_epoch).register(self.handlers)
         OpenTransactionLister(runner, machine, environment.clock).register(self.handlers)
         producers = ProducerExpiry(
             runner,
@@ -133,13 +147,7 @@ class GroupApp:
         )
         return _Background(
             link=self._link(runner, identity),
-            expiry=MemberExpiry(
-                runner,
-                machine,
-                sessions,
-                environment.clock,
-                session_timeout_ms=session_timeout_ms,
-            ),
+            expiry=expiry,
             inquiries=inquiries,
             retention=OffsetRetention(
                 runner,
@@ -148,8 +156,19 @@ class GroupApp:
                 check_interval_ms=settings.offsets_retention_check_interval_ms,
             ),
             producers=producers,
+            taker=taker,
             lag=self._lag_watch(),
         )
+
+    def _groups_taker(self, runner: Runner[Record]) -> GroupsTaker:
+        environment = self._environment
+        take_overs = TakeOvers(
+            self._machine.cluster,
+            environment.connector,
+            environment.random,
+            self._settings.take_over_options(),
+        )
+        return GroupsTaker(runner, self._machine, take_overs)
 
     def _lag_watch(self) -> LagWatch | None:
         environment = self._environment

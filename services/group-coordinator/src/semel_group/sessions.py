@@ -1,8 +1,9 @@
 """How long members may be silent, or slow to give up partitions.
 
 When a member spoke last is known in this process only: after a restart, every member gets a fresh
-session, because nobody could have heard it. For the same reason a process that was stopped for a
-while (a suspended machine, a long pause) does not hold that against the members.
+session, because nobody could have heard it, and so do the members of a group that has moved here.
+For the same reason a process that was stopped for a while (a suspended machine, a long pause) does
+not hold that against the members.
 
 Times are those of the event loop: unlike the clock on the wall, they never jump.
 """
@@ -15,7 +16,7 @@ from functools import partial
 import structlog
 
 from semel_group.machine import GroupMachine
-from semel_group.machine.records import Member, Record
+from semel_group.machine.records import GroupsServed, Member, Record
 from semel_group.machine.values import HeartbeatAnswer, MemberKey
 from semel_runtime.clock import Clock
 from semel_runtime.runner import Runner
@@ -134,6 +135,12 @@ class MemberExpiry:
                 self._sessions.postpone(late_ms)
             last_ms = now_ms
             await self.expire(now_ms)
+
+    def on_durable(self, records: Sequence[Record]) -> None:
+        """Give members of groups that are served from now on, or again, a fresh session."""
+        for record in records:
+            if isinstance(record, GroupsServed):
+                self._sessions.start(self._machine.members_in(record.partition), loop_ms())
 
     async def expire(self, now_ms: float) -> None:
         """Remove the members whose time is over by now."""

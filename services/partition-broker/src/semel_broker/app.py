@@ -14,6 +14,7 @@ from semel_broker.config import BrokerSettings
 from semel_broker.counting import RecordCounter
 from semel_broker.deleting import RecordDeleter
 from semel_broker.fetching import Fetcher
+from semel_broker.handing_over import LogGiver
 from semel_broker.inquiry import BrokerInquirer
 from semel_broker.machine import BrokerMachine
 from semel_broker.machine.records import Record
@@ -24,10 +25,10 @@ from semel_broker.retention import RetentionLoop
 from semel_broker.serde import BrokerSerde
 from semel_broker.service import bind
 from semel_broker.tail import TailStore
+from semel_broker.taking_over import LogTaker
 from semel_broker.waiters import Waiters
 from semel_broker.writer import BrokerWriter
 from semel_common.ids import TopicPartition
-from semel_common.wire.methods import DESCRIBE_PRODUCERS
 from semel_runtime.access.guarding import guard_of
 from semel_runtime.app import Environment, link_to_controller, open_runner
 from semel_runtime.cluster.image import ClusterImage, ServiceRole
@@ -35,6 +36,7 @@ from semel_runtime.cluster.link import ClusterLink, Identity
 from semel_runtime.participant.expiry_loop import ProducerExpiry
 from semel_runtime.participant.inquiry_loop import InquiryLoop
 from semel_runtime.participant.listing import OpenTransactionLister
+from semel_runtime.participant.take_overs import TakeOvers
 from semel_runtime.runner import Runner
 
 log = structlog.get_logger(__name__)
@@ -50,6 +52,7 @@ class _Background:
     retention: RetentionLoop
     compactor: Compactor
     expiry: ProducerExpiry[TopicPartition, Record]
+    taker: LogTaker
 
 
 class BrokerApp:
@@ -107,6 +110,7 @@ class BrokerApp:
             group.create_task(self._background.retention.run(), name="retention")
             group.create_task(self._background.compactor.run(), name="compactor")
             group.create_task(self._background.expiry.run(), name="producer expiry")
+            group.create_task(self._background.taker.run(), name="log taker")
 
     def drain(self) -> None:
         """Let waiting fetches answer now: the process is about to stop."""
@@ -118,10 +122,7 @@ class BrokerApp:
         runner.on_batches(store.appended)
         writer = BrokerWriter(runner, machine, environment.clock, settings.produce_limits())
         fetcher = Fetcher(runner, machine, store, self._waiters, settings.fetch_limits())
-        if environment.metrics is not None:
-            from semel_broker.metrics import BrokerMetrics  # noqa: PLC0415 - only if wanted
-
-            BrokerMetrics(environment.metrics, machine, fetcher, self._waiters, environment.clock)
+        self._measure(fetcher)
         bind(
             self.handlers,
             writer=writer,
@@ -129,9 +130,9 @@ class BrokerApp:
             lister=OffsetLister(runner, machine, store),
             deleter=RecordDeleter(runner, machine),
             counter=RecordCounter(runner, machine, store),
+            giver=LogGiver(runner, machine, store),
+            describer=ProducerDescriber(runner, machine, environment.clock),
         )
-        describer = ProducerDescriber(runner, machine, environment.clock)
-        self.handlers.add(DESCRIBE_PRODUCERS, describer.describe_producers)
         OpenTransactionLister(runner, machine, environment.clock).register(self.handlers)
         inquiries = InquiryLoop(
             BrokerInquirer(runner, machine, writer, environment.clock),
@@ -155,7 +156,8 @@ class BrokerApp:
             environment.clock,
             interval_ms=settings.log_retention_check_interval_ms,
         )
-        for part in (self._waiters, inquiries, purger, retention):
+        taker = self._taker(runner)
+        for part in (self._waiters, inquiries, purger, retention, taker):
             runner.on_durable(part.on_durable)
         return _Background(
             link=self._link(runner, identity),
@@ -171,7 +173,25 @@ class BrokerApp:
                 settings.compactor_options(),
             ),
             expiry=expiry,
+            taker=taker,
         )
+
+    def _measure(self, fetcher: Fetcher) -> None:
+        environment = self._environment
+        if environment.metrics is None:
+            return
+        from semel_broker.metrics import BrokerMetrics  # noqa: PLC0415 - only if wanted
+
+        BrokerMetrics(environment.metrics, self._machine, fetcher, self._waiters, environment.clock)
+
+    def _taker(self, runner: Runner[Record]) -> LogTaker:
+        take_overs = TakeOvers(
+            self._machine.cluster,
+            self._environment.connector,
+            self._environment.random,
+            self._settings.take_over_options(),
+        )
+        return LogTaker(runner, self._machine, take_overs)
 
     def _link(self, runner: Runner[Record], identity: Identity) -> ClusterLink:
         return link_to_controller(

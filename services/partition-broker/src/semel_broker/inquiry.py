@@ -6,7 +6,7 @@ from functools import partial
 import structlog
 
 from semel_broker.machine import BrokerMachine
-from semel_broker.machine.records import BatchAppended, Record
+from semel_broker.machine.records import BatchAppended, OpenTransaction, Record
 from semel_broker.machine.values import Outcome
 from semel_broker.writer import BrokerWriter
 from semel_common.ids import TopicPartition
@@ -29,8 +29,10 @@ class BrokerInquirer:
         self._clock = clock
 
     def opens_transaction(self, record: Record) -> bool:
-        """Whether a record may have opened a transaction."""
-        return isinstance(record, BatchAppended) and record.transactional
+        """Whether a record may have opened a transaction, or brought one with a log that moves."""
+        if isinstance(record, BatchAppended):
+            return record.transactional
+        return isinstance(record, OpenTransaction)
 
     def has_open_transactions(self) -> bool:
         """Whether any is open."""

@@ -14,7 +14,7 @@ from functools import partial
 import structlog
 
 from semel_broker.machine import BrokerMachine
-from semel_broker.machine.records import LogDropped, LogStartMoved, Record
+from semel_broker.machine.records import LogDropped, LogStartMoved, LogTakenOver, Record
 from semel_runtime.journal.base import BatchStore
 from semel_runtime.pacing import paced
 from semel_runtime.runner import Runner
@@ -55,7 +55,7 @@ class Purger:
     def on_durable(self, records: Sequence[Record]) -> None:
         """Note that logs were dropped, or cut off."""
         for record in records:
-            if isinstance(record, LogStartMoved):
+            if isinstance(record, LogStartMoved | LogTakenOver):
                 self._cut[record.log_id] = record.log_start_offset
                 self._wanted.set()
             elif isinstance(record, LogDropped):

@@ -43,6 +43,11 @@ class BrokerSerde:
             case records.LogEndMoved():
                 message.log_end_moved.log_id = record.log_id
                 message.log_end_moved.log_end_offset = record.log_end_offset
+            case records.LogCopied():
+                message.log_copied.log_id = record.log_id
+                message.log_copied.log_end_offset = record.log_end_offset
+            case records.LogTakenOver():
+                _write_taken_over(record, message.log_taken_over)
             case records.LogCompacted():
                 _write_compacted(record, message.log_compacted)
             case records.LogState():
@@ -90,6 +95,11 @@ class BrokerSerde:
             case "log_end_moved":
                 moved = message.log_end_moved
                 return records.LogEndMoved(log_id=moved.log_id, log_end_offset=moved.log_end_offset)
+            case "log_copied":
+                copied = message.log_copied
+                return records.LogCopied(log_id=copied.log_id, log_end_offset=copied.log_end_offset)
+            case "log_taken_over":
+                return _read_taken_over(message.log_taken_over)
             case "log_compacted":
                 return _read_compacted(message.log_compacted)
             case "log_state":
@@ -247,6 +257,8 @@ def _write_log(record: records.LogState, message: journal.LogState) -> None:
     message.leader_id = record.leader_id
     message.log_start_offset = record.log_start_offset
     message.log_end_offset = record.log_end_offset
+    message.handed_over = record.handed_over
+    message.taken_over = record.taken_over
 
 
 def _read_log(message: journal.LogState) -> records.LogState:
@@ -257,6 +269,22 @@ def _read_log(message: journal.LogState) -> records.LogState:
         partition=message.partition,
         leader_epoch=message.leader_epoch,
         leader_id=message.leader_id,
+        log_start_offset=message.log_start_offset,
+        log_end_offset=message.log_end_offset,
+        handed_over=message.handed_over,
+        taken_over=message.taken_over,
+    )
+
+
+def _write_taken_over(record: records.LogTakenOver, message: journal.LogTakenOver) -> None:
+    message.log_id = record.log_id
+    message.log_start_offset = record.log_start_offset
+    message.log_end_offset = record.log_end_offset
+
+
+def _read_taken_over(message: journal.LogTakenOver) -> records.LogTakenOver:
+    return records.LogTakenOver(
+        log_id=message.log_id,
         log_start_offset=message.log_start_offset,
         log_end_offset=message.log_end_offset,
     )

@@ -3,13 +3,18 @@
 from semel_broker.counting import RecordCounter
 from semel_broker.deleting import RecordDeleter
 from semel_broker.fetching import Fetcher
+from semel_broker.handing_over import LogGiver
 from semel_broker.offsets import OffsetLister
+from semel_broker.producers import ProducerDescriber
 from semel_broker.writer import BrokerWriter
 from semel_common.wire.methods import (
     BROKER_WRITE_TXN_MARKERS,
+    COPY_LOG,
     COUNT_RECORDS,
     DELETE_RECORDS,
+    DESCRIBE_PRODUCERS,
     FETCH,
+    HAND_OVER_LOG,
     LIST_OFFSETS,
     PRODUCE,
 )
@@ -24,6 +29,8 @@ def bind(
     lister: OffsetLister,
     deleter: RecordDeleter,
     counter: RecordCounter,
+    giver: LogGiver,
+    describer: ProducerDescriber,
 ) -> None:
     """Register the handlers of a broker."""
     handlers.add(PRODUCE, writer.produce)
@@ -31,4 +38,7 @@ def bind(
     handlers.add(LIST_OFFSETS, lister.list_offsets)
     handlers.add(COUNT_RECORDS, counter.count_records)
     handlers.add(DELETE_RECORDS, deleter.delete_records)
+    handlers.add(DESCRIBE_PRODUCERS, describer.describe_producers)
+    handlers.add(COPY_LOG, giver.copy_log)
+    handlers.add(HAND_OVER_LOG, giver.hand_over_log)
     handlers.add(BROKER_WRITE_TXN_MARKERS, writer.write_txn_markers)

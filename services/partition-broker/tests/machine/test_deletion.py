@@ -3,14 +3,11 @@
 import pytest
 from broker_harness import (
     OTHER,
-    OTHER_BROKER_ID,
     PLAIN,
     BrokerHarness,
     at,
     entities,
     header,
-    image,
-    topic,
 )
 
 from semel_broker.machine.segments import BATCH_OVERHEAD_BYTES
@@ -151,17 +148,6 @@ def test_a_topic_that_is_only_compacted_keeps_its_records(broker: BrokerHarness)
     broker.configure(cleanup_policy="compact,delete")
     broker.retain()
     assert broker.start_offset == 2
-
-
-def test_what_another_broker_leads_is_left_alone(broker: BrokerHarness) -> None:
-    broker.configure(retention_bytes=0)
-    fill(broker, 2)
-    known = broker.machine.cluster.image
-    assert known is not None
-    away = topic("orders", OTHER_BROKER_ID, configs=known.topics[0].configs)
-    broker.apply_metadata(image(known.version + 1, away))
-    broker.retain()
-    assert [log.log_start_offset for log in broker.machine._logs] == [0]
 
 
 def test_segments_survive_a_restart(broker: BrokerHarness) -> None:

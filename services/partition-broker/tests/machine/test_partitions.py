@@ -5,7 +5,6 @@ from broker_harness import (
     BROKER_ID,
     COMMITTED,
     ORDERS,
-    OTHER_BROKER_ID,
     PLAIN,
     BrokerHarness,
     at,
@@ -136,19 +135,6 @@ def test_log_ids_are_never_given_twice(broker: BrokerHarness) -> None:
     broker.machine = again
     broker.apply_metadata(image(3, topic("orders", BROKER_ID)))
     assert broker.plan().log_id == 2
-
-
-def test_a_partition_that_moves_away_is_refused_until_it_comes_back(
-    broker: BrokerHarness,
-) -> None:
-    broker.append(count=3)
-    elsewhere = topic("orders", OTHER_BROKER_ID, BROKER_ID, OTHER_BROKER_ID, epoch=1)
-    broker.apply_metadata(image(2, elsewhere))
-    with pytest.raises(NotLeaderOrFollowerError, match="broker 2 leads partition 0"):
-        broker.append(sequence=3)
-    here = topic("orders", BROKER_ID, BROKER_ID, OTHER_BROKER_ID, epoch=2)
-    broker.apply_metadata(image(3, here))
-    assert broker.append(sequence=3) == 3
 
 
 def test_partitions_that_a_topic_gets_are_created_beside_those_it_has(

@@ -11,12 +11,13 @@ from broker_harness import (
     image,
     topic,
 )
+from msgspec.structs import replace
 
 from semel_broker.machine.records import LogEndMoved
 from semel_broker.machine.recovery import RaisedLogs
 from semel_broker.serde import BrokerSerde
-from semel_common.errors import InvalidProducerEpochError
-from semel_runtime.cluster.image import ClusterImage
+from semel_common.errors import InvalidProducerEpochError, InvalidRequestError
+from semel_runtime.cluster.image import ClusterImage, PartitionLeader
 
 FLOOR = 1 << 50
 ORDERS_TOPIC = topic("orders", BROKER_ID, BROKER_ID, OTHER_BROKER_ID)
@@ -56,6 +57,25 @@ def test_logs_that_are_not_in_the_copy_begin_there_and_deleted_ones_are_dropped(
     assert recover(broker, newest) == RaisedLogs(kept=0, new=1, dropped=2)
     (log,) = broker.machine.standing()
     assert (log.topic, log.log_start_offset, log.log_end_offset) == ("new", FLOOR, FLOOR)
+
+
+def test_what_moves_away_is_given_up_first() -> None:
+    broker = BrokerHarness()
+    leaving = replace(topic("orders"), partitions=(PartitionLeader(BROKER_ID, 0, OTHER_BROKER_ID),))
+    with pytest.raises(InvalidRequestError, match="semel topics move orders --partition 0 --canc"):
+        recover(broker, image(2, leaving))
+    stays = replace(topic("orders"), partitions=(PartitionLeader(BROKER_ID, 1),))
+    assert recover(broker, image(3, stays)) == RaisedLogs(kept=1, new=0, dropped=1)
+
+
+def test_what_moves_here_goes_on_where_the_copy_ends() -> None:
+    broker = BrokerHarness()
+    arriving = replace(
+        topic("orders"), partitions=(PartitionLeader(OTHER_BROKER_ID, 3, BROKER_ID),)
+    )
+    assert recover(broker, image(2, arriving)) == RaisedLogs(kept=0, new=0, dropped=2)
+    (copy,) = broker.run(broker.machine.copies())
+    assert copy.log_end_offset == 0
 
 
 def test_the_same_state_is_read_back() -> None:

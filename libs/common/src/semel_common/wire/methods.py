@@ -7,15 +7,18 @@ from typing import Generic, TypeVar
 from google.protobuf.message import Message
 
 from semel.broker.v1 import broker_pb2 as broker
+from semel.broker.v1 import moves_pb2 as broker_moves
 from semel.broker.v1 import producers_pb2 as producers
 from semel.common.v1 import frames_pb2 as frames
 from semel.common.v1 import participants_pb2 as participants
 from semel.coordinator.v1 import acls_pb2 as acls
 from semel.coordinator.v1 import cluster_pb2 as cluster
+from semel.coordinator.v1 import moves_pb2 as moves
 from semel.coordinator.v1 import outcomes_pb2 as outcomes
 from semel.coordinator.v1 import quotas_pb2 as quotas
 from semel.coordinator.v1 import transactions_pb2 as transactions
 from semel.group.v1 import group_pb2 as group
+from semel.group.v1 import moves_pb2 as group_moves
 
 Req = TypeVar("Req", bound=Message)
 Res = TypeVar("Res", bound=Message)
@@ -132,6 +135,12 @@ ABORT_TRANSACTION = Method(
 FENCE_PRODUCER = Method(
     TRANSACTIONS, "FenceProducer", outcomes.FenceProducerRequest, outcomes.FenceProducerResponse
 )
+HAND_OVER_TRANSACTIONS = Method(
+    TRANSACTIONS,
+    "HandOverTransactions",
+    moves.HandOverTransactionsRequest,
+    moves.HandOverTransactionsResponse,
+)
 
 METADATA = Method(CLUSTER, "Metadata", cluster.MetadataRequest, cluster.MetadataResponse)
 FIND_COORDINATOR = Method(
@@ -173,6 +182,30 @@ DESCRIBE_CLIENT_QUOTAS = Method(
     quotas.DescribeClientQuotasRequest,
     quotas.DescribeClientQuotasResponse,
 )
+ALTER_PARTITION_REASSIGNMENTS = Method(
+    CLUSTER,
+    "AlterPartitionReassignments",
+    moves.AlterPartitionReassignmentsRequest,
+    moves.AlterPartitionReassignmentsResponse,
+)
+REBALANCE_PARTITIONS = Method(
+    CLUSTER,
+    "RebalancePartitions",
+    moves.RebalancePartitionsRequest,
+    moves.RebalancePartitionsResponse,
+)
+DECOMMISSION_BROKER = Method(
+    CLUSTER,
+    "DecommissionBroker",
+    moves.DecommissionBrokerRequest,
+    moves.DecommissionBrokerResponse,
+)
+COMPLETE_PARTITION_REASSIGNMENT = Method(
+    CLUSTER,
+    "CompletePartitionReassignment",
+    moves.CompletePartitionReassignmentRequest,
+    moves.CompletePartitionReassignmentResponse,
+)
 REGISTER_INSTANCE = Method(
     CLUSTER, "RegisterInstance", cluster.RegisterInstanceRequest, cluster.RegisterInstanceResponse
 )
@@ -194,6 +227,17 @@ COUNT_RECORDS = Method(
     BROKER, "CountRecords", broker.CountRecordsRequest, broker.CountRecordsResponse
 )
 
+COPY_LOG = Method(BROKER, "CopyLog", broker_moves.CopyLogRequest, broker_moves.CopyLogResponse)
+HAND_OVER_LOG = Method(
+    BROKER, "HandOverLog", broker_moves.HandOverLogRequest, broker_moves.HandOverLogResponse
+)
+
+HAND_OVER_GROUPS = Method(
+    GROUP,
+    "HandOverGroups",
+    group_moves.HandOverGroupsRequest,
+    group_moves.HandOverGroupsResponse,
+)
 CONSUMER_GROUP_HEARTBEAT = Method(
     GROUP,
     "ConsumerGroupHeartbeat",

@@ -145,6 +145,7 @@ _TRANSACTIONS: dict[str, Needs] = {
     methods.END_JOINT_TXN.path: Needs(clauses=(_transaction("transaction.transactional_id"),)),
     methods.ABORT_TRANSACTION.path: Needs(clauses=(_transaction(),)),
     methods.FENCE_PRODUCER.path: Needs(clauses=(_transaction(),)),
+    methods.HAND_OVER_TRANSACTIONS.path: Needs(cluster_only=True),
     methods.GET_TRANSACTION_OUTCOME.path: Needs(
         clauses=(
             Whole(
@@ -254,6 +255,10 @@ _CLUSTER: dict[str, Needs] = {
     methods.DESCRIBE_ACLS.path: _on_cluster(Operation.DESCRIBE),
     methods.ALTER_CLIENT_QUOTAS.path: _on_cluster(Operation.ALTER_CONFIGS),
     methods.DESCRIBE_CLIENT_QUOTAS.path: _on_cluster(Operation.DESCRIBE_CONFIGS),
+    methods.ALTER_PARTITION_REASSIGNMENTS.path: _on_cluster(Operation.ALTER),
+    methods.REBALANCE_PARTITIONS.path: _on_cluster(Operation.ALTER),
+    methods.DECOMMISSION_BROKER.path: _on_cluster(Operation.ALTER),
+    methods.COMPLETE_PARTITION_REASSIGNMENT.path: Needs(cluster_only=True),
     methods.REGISTER_INSTANCE.path: Needs(cluster_only=True),
 }
 
@@ -285,6 +290,8 @@ _BROKER: dict[str, Needs] = {
     methods.COUNT_RECORDS.path: _topics(Operation.DESCRIBE),
     methods.DELETE_RECORDS.path: _topics(Operation.DELETE),
     methods.DESCRIBE_PRODUCERS.path: _topics(Operation.READ, into="partition"),
+    methods.COPY_LOG.path: Needs(cluster_only=True),
+    methods.HAND_OVER_LOG.path: Needs(cluster_only=True),
 }
 
 _OFFSET_TOPICS = Each(
@@ -297,6 +304,7 @@ _OFFSET_TOPICS = Each(
 )
 
 _GROUP: dict[str, Needs] = {
+    methods.HAND_OVER_GROUPS.path: Needs(cluster_only=True),
     methods.CONSUMER_GROUP_HEARTBEAT.path: Needs(
         clauses=(
             _read_group(),

@@ -1,11 +1,13 @@
 """The machine that keeps an instance's copy of the cluster's metadata.
 
 Theory of operation: the controller's image replaces the copy whenever its version is newer;
-versions never go back, and one version has one content. (But for access rules: a release that did
-not know them has stored an image without.) A controller that offers less than is
-known here works on an older copy of its volume: following it would drop topics that exist, and
-their records with them, so its image is refused. What is asked of the copy is answered from
-indexes that replay rebuilds. While the controller is away, everybody goes on with the last image.
+versions never go back, and one version has one content. (But for access rules and partitions that
+were moved: a release that did not know them has stored an image without.) A controller that offers
+less than is known here works on an older copy of its volume: following it would drop topics that
+exist, and their records with them, so its image is refused. What is asked of the copy is answered
+from indexes that replay rebuilds. Partitions of groups and of the transaction log are led as the
+layout says, but for those that the image names. While the controller is away, everybody goes on
+with the last image.
 """
 
 from collections.abc import Iterable
@@ -20,6 +22,7 @@ from semel_common.errors import (
     UnknownTopicOrPartitionError,
 )
 from semel_common.ids import (
+    InternalTopic,
     TopicPartition,
     owner_of,
     partition_for_id,
@@ -45,6 +48,7 @@ class ClusterCopy:
         self._topics_by_id: dict[str, Topic] = {}
         self._topics_by_name: dict[str, Topic] = {}
         self._instances: dict[tuple[ServiceRole, int], Instance] = {}
+        self._internal: dict[tuple[str, int], PartitionLeader] = {}
 
     def update(self, image: ClusterImage) -> Result[bool, ClusterImage]:
         """Take a newer image. Answers whether it was newer.
@@ -61,14 +65,14 @@ class ClusterCopy:
             )
         if image.version > known.version:
             return Result(True, (image,))
-        if image.version < known.version or image.topics != known.topics:
+        if image.version < known.version or not _has_all_of(image, known):
             raise StaleClaimEpochError(
                 f"the controller's metadata has version {image.version} and {len(image.topics)}"
                 f" topics, but version {known.version} with {len(known.topics)} topics is known"
                 " here: the volume of coordinator-0 was restored from an old backup; stop it"
                 " and see `semel recover`"
             )
-        if _rules_of(image) != _rules_of(known):
+        if _later_additions(image) != _later_additions(known):
             return Result(True, (image,))
         return Result(False)
 
@@ -78,6 +82,9 @@ class ClusterCopy:
         self._topics_by_id = {topic.topic_id: topic for topic in image.topics}
         self._topics_by_name = {topic.name: topic for topic in image.topics}
         self._instances = {(each.role, each.instance_id): each for each in image.instances}
+        self._internal = {
+            (each.topic, each.partition): each.leader for each in image.internal_partitions
+        }
 
     def snapshot(self) -> Iterable[tuple[int, ClusterImage]]:
         """Return the image, if there is one."""
@@ -147,17 +154,30 @@ class ClusterCopy:
 
     def coordinator_of(self, producer_id: int) -> int:
         """Return the coordinator instance in charge of a producer id."""
-        return owner_of(transaction_log_partition_of(producer_id), self.layout.coordinators)
+        return self.transaction_log_leader(transaction_log_partition_of(producer_id)).leader_id
 
     def coordinator_for(self, transactional_id: str) -> int:
         """Return the coordinator instance in charge of a transactional id."""
         partition = partition_for_id(transactional_id, self.layout.transaction_log_partitions)
-        return owner_of(partition, self.layout.coordinators)
+        return self.transaction_log_leader(partition).leader_id
 
     def group_coordinator_for(self, group_id: str) -> int:
         """Return the group coordinator instance in charge of a group."""
-        partition = partition_for_id(group_id, self.layout.group_partitions)
-        return owner_of(partition, self.layout.group_coordinators)
+        return self.group_leader(self.group_partition_of(group_id)).leader_id
+
+    def group_partition_of(self, group_id: str) -> int:
+        """Return the partition of a group."""
+        return partition_for_id(group_id, self.layout.group_partitions)
+
+    def group_leader(self, partition: int) -> PartitionLeader:
+        """Return which group coordinator leads a partition of groups."""
+        moved = self._internal.get((InternalTopic.CONSUMER_OFFSETS, partition))
+        return moved or PartitionLeader(owner_of(partition, self.layout.group_coordinators), 0)
+
+    def transaction_log_leader(self, partition: int) -> PartitionLeader:
+        """Return which coordinator leads a partition of the transaction log."""
+        moved = self._internal.get((InternalTopic.TRANSACTION_STATE, partition))
+        return moved or PartitionLeader(owner_of(partition, self.layout.coordinators), 0)
 
     def instance(self, role: ServiceRole, instance_id: int) -> Instance | None:
         """Return an instance, or None if it has never registered."""
@@ -178,5 +198,11 @@ class ClusterCopy:
         raise CoordinatorNotAvailableError(message)
 
 
-def _rules_of(image: ClusterImage) -> tuple[object, object]:
-    return image.acls, image.client_quotas
+def _has_all_of(image: ClusterImage, known: ClusterImage) -> bool:
+    """Whether an image of the same version says what was known."""
+    moved = known.internal_partitions
+    return image.topics == known.topics and moved in ((), image.internal_partitions)
+
+
+def _later_additions(image: ClusterImage) -> tuple[object, ...]:
+    return image.acls, image.client_quotas, image.internal_partitions

@@ -36,6 +36,8 @@ class Instance(Struct, frozen=True, kw_only=True):
     role: ServiceRole
     instance_id: int
     listeners: tuple[Listener, ...]
+    decommissioned: bool = False
+    """A broker that is to lead nothing any more."""
 
     def listener(self, name: str) -> Listener | None:
         """Return the listener of this name."""
@@ -56,6 +58,23 @@ class PartitionLeader(Struct, frozen=True):
 
     leader_id: int
     leader_epoch: int
+    moving_to: int | None = None
+    """The instance that takes over, while the partition moves."""
+
+    @property
+    def next_leader_id(self) -> int:
+        """Who leads it once it moves no more."""
+        return self.leader_id if self.moving_to is None else self.moving_to
+
+
+class InternalPartition(Struct, frozen=True, kw_only=True):
+    """A partition of groups or of the transaction log that was moved, or moves."""
+
+    topic: str
+    """An ``InternalTopic``, or one of a later release."""
+    partition: int
+    leader: PartitionLeader
+    """A group coordinator, or a coordinator."""
 
 
 class Topic(Struct, frozen=True, kw_only=True):
@@ -85,3 +104,5 @@ class ClusterImage(Struct, frozen=True, kw_only=True):
     """In their order."""
     client_quotas: tuple[ClientQuota, ...] = ()
     """By user."""
+    internal_partitions: tuple[InternalPartition, ...] = ()
+    """By topic and number; all others are led as the layout says, under leader epoch 0."""

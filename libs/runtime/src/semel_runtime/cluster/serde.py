@@ -16,6 +16,7 @@ from semel_runtime.access.serde import (
 from semel_runtime.cluster.image import (
     ClusterImage,
     Instance,
+    InternalPartition,
     Layout,
     Listener,
     PartitionLeader,
@@ -68,6 +69,7 @@ def _image_from_wire(response: wire.MetadataResponse, topics: tuple[Topic, ...])
         topics=topics,
         acls=acls_from_wire(response.acls),
         client_quotas=quotas_from_wire(response.client_quotas),
+        internal_partitions=tuple(map(_internal_from_wire, response.internal_partitions)),
     )
 
 
@@ -104,6 +106,18 @@ def listeners_to_wire(listeners: tuple[Listener, ...]) -> list[wire.AdvertisedLi
     ]
 
 
+def partitions_to_wire(topic: Topic) -> list[wire.Partition]:
+    """Write the partitions of a topic."""
+    return [_leader_to_wire(index, each) for index, each in enumerate(topic.partitions)]
+
+
+def internal_to_wire(internal: InternalPartition) -> wire.InternalPartition:
+    """Write a partition of groups or of the transaction log."""
+    return wire.InternalPartition(
+        topic=internal.topic, partition=_leader_to_wire(internal.partition, internal.leader)
+    )
+
+
 def image_to_journal(image: ClusterImage) -> journal.ClusterImage:
     """Write an image for the journal."""
     return journal.ClusterImage(
@@ -117,6 +131,7 @@ def image_to_journal(image: ClusterImage) -> journal.ClusterImage:
         topics=[topic_to_journal(each) for each in image.topics],
         acls=[acl_to_journal(each) for each in image.acls],
         client_quotas=[quota_to_journal(each) for each in image.client_quotas],
+        internal_partitions=map(internal_to_journal, image.internal_partitions),
     )
 
 
@@ -134,6 +149,25 @@ def _image_from_journal(image: journal.ClusterImage, topics: tuple[Topic, ...]) 
         topics=topics,
         acls=tuple(acl_from_journal(each) for each in image.acls),
         client_quotas=tuple(quota_from_journal(each) for each in image.client_quotas),
+        internal_partitions=tuple(map(internal_from_journal, image.internal_partitions)),
+    )
+
+
+def internal_to_journal(internal: InternalPartition) -> journal.InternalPartitionImage:
+    """Write a partition of groups or of the transaction log for the journal."""
+    return journal.InternalPartitionImage(
+        topic=internal.topic,
+        partition=internal.partition,
+        leader_id=internal.leader.leader_id,
+        leader_epoch=internal.leader.leader_epoch,
+        moving_to=internal.leader.moving_to,
+    )
+
+
+def internal_from_journal(internal: journal.InternalPartitionImage) -> InternalPartition:
+    """Read a partition of groups or of the transaction log from the journal."""
+    return InternalPartition(
+        topic=internal.topic, partition=internal.partition, leader=_leader(internal)
     )
 
 
@@ -146,6 +180,7 @@ def instance_to_journal(instance: Instance) -> journal.InstanceImage:
             journal.ListenerImage(name=each.name, host=each.host, port=each.port)
             for each in instance.listeners
         ],
+        decommissioned=instance.decommissioned,
     )
 
 
@@ -157,6 +192,7 @@ def instance_from_journal(instance: journal.InstanceImage) -> Instance:
         listeners=tuple(
             Listener(name=each.name, host=each.host, port=each.port) for each in instance.listeners
         ),
+        decommissioned=instance.decommissioned,
     )
 
 
@@ -168,6 +204,11 @@ def topic_to_journal(topic: Topic) -> journal.TopicImage:
         leader_ids=[each.leader_id for each in topic.partitions],
         leader_epochs=[each.leader_epoch for each in topic.partitions],
         configs=dict(topic.configs),
+        moving_to={
+            index: each.moving_to
+            for index, each in enumerate(topic.partitions)
+            if each.moving_to is not None
+        },
     )
 
 
@@ -177,7 +218,10 @@ def topic_from_journal(topic: journal.TopicImage) -> Topic:
     return Topic(
         topic_id=topic.topic_id,
         name=topic.name,
-        partitions=tuple(PartitionLeader(leader_id, epoch) for leader_id, epoch in leaders),
+        partitions=tuple(
+            PartitionLeader(leader_id, epoch, topic.moving_to.get(index))
+            for index, (leader_id, epoch) in enumerate(leaders)
+        ),
         configs=tuple(sorted(topic.configs.items())),
     )
 
@@ -187,6 +231,7 @@ def _instance_from_wire(instance: wire.Instance) -> Instance:
         role=ServiceRole(instance.role),
         instance_id=instance.instance_id,
         listeners=listeners_from_wire(list(instance.listeners)),
+        decommissioned=instance.decommissioned,
     )
 
 
@@ -195,6 +240,28 @@ def _topic_from_wire(topic: wire.Topic) -> Topic:
     return Topic(
         topic_id=topic.topic_id,
         name=topic.name,
-        partitions=tuple(PartitionLeader(each.leader_id, each.leader_epoch) for each in ordered),
+        partitions=tuple(map(_leader, ordered)),
         configs=tuple(sorted(topic.configs.items())),
     )
+
+
+def _internal_from_wire(internal: wire.InternalPartition) -> InternalPartition:
+    return InternalPartition(
+        topic=internal.topic,
+        partition=internal.partition.index,
+        leader=_leader(internal.partition),
+    )
+
+
+def _leader_to_wire(index: int, leader: PartitionLeader) -> wire.Partition:
+    return wire.Partition(
+        index=index,
+        leader_id=leader.leader_id,
+        leader_epoch=leader.leader_epoch,
+        moving_to=leader.moving_to,
+    )
+
+
+def _leader(partition: wire.Partition | journal.InternalPartitionImage) -> PartitionLeader:
+    moving_to = partition.moving_to if partition.HasField("moving_to") else None
+    return PartitionLeader(partition.leader_id, partition.leader_epoch, moving_to)

@@ -8,6 +8,7 @@ from semel_runtime.config import Count, ServiceSettings
 from semel_runtime.participant.expiry_loop import ExpiryOptions
 from semel_runtime.participant.inquiry import InquiryTimes
 from semel_runtime.participant.inquiry_loop import InquiryOptions
+from semel_runtime.participant.take_overs import TakeOverOptions
 
 _SETTLING_MAX_MS = 600_000
 """Five times as long as a client of the SDK tries to deliver a batch by default."""
@@ -58,4 +59,11 @@ class ParticipantSettings(ServiceSettings):
             settling_ms=min(self.producer_id_expiration_ms, _SETTLING_MAX_MS),
             request_timeout_ms=self.request_timeout_ms,
             listener=self.inter_broker_listener_name,
+        )
+
+    def take_over_options(self) -> TakeOverOptions:
+        """Return how partitions that move here are taken over."""
+        return TakeOverOptions(
+            listener=self.inter_broker_listener_name,
+            request_timeout_ms=self.request_timeout_ms,
         )

@@ -7,7 +7,12 @@ from semel_common.errors import SemelError
 from semel_common.wire.methods import METADATA, REGISTER_INSTANCE
 from semel_runtime.access.serde import acls_to_wire, quotas_to_wire
 from semel_runtime.cluster.image import ClusterImage
-from semel_runtime.cluster.serde import layout_to_wire, listeners_to_wire
+from semel_runtime.cluster.serde import (
+    internal_to_wire,
+    layout_to_wire,
+    listeners_to_wire,
+    partitions_to_wire,
+)
 from semel_runtime.server.calls import Call, Handlers
 
 
@@ -66,6 +71,7 @@ def metadata(image: ClusterImage) -> wire.MetadataResponse:
                 role=each.role.value,  # type: ignore[arg-type]  # equal numbers
                 instance_id=each.instance_id,
                 listeners=listeners_to_wire(each.listeners),
+                decommissioned=each.decommissioned,
             )
             for each in image.instances
         ],
@@ -73,16 +79,12 @@ def metadata(image: ClusterImage) -> wire.MetadataResponse:
             wire.Topic(
                 name=topic.name,
                 topic_id=topic.topic_id,
-                partitions=[
-                    wire.Partition(
-                        index=index, leader_id=each.leader_id, leader_epoch=each.leader_epoch
-                    )
-                    for index, each in enumerate(topic.partitions)
-                ],
+                partitions=partitions_to_wire(topic),
                 configs=dict(topic.configs),
             )
             for topic in image.topics
         ],
         acls=acls_to_wire(image.acls),
         client_quotas=quotas_to_wire(image.client_quotas),
+        internal_partitions=map(internal_to_wire, image.internal_partitions),
     )

@@ -22,6 +22,7 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from semel.broker.v1 import moves_pb2 as semel_dot_broker_dot_v1_dot_moves__pb2
 from semel.broker.v1 import producers_pb2 as semel_dot_broker_dot_v1_dot_producers__pb2
 from semel.common.v1 import errors_pb2 as semel_dot_common_dot_v1_dot_errors__pb2
 from semel.common.v1 import frames_pb2 as semel_dot_common_dot_v1_dot_frames__pb2
@@ -29,67 +30,68 @@ from semel.common.v1 import participants_pb2 as semel_dot_common_dot_v1_dot_part
 from semel.common.v1 import records_pb2 as semel_dot_common_dot_v1_dot_records__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1csemel/broker/v1/broker.proto\x12\x0fsemel.broker.v1\x1a\x1fsemel/broker/v1/producers.proto\x1a\x1csemel/common/v1/errors.proto\x1a\x1csemel/common/v1/frames.proto\x1a\"semel/common/v1/participants.proto\x1a\x1dsemel/common/v1/records.proto\"y\n\x0eProduceRequest\x12\x18\n\x10transactional_id\x18\x01 \x01(\t\x12\x35\n\npartitions\x18\x02 \x03(\x0b\x32!.semel.broker.v1.ProducePartition\x12\x16\n\x0eproducer_token\x18\x03 \x01(\x0c\"\xe1\x01\n\x10ProducePartition\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x10\n\x08topic_id\x18\x02 \x01(\t\x12\x11\n\tpartition\x18\x03 \x01(\x05\x12-\n\x07\x62\x61tches\x18\x04 \x03(\x0b\x32\x1c.semel.common.v1.RecordBatch\x12.\n\x07records\x18\x05 \x01(\x0b\x32\x1d.semel.broker.v1.PlainRecords\x12!\n\x14\x65xpected_base_offset\x18\x06 \x01(\x03H\x00\x88\x01\x01\x42\x17\n\x15_expected_base_offset\"\x93\x01\n\x0cPlainRecords\x12(\n\x07records\x18\x01 \x03(\x0b\x32\x17.semel.common.v1.Record\x12\x13\n\x0bproducer_id\x18\x02 \x01(\x03\x12\x16\n\x0eproducer_epoch\x18\x03 \x01(\x03\x12\x15\n\rbase_sequence\x18\x04 \x01(\x05\x12\x15\n\rtransactional\x18\x05 \x01(\x08\"h\n\x0fProduceResponse\x12\x18\n\x10throttle_time_ms\x18\x01 \x01(\x05\x12;\n\npartitions\x18\x02 \x03(\x0b\x32\'.semel.broker.v1.ProducePartitionResult\"\x93\x01\n\x16ProducePartitionResult\x12\x10\n\x08topic_id\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\x05\x12%\n\x05\x65rror\x18\x03 \x01(\x0b\x32\x16.semel.common.v1.Error\x12\x13\n\x0b\x62\x61se_offset\x18\x04 \x01(\x03\x12\x18\n\x10log_start_offset\x18\x05 \x01(\x03\"\xcf\x01\n\x0c\x46\x65tchRequest\x12\x38\n\x0fisolation_level\x18\x01 \x01(\x0e\x32\x1f.semel.broker.v1.IsolationLevel\x12\x11\n\tmin_bytes\x18\x02 \x01(\x05\x12\x11\n\tmax_bytes\x18\x03 \x01(\x05\x12\x13\n\x0bmax_wait_ms\x18\x04 \x01(\x05\x12\x15\n\rplain_records\x18\x05 \x01(\x08\x12\x33\n\npartitions\x18\x06 \x03(\x0b\x32\x1f.semel.broker.v1.FetchPartition\"w\n\x0e\x46\x65tchPartition\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x10\n\x08topic_id\x18\x02 \x01(\t\x12\x11\n\tpartition\x18\x03 \x01(\x05\x12\x14\n\x0c\x66\x65tch_offset\x18\x04 \x01(\x03\x12\x1b\n\x13partition_max_bytes\x18\x05 \x01(\x05\"d\n\rFetchResponse\x12\x18\n\x10throttle_time_ms\x18\x01 \x01(\x05\x12\x39\n\npartitions\x18\x02 \x03(\x0b\x32%.semel.broker.v1.FetchPartitionResult\"\x9e\x02\n\x14\x46\x65tchPartitionResult\x12\x10\n\x08topic_id\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\x05\x12%\n\x05\x65rror\x18\x03 \x01(\x0b\x32\x16.semel.common.v1.Error\x12\x18\n\x10log_start_offset\x18\x04 \x01(\x03\x12\x16\n\x0ehigh_watermark\x18\x05 \x01(\x03\x12\x1a\n\x12last_stable_offset\x18\x06 \x01(\x03\x12\x13\n\x0bnext_offset\x18\x07 \x01(\x03\x12-\n\x07\x62\x61tches\x18\x08 \x03(\x0b\x32\x1c.semel.common.v1.RecordBatch\x12(\n\x07records\x18\t \x03(\x0b\x32\x17.semel.common.v1.Record\"\x89\x01\n\x12ListOffsetsRequest\x12\x38\n\x0fisolation_level\x18\x01 \x01(\x0e\x32\x1f.semel.broker.v1.IsolationLevel\x12\x39\n\npartitions\x18\x02 \x03(\x0b\x32%.semel.broker.v1.ListOffsetsPartition\"\x9b\x01\n\x14ListOffsetsPartition\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x10\n\x08topic_id\x18\x02 \x01(\t\x12\x11\n\tpartition\x18\x03 \x01(\x05\x12+\n\x04spec\x18\x04 \x01(\x0e\x32\x1b.semel.broker.v1.OffsetSpecH\x00\x12\x16\n\x0ctimestamp_ms\x18\x05 \x01(\x03H\x00\x42\n\n\x08position\"p\n\x13ListOffsetsResponse\x12\x18\n\x10throttle_time_ms\x18\x01 \x01(\x05\x12?\n\npartitions\x18\x02 \x03(\x0b\x32+.semel.broker.v1.ListOffsetsPartitionResult\"\x8e\x01\n\x1aListOffsetsPartitionResult\x12\x10\n\x08topic_id\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\x05\x12%\n\x05\x65rror\x18\x03 \x01(\x0b\x32\x16.semel.common.v1.Error\x12\x0e\n\x06offset\x18\x04 \x01(\x03\x12\x14\n\x0ctimestamp_ms\x18\x05 \x01(\x03\"j\n\x14\x44\x65leteRecordsRequest\x12;\n\npartitions\x18\x01 \x03(\x0b\x32\'.semel.broker.v1.DeleteRecordsPartition\x12\x15\n\rvalidate_only\x18\x02 \x01(\x08\"\x80\x01\n\x16\x44\x65leteRecordsPartition\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x10\n\x08topic_id\x18\x02 \x01(\t\x12\x11\n\tpartition\x18\x03 \x01(\x05\x12\x17\n\rbefore_offset\x18\x04 \x01(\x03H\x00\x12\r\n\x03\x61ll\x18\x05 \x01(\x08H\x00\x42\n\n\x08position\"t\n\x15\x44\x65leteRecordsResponse\x12\x18\n\x10throttle_time_ms\x18\x01 \x01(\x05\x12\x41\n\npartitions\x18\x02 \x03(\x0b\x32-.semel.broker.v1.DeleteRecordsPartitionResult\"\x9d\x01\n\x1c\x44\x65leteRecordsPartitionResult\x12\x10\n\x08topic_id\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\x05\x12%\n\x05\x65rror\x18\x03 \x01(\x0b\x32\x16.semel.common.v1.Error\x12\x18\n\x10log_start_offset\x18\x04 \x01(\x03\x12\x17\n\x0f\x64\x65leted_offsets\x18\x05 \x01(\x03\"\x8b\x01\n\x13\x43ountRecordsRequest\x12\x38\n\x0fisolation_level\x18\x01 \x01(\x0e\x32\x1f.semel.broker.v1.IsolationLevel\x12:\n\npartitions\x18\x02 \x03(\x0b\x32&.semel.broker.v1.CountRecordsPartition\"`\n\x15\x43ountRecordsPartition\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x10\n\x08topic_id\x18\x02 \x01(\t\x12\x11\n\tpartition\x18\x03 \x01(\x05\x12\x13\n\x0b\x66rom_offset\x18\x04 \x01(\x03\"r\n\x14\x43ountRecordsResponse\x12\x18\n\x10throttle_time_ms\x18\x01 \x01(\x05\x12@\n\npartitions\x18\x02 \x03(\x0b\x32,.semel.broker.v1.CountRecordsPartitionResult\"\xa8\x01\n\x1b\x43ountRecordsPartitionResult\x12\x10\n\x08topic_id\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\x05\x12%\n\x05\x65rror\x18\x03 \x01(\x0b\x32\x16.semel.common.v1.Error\x12\x14\n\x0crecord_count\x18\x04 \x01(\x03\x12\x13\n\x0bnext_offset\x18\x05 \x01(\x03\x12\x12\n\nend_offset\x18\x06 \x01(\x03\">\n\rStreamRequest\x12-\n\x06\x66rames\x18\x01 \x03(\x0b\x32\x1d.semel.broker.v1.RequestFrame\"\xaf\x02\n\x0cRequestFrame\x12\x16\n\x0e\x63orrelation_id\x18\x01 \x01(\x04\x12\x12\n\ntimeout_ms\x18\x02 \x01(\r\x12\x13\n\x0btraceparent\x18\x03 \x01(\t\x12)\n\x06\x63\x61ncel\x18\x04 \x01(\x0b\x32\x17.semel.common.v1.CancelH\x00\x12\x32\n\x07produce\x18\x05 \x01(\x0b\x32\x1f.semel.broker.v1.ProduceRequestH\x00\x12.\n\x05\x66\x65tch\x18\x06 \x01(\x0b\x32\x1d.semel.broker.v1.FetchRequestH\x00\x12\x44\n\x11write_txn_markers\x18\x07 \x01(\x0b\x32\'.semel.common.v1.WriteTxnMarkersRequestH\x00\x42\t\n\x07request\"@\n\x0eStreamResponse\x12.\n\x06\x66rames\x18\x01 \x03(\x0b\x32\x1e.semel.broker.v1.ResponseFrame\"\x89\x02\n\rResponseFrame\x12\x16\n\x0e\x63orrelation_id\x18\x01 \x01(\x04\x12\'\n\x05\x65rror\x18\x02 \x01(\x0b\x32\x16.semel.common.v1.ErrorH\x00\x12\x33\n\x07produce\x18\x03 \x01(\x0b\x32 .semel.broker.v1.ProduceResponseH\x00\x12/\n\x05\x66\x65tch\x18\x04 \x01(\x0b\x32\x1e.semel.broker.v1.FetchResponseH\x00\x12\x45\n\x11write_txn_markers\x18\x05 \x01(\x0b\x32(.semel.common.v1.WriteTxnMarkersResponseH\x00\x42\n\n\x08response*{\n\x0eIsolationLevel\x12\x1f\n\x1bISOLATION_LEVEL_UNSPECIFIED\x10\x00\x12\"\n\x1eISOLATION_LEVEL_READ_COMMITTED\x10\x01\x12$\n ISOLATION_LEVEL_READ_UNCOMMITTED\x10\x02*z\n\nOffsetSpec\x12\x1b\n\x17OFFSET_SPEC_UNSPECIFIED\x10\x00\x12\x18\n\x14OFFSET_SPEC_EARLIEST\x10\x01\x12\x16\n\x12OFFSET_SPEC_LATEST\x10\x02\x12\x1d\n\x19OFFSET_SPEC_MAX_TIMESTAMP\x10\x03\x32\xf7\x04\n\rBrokerService\x12L\n\x07Produce\x12\x1f.semel.broker.v1.ProduceRequest\x1a .semel.broker.v1.ProduceResponse\x12\x46\n\x05\x46\x65tch\x12\x1d.semel.broker.v1.FetchRequest\x1a\x1e.semel.broker.v1.FetchResponse\x12X\n\x0bListOffsets\x12#.semel.broker.v1.ListOffsetsRequest\x1a$.semel.broker.v1.ListOffsetsResponse\x12^\n\rDeleteRecords\x12%.semel.broker.v1.DeleteRecordsRequest\x1a&.semel.broker.v1.DeleteRecordsResponse\x12[\n\x0c\x43ountRecords\x12$.semel.broker.v1.CountRecordsRequest\x1a%.semel.broker.v1.CountRecordsResponse\x12j\n\x11\x44\x65scribeProducers\x12).semel.broker.v1.DescribeProducersRequest\x1a*.semel.broker.v1.DescribeProducersResponse\x12M\n\x06Stream\x12\x1e.semel.broker.v1.StreamRequest\x1a\x1f.semel.broker.v1.StreamResponse(\x01\x30\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1csemel/broker/v1/broker.proto\x12\x0fsemel.broker.v1\x1a\x1bsemel/broker/v1/moves.proto\x1a\x1fsemel/broker/v1/producers.proto\x1a\x1csemel/common/v1/errors.proto\x1a\x1csemel/common/v1/frames.proto\x1a\"semel/common/v1/participants.proto\x1a\x1dsemel/common/v1/records.proto\"y\n\x0eProduceRequest\x12\x18\n\x10transactional_id\x18\x01 \x01(\t\x12\x35\n\npartitions\x18\x02 \x03(\x0b\x32!.semel.broker.v1.ProducePartition\x12\x16\n\x0eproducer_token\x18\x03 \x01(\x0c\"\xe1\x01\n\x10ProducePartition\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x10\n\x08topic_id\x18\x02 \x01(\t\x12\x11\n\tpartition\x18\x03 \x01(\x05\x12-\n\x07\x62\x61tches\x18\x04 \x03(\x0b\x32\x1c.semel.common.v1.RecordBatch\x12.\n\x07records\x18\x05 \x01(\x0b\x32\x1d.semel.broker.v1.PlainRecords\x12!\n\x14\x65xpected_base_offset\x18\x06 \x01(\x03H\x00\x88\x01\x01\x42\x17\n\x15_expected_base_offset\"\x93\x01\n\x0cPlainRecords\x12(\n\x07records\x18\x01 \x03(\x0b\x32\x17.semel.common.v1.Record\x12\x13\n\x0bproducer_id\x18\x02 \x01(\x03\x12\x16\n\x0eproducer_epoch\x18\x03 \x01(\x03\x12\x15\n\rbase_sequence\x18\x04 \x01(\x05\x12\x15\n\rtransactional\x18\x05 \x01(\x08\"h\n\x0fProduceResponse\x12\x18\n\x10throttle_time_ms\x18\x01 \x01(\x05\x12;\n\npartitions\x18\x02 \x03(\x0b\x32\'.semel.broker.v1.ProducePartitionResult\"\x93\x01\n\x16ProducePartitionResult\x12\x10\n\x08topic_id\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\x05\x12%\n\x05\x65rror\x18\x03 \x01(\x0b\x32\x16.semel.common.v1.Error\x12\x13\n\x0b\x62\x61se_offset\x18\x04 \x01(\x03\x12\x18\n\x10log_start_offset\x18\x05 \x01(\x03\"\xcf\x01\n\x0c\x46\x65tchRequest\x12\x38\n\x0fisolation_level\x18\x01 \x01(\x0e\x32\x1f.semel.broker.v1.IsolationLevel\x12\x11\n\tmin_bytes\x18\x02 \x01(\x05\x12\x11\n\tmax_bytes\x18\x03 \x01(\x05\x12\x13\n\x0bmax_wait_ms\x18\x04 \x01(\x05\x12\x15\n\rplain_records\x18\x05 \x01(\x08\x12\x33\n\npartitions\x18\x06 \x03(\x0b\x32\x1f.semel.broker.v1.FetchPartition\"w\n\x0e\x46\x65tchPartition\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x10\n\x08topic_id\x18\x02 \x01(\t\x12\x11\n\tpartition\x18\x03 \x01(\x05\x12\x14\n\x0c\x66\x65tch_offset\x18\x04 \x01(\x03\x12\x1b\n\x13partition_max_bytes\x18\x05 \x01(\x05\"d\n\rFetchResponse\x12\x18\n\x10throttle_time_ms\x18\x01 \x01(\x05\x12\x39\n\npartitions\x18\x02 \x03(\x0b\x32%.semel.broker.v1.FetchPartitionResult\"\x9e\x02\n\x14\x46\x65tchPartitionResult\x12\x10\n\x08topic_id\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\x05\x12%\n\x05\x65rror\x18\x03 \x01(\x0b\x32\x16.semel.common.v1.Error\x12\x18\n\x10log_start_offset\x18\x04 \x01(\x03\x12\x16\n\x0ehigh_watermark\x18\x05 \x01(\x03\x12\x1a\n\x12last_stable_offset\x18\x06 \x01(\x03\x12\x13\n\x0bnext_offset\x18\x07 \x01(\x03\x12-\n\x07\x62\x61tches\x18\x08 \x03(\x0b\x32\x1c.semel.common.v1.RecordBatch\x12(\n\x07records\x18\t \x03(\x0b\x32\x17.semel.common.v1.Record\"\x89\x01\n\x12ListOffsetsRequest\x12\x38\n\x0fisolation_level\x18\x01 \x01(\x0e\x32\x1f.semel.broker.v1.IsolationLevel\x12\x39\n\npartitions\x18\x02 \x03(\x0b\x32%.semel.broker.v1.ListOffsetsPartition\"\x9b\x01\n\x14ListOffsetsPartition\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x10\n\x08topic_id\x18\x02 \x01(\t\x12\x11\n\tpartition\x18\x03 \x01(\x05\x12+\n\x04spec\x18\x04 \x01(\x0e\x32\x1b.semel.broker.v1.OffsetSpecH\x00\x12\x16\n\x0ctimestamp_ms\x18\x05 \x01(\x03H\x00\x42\n\n\x08position\"p\n\x13ListOffsetsResponse\x12\x18\n\x10throttle_time_ms\x18\x01 \x01(\x05\x12?\n\npartitions\x18\x02 \x03(\x0b\x32+.semel.broker.v1.ListOffsetsPartitionResult\"\x8e\x01\n\x1aListOffsetsPartitionResult\x12\x10\n\x08topic_id\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\x05\x12%\n\x05\x65rror\x18\x03 \x01(\x0b\x32\x16.semel.common.v1.Error\x12\x0e\n\x06offset\x18\x04 \x01(\x03\x12\x14\n\x0ctimestamp_ms\x18\x05 \x01(\x03\"j\n\x14\x44\x65leteRecordsRequest\x12;\n\npartitions\x18\x01 \x03(\x0b\x32\'.semel.broker.v1.DeleteRecordsPartition\x12\x15\n\rvalidate_only\x18\x02 \x01(\x08\"\x80\x01\n\x16\x44\x65leteRecordsPartition\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x10\n\x08topic_id\x18\x02 \x01(\t\x12\x11\n\tpartition\x18\x03 \x01(\x05\x12\x17\n\rbefore_offset\x18\x04 \x01(\x03H\x00\x12\r\n\x03\x61ll\x18\x05 \x01(\x08H\x00\x42\n\n\x08position\"t\n\x15\x44\x65leteRecordsResponse\x12\x18\n\x10throttle_time_ms\x18\x01 \x01(\x05\x12\x41\n\npartitions\x18\x02 \x03(\x0b\x32-.semel.broker.v1.DeleteRecordsPartitionResult\"\x9d\x01\n\x1c\x44\x65leteRecordsPartitionResult\x12\x10\n\x08topic_id\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\x05\x12%\n\x05\x65rror\x18\x03 \x01(\x0b\x32\x16.semel.common.v1.Error\x12\x18\n\x10log_start_offset\x18\x04 \x01(\x03\x12\x17\n\x0f\x64\x65leted_offsets\x18\x05 \x01(\x03\"\x8b\x01\n\x13\x43ountRecordsRequest\x12\x38\n\x0fisolation_level\x18\x01 \x01(\x0e\x32\x1f.semel.broker.v1.IsolationLevel\x12:\n\npartitions\x18\x02 \x03(\x0b\x32&.semel.broker.v1.CountRecordsPartition\"`\n\x15\x43ountRecordsPartition\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x10\n\x08topic_id\x18\x02 \x01(\t\x12\x11\n\tpartition\x18\x03 \x01(\x05\x12\x13\n\x0b\x66rom_offset\x18\x04 \x01(\x03\"r\n\x14\x43ountRecordsResponse\x12\x18\n\x10throttle_time_ms\x18\x01 \x01(\x05\x12@\n\npartitions\x18\x02 \x03(\x0b\x32,.semel.broker.v1.CountRecordsPartitionResult\"\xa8\x01\n\x1b\x43ountRecordsPartitionResult\x12\x10\n\x08topic_id\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\x05\x12%\n\x05\x65rror\x18\x03 \x01(\x0b\x32\x16.semel.common.v1.Error\x12\x14\n\x0crecord_count\x18\x04 \x01(\x03\x12\x13\n\x0bnext_offset\x18\x05 \x01(\x03\x12\x12\n\nend_offset\x18\x06 \x01(\x03\">\n\rStreamRequest\x12-\n\x06\x66rames\x18\x01 \x03(\x0b\x32\x1d.semel.broker.v1.RequestFrame\"\xaf\x02\n\x0cRequestFrame\x12\x16\n\x0e\x63orrelation_id\x18\x01 \x01(\x04\x12\x12\n\ntimeout_ms\x18\x02 \x01(\r\x12\x13\n\x0btraceparent\x18\x03 \x01(\t\x12)\n\x06\x63\x61ncel\x18\x04 \x01(\x0b\x32\x17.semel.common.v1.CancelH\x00\x12\x32\n\x07produce\x18\x05 \x01(\x0b\x32\x1f.semel.broker.v1.ProduceRequestH\x00\x12.\n\x05\x66\x65tch\x18\x06 \x01(\x0b\x32\x1d.semel.broker.v1.FetchRequestH\x00\x12\x44\n\x11write_txn_markers\x18\x07 \x01(\x0b\x32\'.semel.common.v1.WriteTxnMarkersRequestH\x00\x42\t\n\x07request\"@\n\x0eStreamResponse\x12.\n\x06\x66rames\x18\x01 \x03(\x0b\x32\x1e.semel.broker.v1.ResponseFrame\"\x89\x02\n\rResponseFrame\x12\x16\n\x0e\x63orrelation_id\x18\x01 \x01(\x04\x12\'\n\x05\x65rror\x18\x02 \x01(\x0b\x32\x16.semel.common.v1.ErrorH\x00\x12\x33\n\x07produce\x18\x03 \x01(\x0b\x32 .semel.broker.v1.ProduceResponseH\x00\x12/\n\x05\x66\x65tch\x18\x04 \x01(\x0b\x32\x1e.semel.broker.v1.FetchResponseH\x00\x12\x45\n\x11write_txn_markers\x18\x05 \x01(\x0b\x32(.semel.common.v1.WriteTxnMarkersResponseH\x00\x42\n\n\x08response*{\n\x0eIsolationLevel\x12\x1f\n\x1bISOLATION_LEVEL_UNSPECIFIED\x10\x00\x12\"\n\x1eISOLATION_LEVEL_READ_COMMITTED\x10\x01\x12$\n ISOLATION_LEVEL_READ_UNCOMMITTED\x10\x02*z\n\nOffsetSpec\x12\x1b\n\x17OFFSET_SPEC_UNSPECIFIED\x10\x00\x12\x18\n\x14OFFSET_SPEC_EARLIEST\x10\x01\x12\x16\n\x12OFFSET_SPEC_LATEST\x10\x02\x12\x1d\n\x19OFFSET_SPEC_MAX_TIMESTAMP\x10\x03\x32\x9f\x06\n\rBrokerService\x12L\n\x07Produce\x12\x1f.semel.broker.v1.ProduceRequest\x1a .semel.broker.v1.ProduceResponse\x12\x46\n\x05\x46\x65tch\x12\x1d.semel.broker.v1.FetchRequest\x1a\x1e.semel.broker.v1.FetchResponse\x12X\n\x0bListOffsets\x12#.semel.broker.v1.ListOffsetsRequest\x1a$.semel.broker.v1.ListOffsetsResponse\x12^\n\rDeleteRecords\x12%.semel.broker.v1.DeleteRecordsRequest\x1a&.semel.broker.v1.DeleteRecordsResponse\x12[\n\x0c\x43ountRecords\x12$.semel.broker.v1.CountRecordsRequest\x1a%.semel.broker.v1.CountRecordsResponse\x12j\n\x11\x44\x65scribeProducers\x12).semel.broker.v1.DescribeProducersRequest\x1a*.semel.broker.v1.DescribeProducersResponse\x12L\n\x07\x43opyLog\x12\x1f.semel.broker.v1.CopyLogRequest\x1a .semel.broker.v1.CopyLogResponse\x12X\n\x0bHandOverLog\x12#.semel.broker.v1.HandOverLogRequest\x1a$.semel.broker.v1.HandOverLogResponse\x12M\n\x06Stream\x12\x1e.semel.broker.v1.StreamRequest\x1a\x1f.semel.broker.v1.StreamResponse(\x01\x30\x01\x42\x02P\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'semel.broker.v1.broker_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
-  DESCRIPTOR._loaded_options = None
-  _globals['_ISOLATIONLEVEL']._serialized_start=3993
-  _globals['_ISOLATIONLEVEL']._serialized_end=4116
-  _globals['_OFFSETSPEC']._serialized_start=4118
-  _globals['_OFFSETSPEC']._serialized_end=4240
-  _globals['_PRODUCEREQUEST']._serialized_start=209
-  _globals['_PRODUCEREQUEST']._serialized_end=330
-  _globals['_PRODUCEPARTITION']._serialized_start=333
-  _globals['_PRODUCEPARTITION']._serialized_end=558
-  _globals['_PLAINRECORDS']._serialized_start=561
-  _globals['_PLAINRECORDS']._serialized_end=708
-  _globals['_PRODUCERESPONSE']._serialized_start=710
-  _globals['_PRODUCERESPONSE']._serialized_end=814
-  _globals['_PRODUCEPARTITIONRESULT']._serialized_start=817
-  _globals['_PRODUCEPARTITIONRESULT']._serialized_end=964
-  _globals['_FETCHREQUEST']._serialized_start=967
-  _globals['_FETCHREQUEST']._serialized_end=1174
-  _globals['_FETCHPARTITION']._serialized_start=1176
-  _globals['_FETCHPARTITION']._serialized_end=1295
-  _globals['_FETCHRESPONSE']._serialized_start=1297
-  _globals['_FETCHRESPONSE']._serialized_end=1397
-  _globals['_FETCHPARTITIONRESULT']._serialized_start=1400
-  _globals['_FETCHPARTITIONRESULT']._serialized_end=1686
-  _globals['_LISTOFFSETSREQUEST']._serialized_start=1689
-  _globals['_LISTOFFSETSREQUEST']._serialized_end=1826
-  _globals['_LISTOFFSETSPARTITION']._serialized_start=1829
-  _globals['_LISTOFFSETSPARTITION']._serialized_end=1984
-  _globals['_LISTOFFSETSRESPONSE']._serialized_start=1986
-  _globals['_LISTOFFSETSRESPONSE']._serialized_end=2098
-  _globals['_LISTOFFSETSPARTITIONRESULT']._serialized_start=2101
-  _globals['_LISTOFFSETSPARTITIONRESULT']._serialized_end=2243
-  _globals['_DELETERECORDSREQUEST']._serialized_start=2245
-  _globals['_DELETERECORDSREQUEST']._serialized_end=2351
-  _globals['_DELETERECORDSPARTITION']._serialized_start=2354
-  _globals['_DELETERECORDSPARTITION']._serialized_end=2482
-  _globals['_DELETERECORDSRESPONSE']._serialized_start=2484
-  _globals['_DELETERECORDSRESPONSE']._serialized_end=2600
-  _globals['_DELETERECORDSPARTITIONRESULT']._serialized_start=2603
-  _globals['_DELETERECORDSPARTITIONRESULT']._serialized_end=2760
-  _globals['_COUNTRECORDSREQUEST']._serialized_start=2763
-  _globals['_COUNTRECORDSREQUEST']._serialized_end=2902
-  _globals['_COUNTRECORDSPARTITION']._serialized_start=2904
-  _globals['_COUNTRECORDSPARTITION']._serialized_end=3000
-  _globals['_COUNTRECORDSRESPONSE']._serialized_start=3002
-  _globals['_COUNTRECORDSRESPONSE']._serialized_end=3116
-  _globals['_COUNTRECORDSPARTITIONRESULT']._serialized_start=3119
-  _globals['_COUNTRECORDSPARTITIONRESULT']._serialized_end=3287
-  _globals['_STREAMREQUEST']._serialized_start=3289
-  _globals['_STREAMREQUEST']._serialized_end=3351
-  _globals['_REQUESTFRAME']._serialized_start=3354
-  _globals['_REQUESTFRAME']._serialized_end=3657
-  _globals['_STREAMRESPONSE']._serialized_start=3659
-  _globals['_STREAMRESPONSE']._serialized_end=3723
-  _globals['_RESPONSEFRAME']._serialized_start=3726
-  _globals['_RESPONSEFRAME']._serialized_end=3991
-  _globals['_BROKERSERVICE']._serialized_start=4243
-  _globals['_BROKERSERVICE']._serialized_end=4874
+  _globals['DESCRIPTOR']._loaded_options = None
+  _globals['DESCRIPTOR']._serialized_options = b'P\001'
+  _globals['_ISOLATIONLEVEL']._serialized_start=4022
+  _globals['_ISOLATIONLEVEL']._serialized_end=4145
+  _globals['_OFFSETSPEC']._serialized_start=4147
+  _globals['_OFFSETSPEC']._serialized_end=4269
+  _globals['_PRODUCEREQUEST']._serialized_start=238
+  _globals['_PRODUCEREQUEST']._serialized_end=359
+  _globals['_PRODUCEPARTITION']._serialized_start=362
+  _globals['_PRODUCEPARTITION']._serialized_end=587
+  _globals['_PLAINRECORDS']._serialized_start=590
+  _globals['_PLAINRECORDS']._serialized_end=737
+  _globals['_PRODUCERESPONSE']._serialized_start=739
+  _globals['_PRODUCERESPONSE']._serialized_end=843
+  _globals['_PRODUCEPARTITIONRESULT']._serialized_start=846
+  _globals['_PRODUCEPARTITIONRESULT']._serialized_end=993
+  _globals['_FETCHREQUEST']._serialized_start=996
+  _globals['_FETCHREQUEST']._serialized_end=1203
+  _globals['_FETCHPARTITION']._serialized_start=1205
+  _globals['_FETCHPARTITION']._serialized_end=1324
+  _globals['_FETCHRESPONSE']._serialized_start=1326
+  _globals['_FETCHRESPONSE']._serialized_end=1426
+  _globals['_FETCHPARTITIONRESULT']._serialized_start=1429
+  _globals['_FETCHPARTITIONRESULT']._serialized_end=1715
+  _globals['_LISTOFFSETSREQUEST']._serialized_start=1718
+  _globals['_LISTOFFSETSREQUEST']._serialized_end=1855
+  _globals['_LISTOFFSETSPARTITION']._serialized_start=1858
+  _globals['_LISTOFFSETSPARTITION']._serialized_end=2013
+  _globals['_LISTOFFSETSRESPONSE']._serialized_start=2015
+  _globals['_LISTOFFSETSRESPONSE']._serialized_end=2127
+  _globals['_LISTOFFSETSPARTITIONRESULT']._serialized_start=2130
+  _globals['_LISTOFFSETSPARTITIONRESULT']._serialized_end=2272
+  _globals['_DELETERECORDSREQUEST']._serialized_start=2274
+  _globals['_DELETERECORDSREQUEST']._serialized_end=2380
+  _globals['_DELETERECORDSPARTITION']._serialized_start=2383
+  _globals['_DELETERECORDSPARTITION']._serialized_end=2511
+  _globals['_DELETERECORDSRESPONSE']._serialized_start=2513
+  _globals['_DELETERECORDSRESPONSE']._serialized_end=2629
+  _globals['_DELETERECORDSPARTITIONRESULT']._serialized_start=2632
+  _globals['_DELETERECORDSPARTITIONRESULT']._serialized_end=2789
+  _globals['_COUNTRECORDSREQUEST']._serialized_start=2792
+  _globals['_COUNTRECORDSREQUEST']._serialized_end=2931
+  _globals['_COUNTRECORDSPARTITION']._serialized_start=2933
+  _globals['_COUNTRECORDSPARTITION']._serialized_end=3029
+  _globals['_COUNTRECORDSRESPONSE']._serialized_start=3031
+  _globals['_COUNTRECORDSRESPONSE']._serialized_end=3145
+  _globals['_COUNTRECORDSPARTITIONRESULT']._serialized_start=3148
+  _globals['_COUNTRECORDSPARTITIONRESULT']._serialized_end=3316
+  _globals['_STREAMREQUEST']._serialized_start=3318
+  _globals['_STREAMREQUEST']._serialized_end=3380
+  _globals['_REQUESTFRAME']._serialized_start=3383
+  _globals['_REQUESTFRAME']._serialized_end=3686
+  _globals['_STREAMRESPONSE']._serialized_start=3688
+  _globals['_STREAMRESPONSE']._serialized_end=3752
+  _globals['_RESPONSEFRAME']._serialized_start=3755
+  _globals['_RESPONSEFRAME']._serialized_end=4020
+  _globals['_BROKERSERVICE']._serialized_start=4272
+  _globals['_BROKERSERVICE']._serialized_end=5071
 # @@protoc_insertion_point(module_scope)

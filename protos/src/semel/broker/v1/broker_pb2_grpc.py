@@ -4,6 +4,7 @@ import grpc
 import warnings
 
 from semel.broker.v1 import broker_pb2 as semel_dot_broker_dot_v1_dot_broker__pb2
+from semel.broker.v1 import moves_pb2 as semel_dot_broker_dot_v1_dot_moves__pb2
 from semel.broker.v1 import producers_pb2 as semel_dot_broker_dot_v1_dot_producers__pb2
 
 GRPC_GENERATED_VERSION = '1.80.0'
@@ -66,6 +67,16 @@ class BrokerServiceStub(object):
                 request_serializer=semel_dot_broker_dot_v1_dot_producers__pb2.DescribeProducersRequest.SerializeToString,
                 response_deserializer=semel_dot_broker_dot_v1_dot_producers__pb2.DescribeProducersResponse.FromString,
                 _registered_method=True)
+        self.CopyLog = channel.unary_unary(
+                '/semel.broker.v1.BrokerService/CopyLog',
+                request_serializer=semel_dot_broker_dot_v1_dot_moves__pb2.CopyLogRequest.SerializeToString,
+                response_deserializer=semel_dot_broker_dot_v1_dot_moves__pb2.CopyLogResponse.FromString,
+                _registered_method=True)
+        self.HandOverLog = channel.unary_unary(
+                '/semel.broker.v1.BrokerService/HandOverLog',
+                request_serializer=semel_dot_broker_dot_v1_dot_moves__pb2.HandOverLogRequest.SerializeToString,
+                response_deserializer=semel_dot_broker_dot_v1_dot_moves__pb2.HandOverLogResponse.FromString,
+                _registered_method=True)
         self.Stream = channel.stream_stream(
                 '/semel.broker.v1.BrokerService/Stream',
                 request_serializer=semel_dot_broker_dot_v1_dot_broker__pb2.StreamRequest.SerializeToString,
@@ -122,6 +133,21 @@ class BrokerServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def CopyLog(self, request, context):
+        """Reads a log as it is stored. Asked by the broker to which the partition moves.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def HandOverLog(self, request, context):
+        """Ends serving a partition here, and answers what is known of it. Asked by the broker that takes
+        over, once it has nearly all of the log.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Stream(self, request_iterator, context):
         """Carries typed requests of the hot path and their answers, in any order, over one stream.
         """
@@ -161,6 +187,16 @@ def add_BrokerServiceServicer_to_server(servicer, server):
                     servicer.DescribeProducers,
                     request_deserializer=semel_dot_broker_dot_v1_dot_producers__pb2.DescribeProducersRequest.FromString,
                     response_serializer=semel_dot_broker_dot_v1_dot_producers__pb2.DescribeProducersResponse.SerializeToString,
+            ),
+            'CopyLog': grpc.unary_unary_rpc_method_handler(
+                    servicer.CopyLog,
+                    request_deserializer=semel_dot_broker_dot_v1_dot_moves__pb2.CopyLogRequest.FromString,
+                    response_serializer=semel_dot_broker_dot_v1_dot_moves__pb2.CopyLogResponse.SerializeToString,
+            ),
+            'HandOverLog': grpc.unary_unary_rpc_method_handler(
+                    servicer.HandOverLog,
+                    request_deserializer=semel_dot_broker_dot_v1_dot_moves__pb2.HandOverLogRequest.FromString,
+                    response_serializer=semel_dot_broker_dot_v1_dot_moves__pb2.HandOverLogResponse.SerializeToString,
             ),
             'Stream': grpc.stream_stream_rpc_method_handler(
                     servicer.Stream,
@@ -331,6 +367,60 @@ class BrokerService(object):
             '/semel.broker.v1.BrokerService/DescribeProducers',
             semel_dot_broker_dot_v1_dot_producers__pb2.DescribeProducersRequest.SerializeToString,
             semel_dot_broker_dot_v1_dot_producers__pb2.DescribeProducersResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CopyLog(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/semel.broker.v1.BrokerService/CopyLog',
+            semel_dot_broker_dot_v1_dot_moves__pb2.CopyLogRequest.SerializeToString,
+            semel_dot_broker_dot_v1_dot_moves__pb2.CopyLogResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def HandOverLog(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/semel.broker.v1.BrokerService/HandOverLog',
+            semel_dot_broker_dot_v1_dot_moves__pb2.HandOverLogRequest.SerializeToString,
+            semel_dot_broker_dot_v1_dot_moves__pb2.HandOverLogResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -6,6 +6,7 @@ The partition-broker: logs of topic partitions."""
 from collections import abc as _abc
 from grpc import aio as _aio
 from semel.broker.v1 import broker_pb2 as _broker_pb2
+from semel.broker.v1 import moves_pb2 as _moves_pb2
 from semel.broker.v1 import producers_pb2 as _producers_pb2
 import abc as _abc_1
 import grpc as _grpc
@@ -52,6 +53,12 @@ class BrokerServiceStub:
     """Counts the records that a reader at an offset has yet to read: its lag."""
     DescribeProducers: _grpc.UnaryUnaryMultiCallable[_producers_pb2.DescribeProducersRequest, _producers_pb2.DescribeProducersResponse]
     """Says who writes to partitions, and who keeps their last stable offsets where they are."""
+    CopyLog: _grpc.UnaryUnaryMultiCallable[_moves_pb2.CopyLogRequest, _moves_pb2.CopyLogResponse]
+    """Reads a log as it is stored. Asked by the broker to which the partition moves."""
+    HandOverLog: _grpc.UnaryUnaryMultiCallable[_moves_pb2.HandOverLogRequest, _moves_pb2.HandOverLogResponse]
+    """Ends serving a partition here, and answers what is known of it. Asked by the broker that takes
+    over, once it has nearly all of the log.
+    """
     Stream: _grpc.StreamStreamMultiCallable[_broker_pb2.StreamRequest, _broker_pb2.StreamResponse]
     """Carries typed requests of the hot path and their answers, in any order, over one stream."""
 
@@ -78,6 +85,12 @@ class BrokerServiceAsyncStub(BrokerServiceStub):
     """Counts the records that a reader at an offset has yet to read: its lag."""
     DescribeProducers: _aio.UnaryUnaryMultiCallable[_producers_pb2.DescribeProducersRequest, _producers_pb2.DescribeProducersResponse]  # type: ignore[assignment]
     """Says who writes to partitions, and who keeps their last stable offsets where they are."""
+    CopyLog: _aio.UnaryUnaryMultiCallable[_moves_pb2.CopyLogRequest, _moves_pb2.CopyLogResponse]  # type: ignore[assignment]
+    """Reads a log as it is stored. Asked by the broker to which the partition moves."""
+    HandOverLog: _aio.UnaryUnaryMultiCallable[_moves_pb2.HandOverLogRequest, _moves_pb2.HandOverLogResponse]  # type: ignore[assignment]
+    """Ends serving a partition here, and answers what is known of it. Asked by the broker that takes
+    over, once it has nearly all of the log.
+    """
     Stream: _aio.StreamStreamMultiCallable[_broker_pb2.StreamRequest, _broker_pb2.StreamResponse]  # type: ignore[assignment]
     """Carries typed requests of the hot path and their answers, in any order, over one stream."""
 
@@ -137,6 +150,24 @@ class BrokerServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_producers_pb2.DescribeProducersResponse, _abc.Awaitable[_producers_pb2.DescribeProducersResponse]]:
         """Says who writes to partitions, and who keeps their last stable offsets where they are."""
+
+    @_abc_1.abstractmethod
+    def CopyLog(
+        self,
+        request: _moves_pb2.CopyLogRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_moves_pb2.CopyLogResponse, _abc.Awaitable[_moves_pb2.CopyLogResponse]]:
+        """Reads a log as it is stored. Asked by the broker to which the partition moves."""
+
+    @_abc_1.abstractmethod
+    def HandOverLog(
+        self,
+        request: _moves_pb2.HandOverLogRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_moves_pb2.HandOverLogResponse, _abc.Awaitable[_moves_pb2.HandOverLogResponse]]:
+        """Ends serving a partition here, and answers what is known of it. Asked by the broker that takes
+        over, once it has nearly all of the log.
+        """
 
     @_abc_1.abstractmethod
     def Stream(

@@ -93,8 +93,7 @@ class _ErrorCodeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorCode.V
 
 class ErrorCode(_ErrorCode, metaclass=_ErrorCodeEnumTypeWrapper):
     """ErrorCode names every error of the protocol, with Kafka's names and numbers; numbers from 1000 on
-    are Semel's own. The class of an error, which says what the caller must do, is documented in
-    docs/errors.md. In google.rpc.ErrorInfo the reason is the name without the prefix.
+    are Semel's own. In google.rpc.ErrorInfo the reason is the name without the prefix.
     """
 
 ERROR_CODE_UNSPECIFIED: ErrorCode.ValueType  # 0
@@ -164,6 +163,52 @@ ERROR_CODE_INVALID_PRODUCER_TOKEN: ErrorCode.ValueType  # 1030
 """A producer id without the producer_token that proves whose it is."""
 Global___ErrorCode: _TypeAlias = ErrorCode  # noqa: Y015
 
+class _ErrorClass:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _ErrorClassEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorClass.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    ERROR_CLASS_UNSPECIFIED: _ErrorClass.ValueType  # 0
+    """Of a server that is older than this field: docs/errors.md has the class of each code."""
+    ERROR_CLASS_RETRIABLE: _ErrorClass.ValueType  # 1
+    """Send the same request again, after a pause."""
+    ERROR_CLASS_REFRESH_RETRIABLE: _ErrorClass.ValueType  # 2
+    """Ask for metadata or the coordinator again, then send the same request there."""
+    ERROR_CLASS_ABORTABLE_TRANSACTION: _ErrorClass.ValueType  # 3
+    """Abort the transaction; then the producer may go on."""
+    ERROR_CLASS_APPLICATION_RECOVERABLE: _ErrorClass.ValueType  # 4
+    """This producer or member is done; a new one may go on in its place."""
+    ERROR_CLASS_INVALID_REQUEST: _ErrorClass.ValueType  # 5
+    """Mend the call, or let somebody allow it."""
+    ERROR_CLASS_INVALID_CONFIGURATION: _ErrorClass.ValueType  # 6
+    """Mend the configuration of who calls."""
+    ERROR_CLASS_FATAL: _ErrorClass.ValueType  # 7
+    """Give up, and tell a person."""
+
+class ErrorClass(_ErrorClass, metaclass=_ErrorClassEnumTypeWrapper):
+    """ErrorClass says what the caller must do about an error, whatever its code: docs/clients.md. In
+    google.rpc.ErrorInfo it is the metadata error_class, the name without the prefix.
+    """
+
+ERROR_CLASS_UNSPECIFIED: ErrorClass.ValueType  # 0
+"""Of a server that is older than this field: docs/errors.md has the class of each code."""
+ERROR_CLASS_RETRIABLE: ErrorClass.ValueType  # 1
+"""Send the same request again, after a pause."""
+ERROR_CLASS_REFRESH_RETRIABLE: ErrorClass.ValueType  # 2
+"""Ask for metadata or the coordinator again, then send the same request there."""
+ERROR_CLASS_ABORTABLE_TRANSACTION: ErrorClass.ValueType  # 3
+"""Abort the transaction; then the producer may go on."""
+ERROR_CLASS_APPLICATION_RECOVERABLE: ErrorClass.ValueType  # 4
+"""This producer or member is done; a new one may go on in its place."""
+ERROR_CLASS_INVALID_REQUEST: ErrorClass.ValueType  # 5
+"""Mend the call, or let somebody allow it."""
+ERROR_CLASS_INVALID_CONFIGURATION: ErrorClass.ValueType  # 6
+"""Mend the configuration of who calls."""
+ERROR_CLASS_FATAL: ErrorClass.ValueType  # 7
+"""Give up, and tell a person."""
+Global___ErrorClass: _TypeAlias = ErrorClass  # noqa: Y015
+
 @_typing.final
 class Error(_message.Message):
     """Error is a failure inside a response (one partition, one topic), or of one request in a frame."""
@@ -193,9 +238,12 @@ class Error(_message.Message):
     CODE_FIELD_NUMBER: _builtins.int
     MESSAGE_FIELD_NUMBER: _builtins.int
     METADATA_FIELD_NUMBER: _builtins.int
+    ERROR_CLASS_FIELD_NUMBER: _builtins.int
     code: Global___ErrorCode.ValueType
     message: _builtins.str
     """One sentence for people: lower case, names the thing and both values."""
+    error_class: Global___ErrorClass.ValueType
+    """What to do about it."""
     @_builtins.property
     def metadata(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
         """The same facts for programs, such as the valid offsets of OFFSET_OUT_OF_RANGE."""
@@ -206,10 +254,11 @@ class Error(_message.Message):
         code: Global___ErrorCode.ValueType = ...,
         message: _builtins.str = ...,
         metadata: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        error_class: Global___ErrorClass.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["code", b"code", "message", b"message", "metadata", b"metadata"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["code", b"code", "error_class", b"error_class", "message", b"message", "metadata", b"metadata"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -24,13 +24,14 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1csemel/common/v1/frames.proto\x12\x0fsemel.common.v1\"$\n\x11OpenFramesRequest\x12\x0f\n\x07service\x18\x01 \x01(\t\"@\n\x12OpenFramesResponse\x12\x0c\n\x04host\x18\x01 \x01(\t\x12\x0c\n\x04port\x18\x02 \x01(\x05\x12\x0e\n\x06ticket\x18\x03 \x01(\x0c\"\x1f\n\rFramesPreface\x12\x0e\n\x06ticket\x18\x01 \x01(\x0c\"\x08\n\x06\x43\x61ncel2f\n\rFramesService\x12U\n\nOpenFrames\x12\".semel.common.v1.OpenFramesRequest\x1a#.semel.common.v1.OpenFramesResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1csemel/common/v1/frames.proto\x12\x0fsemel.common.v1\"$\n\x11OpenFramesRequest\x12\x0f\n\x07service\x18\x01 \x01(\t\"@\n\x12OpenFramesResponse\x12\x0c\n\x04host\x18\x01 \x01(\t\x12\x0c\n\x04port\x18\x02 \x01(\x05\x12\x0e\n\x06ticket\x18\x03 \x01(\x0c\"\x1f\n\rFramesPreface\x12\x0e\n\x06ticket\x18\x01 \x01(\x0c\"\x08\n\x06\x43\x61ncel2f\n\rFramesService\x12U\n\nOpenFrames\x12\".semel.common.v1.OpenFramesRequest\x1a#.semel.common.v1.OpenFramesResponseB\x02P\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'semel.common.v1.frames_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
-  DESCRIPTOR._loaded_options = None
+  _globals['DESCRIPTOR']._loaded_options = None
+  _globals['DESCRIPTOR']._serialized_options = b'P\001'
   _globals['_OPENFRAMESREQUEST']._serialized_start=49
   _globals['_OPENFRAMESREQUEST']._serialized_end=85
   _globals['_OPENFRAMESRESPONSE']._serialized_start=87

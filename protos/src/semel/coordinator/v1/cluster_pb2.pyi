@@ -75,11 +75,14 @@ class Instance(_message.Message):
     HOST_FIELD_NUMBER: _builtins.int
     PORT_FIELD_NUMBER: _builtins.int
     LISTENERS_FIELD_NUMBER: _builtins.int
+    DECOMMISSIONED_FIELD_NUMBER: _builtins.int
     role: Global___ServiceRole.ValueType
     instance_id: _builtins.int
     """Unique within its role. Of coordinators and group coordinators: 0 to their number less one."""
     host: _builtins.str
     port: _builtins.int
+    decommissioned: _builtins.bool
+    """A broker that is to lead nothing any more."""
     @_builtins.property
     def listeners(self) -> _containers.RepeatedCompositeFieldContainer[Global___AdvertisedListener]:
         """Its addresses on all listeners; only when all_listeners was asked for."""
@@ -92,10 +95,11 @@ class Instance(_message.Message):
         host: _builtins.str = ...,
         port: _builtins.int = ...,
         listeners: _abc.Iterable[Global___AdvertisedListener] | None = ...,
+        decommissioned: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["host", b"host", "instance_id", b"instance_id", "listeners", b"listeners", "port", b"port", "role", b"role"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["decommissioned", b"decommissioned", "host", b"host", "instance_id", b"instance_id", "listeners", b"listeners", "port", b"port", "role", b"role"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -159,6 +163,7 @@ class MetadataResponse(_message.Message):
     LAYOUT_FIELD_NUMBER: _builtins.int
     ACLS_FIELD_NUMBER: _builtins.int
     CLIENT_QUOTAS_FIELD_NUMBER: _builtins.int
+    INTERNAL_PARTITIONS_FIELD_NUMBER: _builtins.int
     throttle_time_ms: _builtins.int
     cluster_id: _builtins.str
     version: _builtins.int
@@ -177,6 +182,12 @@ class MetadataResponse(_message.Message):
 
     @_builtins.property
     def client_quotas(self) -> _containers.RepeatedCompositeFieldContainer[_quotas_pb2.ClientQuota]: ...
+    @_builtins.property
+    def internal_partitions(self) -> _containers.RepeatedCompositeFieldContainer[Global___InternalPartition]:
+        """Partitions of groups and of the transaction log that were moved; all others are led as the
+        layout says, under leader epoch 0.
+        """
+
     def __init__(
         self,
         *,
@@ -188,19 +199,50 @@ class MetadataResponse(_message.Message):
         layout: Global___ClusterLayout | None = ...,
         acls: _abc.Iterable[_acls_pb2.AclBinding] | None = ...,
         client_quotas: _abc.Iterable[_quotas_pb2.ClientQuota] | None = ...,
+        internal_partitions: _abc.Iterable[Global___InternalPartition] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["layout", b"layout"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["acls", b"acls", "client_quotas", b"client_quotas", "cluster_id", b"cluster_id", "instances", b"instances", "layout", b"layout", "throttle_time_ms", b"throttle_time_ms", "topics", b"topics", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["acls", b"acls", "client_quotas", b"client_quotas", "cluster_id", b"cluster_id", "instances", b"instances", "internal_partitions", b"internal_partitions", "layout", b"layout", "throttle_time_ms", b"throttle_time_ms", "topics", b"topics", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___MetadataResponse: _TypeAlias = MetadataResponse  # noqa: Y015
 
 @_typing.final
+class InternalPartition(_message.Message):
+    """InternalPartition is a partition of what is a topic in Kafka, and is no topic here."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TOPIC_FIELD_NUMBER: _builtins.int
+    PARTITION_FIELD_NUMBER: _builtins.int
+    topic: _builtins.str
+    """__consumer_offsets: groups, led by group coordinators. __transaction_state: the transaction log,
+    led by coordinators.
+    """
+    @_builtins.property
+    def partition(self) -> Global___Partition:
+        """With such instances in the place of brokers."""
+
+    def __init__(
+        self,
+        *,
+        topic: _builtins.str = ...,
+        partition: Global___Partition | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["partition", b"partition"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["partition", b"partition", "topic", b"topic"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___InternalPartition: _TypeAlias = InternalPartition  # noqa: Y015
+
+@_typing.final
 class ClusterLayout(_message.Message):
     """ClusterLayout is fixed when a cluster is made. Partition p of the transaction log is owned by
-    coordinator p modulo coordinators; groups likewise.
+    coordinator p modulo coordinators, unless it was moved; groups likewise.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -298,23 +340,29 @@ class Partition(_message.Message):
     INDEX_FIELD_NUMBER: _builtins.int
     LEADER_ID_FIELD_NUMBER: _builtins.int
     LEADER_EPOCH_FIELD_NUMBER: _builtins.int
+    MOVING_TO_FIELD_NUMBER: _builtins.int
     index: _builtins.int
     leader_id: _builtins.int
     """Instance id of the broker that leads it."""
     leader_epoch: _builtins.int
-    """Rises when the leader changes."""
+    """Rises when the leader changes, and when a move is given up."""
+    moving_to: _builtins.int
+    """Set while the partition moves: the broker that takes over."""
     def __init__(
         self,
         *,
         index: _builtins.int = ...,
         leader_id: _builtins.int = ...,
         leader_epoch: _builtins.int = ...,
+        moving_to: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_moving_to", b"_moving_to", "moving_to", b"moving_to"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["index", b"index", "leader_epoch", b"leader_epoch", "leader_id", b"leader_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_moving_to", b"_moving_to", "index", b"index", "leader_epoch", b"leader_epoch", "leader_id", b"leader_id", "moving_to", b"moving_to"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__moving_to: _TypeAlias = _typing.Literal["moving_to"]  # noqa: Y015
+    _WhichOneofArgType__moving_to: _TypeAlias = _typing.Literal["_moving_to", b"_moving_to"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__moving_to) -> _WhichOneofReturnType__moving_to | None: ...
 
 Global___Partition: _TypeAlias = Partition  # noqa: Y015
 

@@ -5,6 +5,7 @@ import warnings
 
 from semel.coordinator.v1 import acls_pb2 as semel_dot_coordinator_dot_v1_dot_acls__pb2
 from semel.coordinator.v1 import cluster_pb2 as semel_dot_coordinator_dot_v1_dot_cluster__pb2
+from semel.coordinator.v1 import moves_pb2 as semel_dot_coordinator_dot_v1_dot_moves__pb2
 from semel.coordinator.v1 import quotas_pb2 as semel_dot_coordinator_dot_v1_dot_quotas__pb2
 
 GRPC_GENERATED_VERSION = '1.80.0'
@@ -103,6 +104,26 @@ class ClusterServiceStub(object):
                 '/semel.coordinator.v1.ClusterService/DescribeClientQuotas',
                 request_serializer=semel_dot_coordinator_dot_v1_dot_quotas__pb2.DescribeClientQuotasRequest.SerializeToString,
                 response_deserializer=semel_dot_coordinator_dot_v1_dot_quotas__pb2.DescribeClientQuotasResponse.FromString,
+                _registered_method=True)
+        self.AlterPartitionReassignments = channel.unary_unary(
+                '/semel.coordinator.v1.ClusterService/AlterPartitionReassignments',
+                request_serializer=semel_dot_coordinator_dot_v1_dot_moves__pb2.AlterPartitionReassignmentsRequest.SerializeToString,
+                response_deserializer=semel_dot_coordinator_dot_v1_dot_moves__pb2.AlterPartitionReassignmentsResponse.FromString,
+                _registered_method=True)
+        self.RebalancePartitions = channel.unary_unary(
+                '/semel.coordinator.v1.ClusterService/RebalancePartitions',
+                request_serializer=semel_dot_coordinator_dot_v1_dot_moves__pb2.RebalancePartitionsRequest.SerializeToString,
+                response_deserializer=semel_dot_coordinator_dot_v1_dot_moves__pb2.RebalancePartitionsResponse.FromString,
+                _registered_method=True)
+        self.DecommissionBroker = channel.unary_unary(
+                '/semel.coordinator.v1.ClusterService/DecommissionBroker',
+                request_serializer=semel_dot_coordinator_dot_v1_dot_moves__pb2.DecommissionBrokerRequest.SerializeToString,
+                response_deserializer=semel_dot_coordinator_dot_v1_dot_moves__pb2.DecommissionBrokerResponse.FromString,
+                _registered_method=True)
+        self.CompletePartitionReassignment = channel.unary_unary(
+                '/semel.coordinator.v1.ClusterService/CompletePartitionReassignment',
+                request_serializer=semel_dot_coordinator_dot_v1_dot_moves__pb2.CompletePartitionReassignmentRequest.SerializeToString,
+                response_deserializer=semel_dot_coordinator_dot_v1_dot_moves__pb2.CompletePartitionReassignmentResponse.FromString,
                 _registered_method=True)
         self.RegisterInstance = channel.unary_unary(
                 '/semel.coordinator.v1.ClusterService/RegisterInstance',
@@ -209,6 +230,38 @@ class ClusterServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def AlterPartitionReassignments(self, request, context):
+        """Moves partitions to other brokers, or gives moves up; answers when that is decided, not when it
+        is done: Metadata shows moving_to until then. Producers and readers go on. May be repeated.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RebalancePartitions(self, request, context):
+        """Begins the moves after which every broker leads its share, with as few moves as that takes.
+        Decommissioned brokers have no share. May be repeated.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DecommissionBroker(self, request, context):
+        """Says that a broker is to lead nothing any more, or that it may again. It is given no new
+        partitions; those that it leads stay until RebalancePartitions.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CompletePartitionReassignment(self, request, context):
+        """Tells the controller that the broker to which a partition moves has all of it: it leads from
+        then on. FENCED_LEADER_EPOCH if the move was given up. May be repeated.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def RegisterInstance(self, request, context):
         """Tells the controller where an instance is. Services call it at every start, and again from time
         to time.
@@ -284,6 +337,26 @@ def add_ClusterServiceServicer_to_server(servicer, server):
                     servicer.DescribeClientQuotas,
                     request_deserializer=semel_dot_coordinator_dot_v1_dot_quotas__pb2.DescribeClientQuotasRequest.FromString,
                     response_serializer=semel_dot_coordinator_dot_v1_dot_quotas__pb2.DescribeClientQuotasResponse.SerializeToString,
+            ),
+            'AlterPartitionReassignments': grpc.unary_unary_rpc_method_handler(
+                    servicer.AlterPartitionReassignments,
+                    request_deserializer=semel_dot_coordinator_dot_v1_dot_moves__pb2.AlterPartitionReassignmentsRequest.FromString,
+                    response_serializer=semel_dot_coordinator_dot_v1_dot_moves__pb2.AlterPartitionReassignmentsResponse.SerializeToString,
+            ),
+            'RebalancePartitions': grpc.unary_unary_rpc_method_handler(
+                    servicer.RebalancePartitions,
+                    request_deserializer=semel_dot_coordinator_dot_v1_dot_moves__pb2.RebalancePartitionsRequest.FromString,
+                    response_serializer=semel_dot_coordinator_dot_v1_dot_moves__pb2.RebalancePartitionsResponse.SerializeToString,
+            ),
+            'DecommissionBroker': grpc.unary_unary_rpc_method_handler(
+                    servicer.DecommissionBroker,
+                    request_deserializer=semel_dot_coordinator_dot_v1_dot_moves__pb2.DecommissionBrokerRequest.FromString,
+                    response_serializer=semel_dot_coordinator_dot_v1_dot_moves__pb2.DecommissionBrokerResponse.SerializeToString,
+            ),
+            'CompletePartitionReassignment': grpc.unary_unary_rpc_method_handler(
+                    servicer.CompletePartitionReassignment,
+                    request_deserializer=semel_dot_coordinator_dot_v1_dot_moves__pb2.CompletePartitionReassignmentRequest.FromString,
+                    response_serializer=semel_dot_coordinator_dot_v1_dot_moves__pb2.CompletePartitionReassignmentResponse.SerializeToString,
             ),
             'RegisterInstance': grpc.unary_unary_rpc_method_handler(
                     servicer.RegisterInstance,
@@ -645,6 +718,114 @@ class ClusterService(object):
             '/semel.coordinator.v1.ClusterService/DescribeClientQuotas',
             semel_dot_coordinator_dot_v1_dot_quotas__pb2.DescribeClientQuotasRequest.SerializeToString,
             semel_dot_coordinator_dot_v1_dot_quotas__pb2.DescribeClientQuotasResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def AlterPartitionReassignments(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/semel.coordinator.v1.ClusterService/AlterPartitionReassignments',
+            semel_dot_coordinator_dot_v1_dot_moves__pb2.AlterPartitionReassignmentsRequest.SerializeToString,
+            semel_dot_coordinator_dot_v1_dot_moves__pb2.AlterPartitionReassignmentsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RebalancePartitions(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/semel.coordinator.v1.ClusterService/RebalancePartitions',
+            semel_dot_coordinator_dot_v1_dot_moves__pb2.RebalancePartitionsRequest.SerializeToString,
+            semel_dot_coordinator_dot_v1_dot_moves__pb2.RebalancePartitionsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DecommissionBroker(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/semel.coordinator.v1.ClusterService/DecommissionBroker',
+            semel_dot_coordinator_dot_v1_dot_moves__pb2.DecommissionBrokerRequest.SerializeToString,
+            semel_dot_coordinator_dot_v1_dot_moves__pb2.DecommissionBrokerResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CompletePartitionReassignment(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/semel.coordinator.v1.ClusterService/CompletePartitionReassignment',
+            semel_dot_coordinator_dot_v1_dot_moves__pb2.CompletePartitionReassignmentRequest.SerializeToString,
+            semel_dot_coordinator_dot_v1_dot_moves__pb2.CompletePartitionReassignmentResponse.FromString,
             options,
             channel_credentials,
             insecure,

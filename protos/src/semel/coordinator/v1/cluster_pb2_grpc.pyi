@@ -7,6 +7,7 @@ from collections import abc as _abc
 from grpc import aio as _aio
 from semel.coordinator.v1 import acls_pb2 as _acls_pb2
 from semel.coordinator.v1 import cluster_pb2 as _cluster_pb2
+from semel.coordinator.v1 import moves_pb2 as _moves_pb2
 from semel.coordinator.v1 import quotas_pb2 as _quotas_pb2
 import abc as _abc_1
 import grpc as _grpc
@@ -66,6 +67,22 @@ class ClusterServiceStub:
     """Sets or removes limits of users; what is not named stays as it is. May be repeated."""
     DescribeClientQuotas: _grpc.UnaryUnaryMultiCallable[_quotas_pb2.DescribeClientQuotasRequest, _quotas_pb2.DescribeClientQuotasResponse]
     """Lists the limits of users."""
+    AlterPartitionReassignments: _grpc.UnaryUnaryMultiCallable[_moves_pb2.AlterPartitionReassignmentsRequest, _moves_pb2.AlterPartitionReassignmentsResponse]
+    """Moves partitions to other brokers, or gives moves up; answers when that is decided, not when it
+    is done: Metadata shows moving_to until then. Producers and readers go on. May be repeated.
+    """
+    RebalancePartitions: _grpc.UnaryUnaryMultiCallable[_moves_pb2.RebalancePartitionsRequest, _moves_pb2.RebalancePartitionsResponse]
+    """Begins the moves after which every broker leads its share, with as few moves as that takes.
+    Decommissioned brokers have no share. May be repeated.
+    """
+    DecommissionBroker: _grpc.UnaryUnaryMultiCallable[_moves_pb2.DecommissionBrokerRequest, _moves_pb2.DecommissionBrokerResponse]
+    """Says that a broker is to lead nothing any more, or that it may again. It is given no new
+    partitions; those that it leads stay until RebalancePartitions.
+    """
+    CompletePartitionReassignment: _grpc.UnaryUnaryMultiCallable[_moves_pb2.CompletePartitionReassignmentRequest, _moves_pb2.CompletePartitionReassignmentResponse]
+    """Tells the controller that the broker to which a partition moves has all of it: it leads from
+    then on. FENCED_LEADER_EPOCH if the move was given up. May be repeated.
+    """
     RegisterInstance: _grpc.UnaryUnaryMultiCallable[_cluster_pb2.RegisterInstanceRequest, _cluster_pb2.RegisterInstanceResponse]
     """Tells the controller where an instance is. Services call it at every start, and again from time
     to time.
@@ -107,6 +124,22 @@ class ClusterServiceAsyncStub(ClusterServiceStub):
     """Sets or removes limits of users; what is not named stays as it is. May be repeated."""
     DescribeClientQuotas: _aio.UnaryUnaryMultiCallable[_quotas_pb2.DescribeClientQuotasRequest, _quotas_pb2.DescribeClientQuotasResponse]  # type: ignore[assignment]
     """Lists the limits of users."""
+    AlterPartitionReassignments: _aio.UnaryUnaryMultiCallable[_moves_pb2.AlterPartitionReassignmentsRequest, _moves_pb2.AlterPartitionReassignmentsResponse]  # type: ignore[assignment]
+    """Moves partitions to other brokers, or gives moves up; answers when that is decided, not when it
+    is done: Metadata shows moving_to until then. Producers and readers go on. May be repeated.
+    """
+    RebalancePartitions: _aio.UnaryUnaryMultiCallable[_moves_pb2.RebalancePartitionsRequest, _moves_pb2.RebalancePartitionsResponse]  # type: ignore[assignment]
+    """Begins the moves after which every broker leads its share, with as few moves as that takes.
+    Decommissioned brokers have no share. May be repeated.
+    """
+    DecommissionBroker: _aio.UnaryUnaryMultiCallable[_moves_pb2.DecommissionBrokerRequest, _moves_pb2.DecommissionBrokerResponse]  # type: ignore[assignment]
+    """Says that a broker is to lead nothing any more, or that it may again. It is given no new
+    partitions; those that it leads stay until RebalancePartitions.
+    """
+    CompletePartitionReassignment: _aio.UnaryUnaryMultiCallable[_moves_pb2.CompletePartitionReassignmentRequest, _moves_pb2.CompletePartitionReassignmentResponse]  # type: ignore[assignment]
+    """Tells the controller that the broker to which a partition moves has all of it: it leads from
+    then on. FENCED_LEADER_EPOCH if the move was given up. May be repeated.
+    """
     RegisterInstance: _aio.UnaryUnaryMultiCallable[_cluster_pb2.RegisterInstanceRequest, _cluster_pb2.RegisterInstanceResponse]  # type: ignore[assignment]
     """Tells the controller where an instance is. Services call it at every start, and again from time
     to time.
@@ -223,6 +256,46 @@ class ClusterServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_quotas_pb2.DescribeClientQuotasResponse, _abc.Awaitable[_quotas_pb2.DescribeClientQuotasResponse]]:
         """Lists the limits of users."""
+
+    @_abc_1.abstractmethod
+    def AlterPartitionReassignments(
+        self,
+        request: _moves_pb2.AlterPartitionReassignmentsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_moves_pb2.AlterPartitionReassignmentsResponse, _abc.Awaitable[_moves_pb2.AlterPartitionReassignmentsResponse]]:
+        """Moves partitions to other brokers, or gives moves up; answers when that is decided, not when it
+        is done: Metadata shows moving_to until then. Producers and readers go on. May be repeated.
+        """
+
+    @_abc_1.abstractmethod
+    def RebalancePartitions(
+        self,
+        request: _moves_pb2.RebalancePartitionsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_moves_pb2.RebalancePartitionsResponse, _abc.Awaitable[_moves_pb2.RebalancePartitionsResponse]]:
+        """Begins the moves after which every broker leads its share, with as few moves as that takes.
+        Decommissioned brokers have no share. May be repeated.
+        """
+
+    @_abc_1.abstractmethod
+    def DecommissionBroker(
+        self,
+        request: _moves_pb2.DecommissionBrokerRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_moves_pb2.DecommissionBrokerResponse, _abc.Awaitable[_moves_pb2.DecommissionBrokerResponse]]:
+        """Says that a broker is to lead nothing any more, or that it may again. It is given no new
+        partitions; those that it leads stay until RebalancePartitions.
+        """
+
+    @_abc_1.abstractmethod
+    def CompletePartitionReassignment(
+        self,
+        request: _moves_pb2.CompletePartitionReassignmentRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_moves_pb2.CompletePartitionReassignmentResponse, _abc.Awaitable[_moves_pb2.CompletePartitionReassignmentResponse]]:
+        """Tells the controller that the broker to which a partition moves has all of it: it leads from
+        then on. FENCED_LEADER_EPOCH if the move was given up. May be repeated.
+        """
 
     @_abc_1.abstractmethod
     def RegisterInstance(

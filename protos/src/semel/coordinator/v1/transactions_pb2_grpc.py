@@ -3,6 +3,7 @@
 import grpc
 import warnings
 
+from semel.coordinator.v1 import moves_pb2 as semel_dot_coordinator_dot_v1_dot_moves__pb2
 from semel.coordinator.v1 import outcomes_pb2 as semel_dot_coordinator_dot_v1_dot_outcomes__pb2
 from semel.coordinator.v1 import transactions_pb2 as semel_dot_coordinator_dot_v1_dot_transactions__pb2
 
@@ -111,6 +112,11 @@ class CoordinatorServiceStub(object):
                 '/semel.coordinator.v1.CoordinatorService/FenceProducer',
                 request_serializer=semel_dot_coordinator_dot_v1_dot_outcomes__pb2.FenceProducerRequest.SerializeToString,
                 response_deserializer=semel_dot_coordinator_dot_v1_dot_outcomes__pb2.FenceProducerResponse.FromString,
+                _registered_method=True)
+        self.HandOverTransactions = channel.unary_unary(
+                '/semel.coordinator.v1.CoordinatorService/HandOverTransactions',
+                request_serializer=semel_dot_coordinator_dot_v1_dot_moves__pb2.HandOverTransactionsRequest.SerializeToString,
+                response_deserializer=semel_dot_coordinator_dot_v1_dot_moves__pb2.HandOverTransactionsResponse.FromString,
                 _registered_method=True)
         self.Stream = channel.stream_stream(
                 '/semel.coordinator.v1.CoordinatorService/Stream',
@@ -233,6 +239,14 @@ class CoordinatorServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def HandOverTransactions(self, request, context):
+        """Ends serving a transaction-log partition here, and answers all that is known of its
+        transactions. Asked by the coordinator that takes over.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Stream(self, request_iterator, context):
         """Carries typed requests of the hot path and their answers, in any order, over one stream.
         """
@@ -317,6 +331,11 @@ def add_CoordinatorServiceServicer_to_server(servicer, server):
                     servicer.FenceProducer,
                     request_deserializer=semel_dot_coordinator_dot_v1_dot_outcomes__pb2.FenceProducerRequest.FromString,
                     response_serializer=semel_dot_coordinator_dot_v1_dot_outcomes__pb2.FenceProducerResponse.SerializeToString,
+            ),
+            'HandOverTransactions': grpc.unary_unary_rpc_method_handler(
+                    servicer.HandOverTransactions,
+                    request_deserializer=semel_dot_coordinator_dot_v1_dot_moves__pb2.HandOverTransactionsRequest.FromString,
+                    response_serializer=semel_dot_coordinator_dot_v1_dot_moves__pb2.HandOverTransactionsResponse.SerializeToString,
             ),
             'Stream': grpc.stream_stream_rpc_method_handler(
                     servicer.Stream,
@@ -731,6 +750,33 @@ class CoordinatorService(object):
             '/semel.coordinator.v1.CoordinatorService/FenceProducer',
             semel_dot_coordinator_dot_v1_dot_outcomes__pb2.FenceProducerRequest.SerializeToString,
             semel_dot_coordinator_dot_v1_dot_outcomes__pb2.FenceProducerResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def HandOverTransactions(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/semel.coordinator.v1.CoordinatorService/HandOverTransactions',
+            semel_dot_coordinator_dot_v1_dot_moves__pb2.HandOverTransactionsRequest.SerializeToString,
+            semel_dot_coordinator_dot_v1_dot_moves__pb2.HandOverTransactionsResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -5,6 +5,7 @@ The coordinator's first part: transactions."""
 
 from collections import abc as _abc
 from grpc import aio as _aio
+from semel.coordinator.v1 import moves_pb2 as _moves_pb2
 from semel.coordinator.v1 import outcomes_pb2 as _outcomes_pb2
 from semel.coordinator.v1 import transactions_pb2 as _transactions_pb2
 import abc as _abc_1
@@ -72,6 +73,10 @@ class CoordinatorServiceStub:
     """Ends a transaction in its producer's place."""
     FenceProducer: _grpc.UnaryUnaryMultiCallable[_outcomes_pb2.FenceProducerRequest, _outcomes_pb2.FenceProducerResponse]
     """Takes a transactional id from its producer."""
+    HandOverTransactions: _grpc.UnaryUnaryMultiCallable[_moves_pb2.HandOverTransactionsRequest, _moves_pb2.HandOverTransactionsResponse]
+    """Ends serving a transaction-log partition here, and answers all that is known of its
+    transactions. Asked by the coordinator that takes over.
+    """
     Stream: _grpc.StreamStreamMultiCallable[_transactions_pb2.StreamRequest, _transactions_pb2.StreamResponse]
     """Carries typed requests of the hot path and their answers, in any order, over one stream."""
 
@@ -118,6 +123,10 @@ class CoordinatorServiceAsyncStub(CoordinatorServiceStub):
     """Ends a transaction in its producer's place."""
     FenceProducer: _aio.UnaryUnaryMultiCallable[_outcomes_pb2.FenceProducerRequest, _outcomes_pb2.FenceProducerResponse]  # type: ignore[assignment]
     """Takes a transactional id from its producer."""
+    HandOverTransactions: _aio.UnaryUnaryMultiCallable[_moves_pb2.HandOverTransactionsRequest, _moves_pb2.HandOverTransactionsResponse]  # type: ignore[assignment]
+    """Ends serving a transaction-log partition here, and answers all that is known of its
+    transactions. Asked by the coordinator that takes over.
+    """
     Stream: _aio.StreamStreamMultiCallable[_transactions_pb2.StreamRequest, _transactions_pb2.StreamResponse]  # type: ignore[assignment]
     """Carries typed requests of the hot path and their answers, in any order, over one stream."""
 
@@ -251,6 +260,16 @@ class CoordinatorServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_outcomes_pb2.FenceProducerResponse, _abc.Awaitable[_outcomes_pb2.FenceProducerResponse]]:
         """Takes a transactional id from its producer."""
+
+    @_abc_1.abstractmethod
+    def HandOverTransactions(
+        self,
+        request: _moves_pb2.HandOverTransactionsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_moves_pb2.HandOverTransactionsResponse, _abc.Awaitable[_moves_pb2.HandOverTransactionsResponse]]:
+        """Ends serving a transaction-log partition here, and answers all that is known of its
+        transactions. Asked by the coordinator that takes over.
+        """
 
     @_abc_1.abstractmethod
     def Stream(

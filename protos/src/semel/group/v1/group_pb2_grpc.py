@@ -4,6 +4,7 @@ import grpc
 import warnings
 
 from semel.group.v1 import group_pb2 as semel_dot_group_dot_v1_dot_group__pb2
+from semel.group.v1 import moves_pb2 as semel_dot_group_dot_v1_dot_moves__pb2
 
 GRPC_GENERATED_VERSION = '1.80.0'
 GRPC_VERSION = grpc.__version__
@@ -76,6 +77,11 @@ class GroupServiceStub(object):
                 request_serializer=semel_dot_group_dot_v1_dot_group__pb2.DeleteGroupsRequest.SerializeToString,
                 response_deserializer=semel_dot_group_dot_v1_dot_group__pb2.DeleteGroupsResponse.FromString,
                 _registered_method=True)
+        self.HandOverGroups = channel.unary_unary(
+                '/semel.group.v1.GroupService/HandOverGroups',
+                request_serializer=semel_dot_group_dot_v1_dot_moves__pb2.HandOverGroupsRequest.SerializeToString,
+                response_deserializer=semel_dot_group_dot_v1_dot_moves__pb2.HandOverGroupsResponse.FromString,
+                _registered_method=True)
         self.Stream = channel.stream_stream(
                 '/semel.group.v1.GroupService/Stream',
                 request_serializer=semel_dot_group_dot_v1_dot_group__pb2.StreamRequest.SerializeToString,
@@ -144,6 +150,14 @@ class GroupServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def HandOverGroups(self, request, context):
+        """Ends serving a partition of groups here, and answers all that is known of them. Asked by the
+        group coordinator that takes over.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Stream(self, request_iterator, context):
         """Carries typed requests of the hot path and their answers, in any order, over one stream.
         """
@@ -193,6 +207,11 @@ def add_GroupServiceServicer_to_server(servicer, server):
                     servicer.DeleteGroups,
                     request_deserializer=semel_dot_group_dot_v1_dot_group__pb2.DeleteGroupsRequest.FromString,
                     response_serializer=semel_dot_group_dot_v1_dot_group__pb2.DeleteGroupsResponse.SerializeToString,
+            ),
+            'HandOverGroups': grpc.unary_unary_rpc_method_handler(
+                    servicer.HandOverGroups,
+                    request_deserializer=semel_dot_group_dot_v1_dot_moves__pb2.HandOverGroupsRequest.FromString,
+                    response_serializer=semel_dot_group_dot_v1_dot_moves__pb2.HandOverGroupsResponse.SerializeToString,
             ),
             'Stream': grpc.stream_stream_rpc_method_handler(
                     servicer.Stream,
@@ -418,6 +437,33 @@ class GroupService(object):
             '/semel.group.v1.GroupService/DeleteGroups',
             semel_dot_group_dot_v1_dot_group__pb2.DeleteGroupsRequest.SerializeToString,
             semel_dot_group_dot_v1_dot_group__pb2.DeleteGroupsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def HandOverGroups(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/semel.group.v1.GroupService/HandOverGroups',
+            semel_dot_group_dot_v1_dot_moves__pb2.HandOverGroupsRequest.SerializeToString,
+            semel_dot_group_dot_v1_dot_moves__pb2.HandOverGroupsResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -6,6 +6,7 @@ The group coordinator: consumer groups and their offsets."""
 from collections import abc as _abc
 from grpc import aio as _aio
 from semel.group.v1 import group_pb2 as _group_pb2
+from semel.group.v1 import moves_pb2 as _moves_pb2
 import abc as _abc_1
 import grpc as _grpc
 import sys
@@ -51,6 +52,10 @@ class GroupServiceStub:
     """Forgets offsets of topics that no member of the group reads, those in open transactions too."""
     DeleteGroups: _grpc.UnaryUnaryMultiCallable[_group_pb2.DeleteGroupsRequest, _group_pb2.DeleteGroupsResponse]
     """Forgets groups that have no members, with all their offsets."""
+    HandOverGroups: _grpc.UnaryUnaryMultiCallable[_moves_pb2.HandOverGroupsRequest, _moves_pb2.HandOverGroupsResponse]
+    """Ends serving a partition of groups here, and answers all that is known of them. Asked by the
+    group coordinator that takes over.
+    """
     Stream: _grpc.StreamStreamMultiCallable[_group_pb2.StreamRequest, _group_pb2.StreamResponse]
     """Carries typed requests of the hot path and their answers, in any order, over one stream."""
 
@@ -77,6 +82,10 @@ class GroupServiceAsyncStub(GroupServiceStub):
     """Forgets offsets of topics that no member of the group reads, those in open transactions too."""
     DeleteGroups: _aio.UnaryUnaryMultiCallable[_group_pb2.DeleteGroupsRequest, _group_pb2.DeleteGroupsResponse]  # type: ignore[assignment]
     """Forgets groups that have no members, with all their offsets."""
+    HandOverGroups: _aio.UnaryUnaryMultiCallable[_moves_pb2.HandOverGroupsRequest, _moves_pb2.HandOverGroupsResponse]  # type: ignore[assignment]
+    """Ends serving a partition of groups here, and answers all that is known of them. Asked by the
+    group coordinator that takes over.
+    """
     Stream: _aio.StreamStreamMultiCallable[_group_pb2.StreamRequest, _group_pb2.StreamResponse]  # type: ignore[assignment]
     """Carries typed requests of the hot path and their answers, in any order, over one stream."""
 
@@ -148,6 +157,16 @@ class GroupServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_group_pb2.DeleteGroupsResponse, _abc.Awaitable[_group_pb2.DeleteGroupsResponse]]:
         """Forgets groups that have no members, with all their offsets."""
+
+    @_abc_1.abstractmethod
+    def HandOverGroups(
+        self,
+        request: _moves_pb2.HandOverGroupsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_moves_pb2.HandOverGroupsResponse, _abc.Awaitable[_moves_pb2.HandOverGroupsResponse]]:
+        """Ends serving a partition of groups here, and answers all that is known of them. Asked by the
+        group coordinator that takes over.
+        """
 
     @_abc_1.abstractmethod
     def Stream(

@@ -31,6 +31,7 @@ from semel_coordinator.controller.machine import (
     QuotaChange,
     Registration,
 )
+from semel_coordinator.controller.moves import PartitionMoves
 from semel_coordinator.controller.records import ClusterRecord, ControllerRecord
 from semel_coordinator.machine import CoordinatorRecord
 from semel_runtime.access.serde import (
@@ -78,6 +79,7 @@ class ControllerChanges:
         handlers.add(methods.DELETE_ACLS, self.delete_acls)
         handlers.add(methods.ALTER_CLIENT_QUOTAS, self.alter_client_quotas)
         handlers.add(methods.REGISTER_INSTANCE, self.register_instance)
+        PartitionMoves(self._runner, self._machine).register_handlers(handlers)
 
     async def create_topics(
         self, request: wire.CreateTopicsRequest, _call: Call

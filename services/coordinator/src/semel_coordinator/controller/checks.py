@@ -4,9 +4,10 @@ from collections import Counter
 
 from semel.coordinator.v1 import acls_pb2 as acls_wire
 from semel.coordinator.v1 import cluster_pb2 as wire
+from semel.coordinator.v1 import moves_pb2 as moves_wire
 from semel.coordinator.v1 import quotas_pb2 as quotas_wire
 from semel_common.errors import InvalidRequestError
-from semel_coordinator.controller.machine import Registration
+from semel_coordinator.controller.machine import Completion, Registration
 from semel_runtime.cluster.image import Instance, Listener, ServiceRole
 from semel_runtime.server.checks import (
     INT32_MAX,
@@ -24,6 +25,8 @@ FILTERS_MAX = 100
 """Each of them is held against each rule."""
 MAX_WAIT_MS_MAX = 300_000
 LISTENERS_MAX = 8
+REASSIGNMENTS_MAX = 10_000
+"""Partitions in one request: as many as a topic may have."""
 _ID_LENGTH_MAX = 64
 _HOST_LENGTH_MAX = 253
 _PORT_MAX = 65_535
@@ -101,6 +104,34 @@ def check_alter_configs(request: wire.IncrementalAlterConfigsRequest) -> None:
 def check_create_partitions(request: wire.CreatePartitionsRequest) -> None:
     """Check a CreatePartitions request, but for what is answered for each topic."""
     _require_topics_once([each.name for each in request.topics])
+
+
+def check_alter_partition_reassignments(
+    request: moves_wire.AlterPartitionReassignmentsRequest,
+) -> None:
+    """Check an AlterPartitionReassignments request, but for what is answered for each partition."""
+    require_count("partitions", request.partitions, minimum=1, maximum=REASSIGNMENTS_MAX)
+    named = Counter((each.topic, each.partition) for each in request.partitions)
+    (topic, partition), count = named.most_common(1)[0]
+    if count > 1:
+        raise InvalidRequestError(
+            f"partitions names {shown(topic)!r} {partition} {count} times", field="partitions"
+        )
+
+
+def check_decommission_broker(request: moves_wire.DecommissionBrokerRequest) -> None:
+    """Check a DecommissionBroker request."""
+    require_int("broker_id", request.broker_id, maximum=INT32_MAX)
+
+
+def read_completion(request: moves_wire.CompletePartitionReassignmentRequest) -> Completion:
+    """Check a CompletePartitionReassignment request, and return what it says."""
+    return Completion(
+        topic_id=require_name("topic_id", request.topic_id, length_max=_ID_LENGTH_MAX),
+        partition=require_int("partition", request.partition, maximum=INT32_MAX),
+        leader_epoch=require_int("leader_epoch", request.leader_epoch, maximum=INT64_MAX - 1),
+        broker_id=require_int("broker_id", request.broker_id, maximum=INT32_MAX),
+    )
 
 
 def read_registration(request: wire.RegisterInstanceRequest) -> Registration:

@@ -6,7 +6,7 @@ from semel.coordinator.v1 import cluster_pb2 as wire
 from semel_common.errors import SemelError
 from semel_common.wire.status import to_value
 from semel_runtime.cluster.image import ClusterImage, Instance, Topic
-from semel_runtime.cluster.serde import listeners_to_wire
+from semel_runtime.cluster.serde import listeners_to_wire, partitions_to_wire
 from semel_runtime.cluster.topic_config import ConfigOption
 
 
@@ -21,6 +21,7 @@ def instance_to_wire(
         host="" if asked is None else asked.host,
         port=0 if asked is None else asked.port,
         listeners=listeners_to_wire(instance.listeners) if all_listeners else (),
+        decommissioned=instance.decommissioned,
     )
 
 
@@ -29,10 +30,7 @@ def topic_to_wire(topic: Topic) -> wire.Topic:
     return wire.Topic(
         name=topic.name,
         topic_id=topic.topic_id,
-        partitions=[
-            wire.Partition(index=i, leader_id=each.leader_id, leader_epoch=each.leader_epoch)
-            for i, each in enumerate(topic.partitions)
-        ],
+        partitions=partitions_to_wire(topic),
         configs=dict(topic.configs),
     )
 

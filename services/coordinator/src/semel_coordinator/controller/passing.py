@@ -20,6 +20,10 @@ _CHANGING: tuple[Method[Message, Message], ...] = (
     methods.CREATE_ACLS,
     methods.DELETE_ACLS,
     methods.ALTER_CLIENT_QUOTAS,
+    methods.ALTER_PARTITION_REASSIGNMENTS,
+    methods.REBALANCE_PARTITIONS,
+    methods.DECOMMISSION_BROKER,
+    methods.COMPLETE_PARTITION_REASSIGNMENT,
     methods.REGISTER_INSTANCE,
 )
 

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from semel_runtime.access.acls import Acl
 from semel_runtime.access.client_quotas import ClientQuota
-from semel_runtime.cluster.image import Instance, Layout, Topic
+from semel_runtime.cluster.image import Instance, InternalPartition, Layout, Topic
 
 
 class ClusterRecord(Struct, frozen=True, kw_only=True):
@@ -65,6 +65,13 @@ class ClientQuotaRecord(Struct, frozen=True, kw_only=True):
     client_quota: ClientQuota
 
 
+class InternalPartitionRecord(Struct, frozen=True, kw_only=True):
+    """A partition of groups or of the transaction log that was moved, or moves."""
+
+    version: int
+    internal: InternalPartition
+
+
 ControllerRecord = (
     ClusterRecord
     | InstanceRecord
@@ -73,6 +80,7 @@ ControllerRecord = (
     | AclRecord
     | AclDeletedRecord
     | ClientQuotaRecord
+    | InternalPartitionRecord
 )
 CONTROLLER_RECORDS = (
     ClusterRecord,
@@ -82,5 +90,6 @@ CONTROLLER_RECORDS = (
     AclRecord,
     AclDeletedRecord,
     ClientQuotaRecord,
+    InternalPartitionRecord,
 )
 """The same, for those who sort records."""

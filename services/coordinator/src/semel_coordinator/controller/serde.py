@@ -11,6 +11,7 @@ from semel_coordinator.controller.records import (
     ClusterRecord,
     ControllerRecord,
     InstanceRecord,
+    InternalPartitionRecord,
     TopicDeletedRecord,
     TopicRecord,
 )
@@ -24,6 +25,8 @@ from semel_runtime.cluster.image import Layout
 from semel_runtime.cluster.serde import (
     instance_from_journal,
     instance_to_journal,
+    internal_from_journal,
+    internal_to_journal,
     topic_from_journal,
     topic_to_journal,
 )
@@ -44,6 +47,8 @@ def controller_to_journal(record: ControllerRecord) -> JournalRecord:
             return JournalRecord(topic_deleted=deleted)
         case AclRecord() | AclDeletedRecord() | ClientQuotaRecord():
             return _access_to_journal(record)
+        case InternalPartitionRecord():
+            return JournalRecord(internal_partition=_internal_to_journal(record))
         case _:
             assert_never(record)
 
@@ -70,6 +75,8 @@ def controller_from_journal(record: JournalRecord) -> ControllerRecord:
             return ClientQuotaRecord(
                 version=limited.version, client_quota=quota_from_journal(limited.client_quota)
             )
+        case "internal_partition":
+            return _internal_from_journal(record.internal_partition)
         case kind:
             raise UnknownRecordError(f"{kind} is no record of the controller's")
 
@@ -143,3 +150,15 @@ def _topic_to_journal(record: TopicRecord) -> journal.TopicRecord:
 
 def _topic_from_journal(record: journal.TopicRecord) -> TopicRecord:
     return TopicRecord(version=record.version, topic=topic_from_journal(record.topic))
+
+
+def _internal_to_journal(record: InternalPartitionRecord) -> journal.InternalPartitionRecord:
+    return journal.InternalPartitionRecord(
+        version=record.version, internal_partition=internal_to_journal(record.internal)
+    )
+
+
+def _internal_from_journal(record: journal.InternalPartitionRecord) -> InternalPartitionRecord:
+    return InternalPartitionRecord(
+        version=record.version, internal=internal_from_journal(record.internal_partition)
+    )

@@ -34,7 +34,7 @@ from semel_coordinator.controller.versions import VersionGate
 from semel_coordinator.machine import CoordinatorMachine, CoordinatorRecord
 from semel_runtime.access.serde import acls_to_wire, filter_from_wire, quotas_to_wire
 from semel_runtime.cluster.image import ClusterImage, Instance, ServiceRole, Topic
-from semel_runtime.cluster.serde import layout_to_wire
+from semel_runtime.cluster.serde import internal_to_wire, layout_to_wire
 from semel_runtime.cluster.topic_config import ConfigOption, options_named
 from semel_runtime.machine import Result
 from semel_runtime.runner import Runner
@@ -163,6 +163,7 @@ class ClusterService:
                 for each in image.instances
             ],
             layout=layout_to_wire(image.layout),
+            internal_partitions=map(internal_to_wire, image.internal_partitions),
         )
         if request.access_rules:
             response.acls.extend(acls_to_wire(image.acls))

@@ -8,6 +8,7 @@ from typing import Literal, assert_never
 
 from semel.coordinator.journal.v1 import transactions_pb2 as journal
 from semel_common.ids import GroupId, Participant, TopicPartition
+from semel_coordinator.transactions import moves_serde as moves
 from semel_coordinator.transactions.joint import serde as joint
 from semel_coordinator.transactions.machine import (
     AbortReason,
@@ -25,6 +26,10 @@ from semel_coordinator.transactions.machine import (
     TransactionalId,
     TransactionalIdExpired,
     TransactionCompleted,
+    TransactionLogForgotten,
+    TransactionLogHandedOver,
+    TransactionLogServed,
+    TransactionLogTakenOver,
     TransactionsRecord,
     TransactionState,
     in_order,
@@ -87,11 +92,18 @@ def write(record: TransactionsRecord, out: journal.TransactionsRecord) -> None: 
             JointId() | JointEndsKept() | JointPoolGrown() | JointWritersJoined() | JointKeptAlive()
         ):
             joint.write(record, out.joint)
+        case (
+            TransactionLogHandedOver()
+            | TransactionLogTakenOver()
+            | TransactionLogServed()
+            | TransactionLogForgotten()
+        ):
+            moves.write(record, out)
         case _:
             assert_never(record)
 
 
-def read(message: journal.TransactionsRecord) -> TransactionsRecord:
+def read(message: journal.TransactionsRecord) -> TransactionsRecord:  # noqa: C901 - a case for each kind
     """Read what `write` of this or any earlier release wrote."""
     match message.WhichOneof("record"):
         case "participants_added":
@@ -115,6 +127,8 @@ def read(message: journal.TransactionsRecord) -> TransactionsRecord:
             return _read_counter(kind, message)
         case "joint":
             return joint.read(message.joint)
+        case "handed_over" | "taken_over" | "served" | "forgotten" as kind:
+            return moves.read(kind, message)
         case None:
             raise UnknownRecordError("a record of a kind that this release does not know")
         case unreachable:

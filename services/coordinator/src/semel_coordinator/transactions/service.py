@@ -122,6 +122,7 @@ class TransactionsService:
         To be called once at each start, as soon as the cluster's layout is known; before that it
         raises CoordinatorNotAvailableError.
         """
+        await self._runner.run(self._machine.moves.follow, privileged=True)
         partitions = await self._runner.run(self._machine.claim, privileged=True)
         self._claimed = True
         log.info("transaction-log partitions claimed", partitions=partitions)

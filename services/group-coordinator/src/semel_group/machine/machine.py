@@ -13,10 +13,8 @@ from semel_common.errors import (
     CoordinatorNotAvailableError,
     GroupIdNotFoundError,
     InconsistentClusterIdError,
-    NotCoordinatorError,
     SemelError,
     StaleMemberEpochError,
-    TransactionCoordinatorFencedError,
 )
 from semel_common.ids import GroupId, TopicPartition
 from semel_group.machine.commits import Admission, distinct
@@ -25,10 +23,16 @@ from semel_group.machine.describe import described, listed
 from semel_group.machine.fetch import fetch_all, fetch_named, holders
 from semel_group.machine.limits import GroupLimits
 from semel_group.machine.membership.machine import MembershipMachine
+from semel_group.machine.moves import Arrival, GroupMoves, GroupsMove, known_of, taken_over
 from semel_group.machine.offsets.machine import OffsetsMachine
+from semel_group.machine.outcomes import apply_inquiry_answers, write_txn_markers
 from semel_group.machine.records import (
     ConsumerGroup,
     GroupDeleted,
+    GroupsForgotten,
+    GroupsHandedOver,
+    GroupsServed,
+    GroupsTakenOver,
     Member,
     MemberEpochsGiven,
     MemberRemoved,
@@ -57,7 +61,6 @@ from semel_group.machine.values import (
 from semel_runtime.cluster.copy import ClusterCopy
 from semel_runtime.cluster.image import ClusterImage
 from semel_runtime.machine import Result
-from semel_runtime.participant.coordinator_epochs import CoordinatorEpochCheck
 from semel_runtime.participant.expiry import IdleProducer
 from semel_runtime.participant.inquiry import InquiryAnswer, OpenSince, OpenTransactionAt
 
@@ -67,23 +70,25 @@ class GroupMachine:
 
     def __init__(self, instance_id: int, limits: GroupLimits) -> None:
         """Start empty."""
-        self._instance_id = instance_id
         self._limits = limits
         self.cluster = ClusterCopy()
         self.topics = Topics(self.cluster)
         self.membership = MembershipMachine(limits, self.topics.named)
         self.offsets = OffsetsMachine(limits)
+        self.moves = GroupMoves(instance_id, self.cluster)
         self._deletion = GroupDeletion(limits, self.membership, self.offsets, self.topics)
 
     # -- membership ------------------------------------------------------------------------------
 
     def consumer_group_heartbeat(self, heartbeat: Heartbeat) -> Result[HeartbeatAnswer, Record]:
         """See ``MembershipMachine.consumer_group_heartbeat``."""
-        self._check_in_charge(heartbeat.group_id)
+        self.moves.check_in_charge(heartbeat.group_id)
         return self.membership.consumer_group_heartbeat(heartbeat)
 
     def expire_member(self, key: MemberKey, *, now_ms: int) -> Result[bool, Record]:
         """Remove a member that was silent or slow for too long. Answers whether it was there."""
+        if not self.moves.is_served(key.group_id):
+            return Result(False)
         return self.membership.remove_member(key, now_ms=now_ms)
 
     # -- offsets ---------------------------------------------------------------------------------
@@ -96,7 +101,7 @@ class GroupMachine:
         Raises, for all of them, GroupIdNotFoundError, UnknownMemberIdError, StaleMemberEpochError,
         and InvalidRequestError for a partition named twice.
         """
-        self._check_in_charge(committer.group_id)
+        self.moves.check_in_charge(committer.group_id)
         admission = self._admission(committer, now_ms)
         admitted: list[OffsetCommitted] = []
         refused: list[RefusedOffset] = []
@@ -124,7 +129,7 @@ class GroupMachine:
         Raises what ``commit_offsets`` raises or refuses with, InvalidProducerIdMappingError,
         InvalidProducerEpochError and OutOfOrderSequenceNumberError.
         """
-        self._check_in_charge(committer.group_id)
+        self.moves.check_in_charge(committer.group_id)
         self.cluster.check_producer_id(transaction.producer_id)
         if self.offsets.is_repeat(committer.group_id, transaction, base_sequence):
             return Result(None)
@@ -151,7 +156,7 @@ class GroupMachine:
         A reader with a member id must be that member at its current epoch, else
         UnknownMemberIdError or StaleMemberEpochError.
         """
-        self._check_in_charge(reader.group_id)
+        self.moves.check_in_charge(reader.group_id)
         if reader.member_id:
             self._check_reader(reader)
         group = self.offsets.group(reader.group_id)
@@ -167,7 +172,7 @@ class GroupMachine:
         gone = (
             OffsetRemoved(group_id=group_id, partition=partition)
             for group_id, partition in self.offsets.partitions()
-            if not self.topics.exists(partition.topic_id)
+            if not self.topics.exists(partition.topic_id) and self.moves.is_served(group_id)
         )
         records = tuple(islice(gone, offsets_max))
         return Result(len(records), records)
@@ -182,34 +187,13 @@ class GroupMachine:
         Raises InconsistentClusterIdError, and CoordinatorNotAvailableError before the first image.
         """
         self._check_cluster(cluster_id)
-        refused: list[tuple[RefusedMarker, ...]] = []
-        records: dict[Record, None] = {}
-        coordinators = self.offsets.coordinator_epochs.check()
-        for marker in markers:
-            outcome = self._write_txn_marker(marker, coordinators, now_ms)
-            refused.append(outcome.response)
-            records |= dict.fromkeys(outcome.records)
-        return Result(tuple(refused), tuple(records))
+        return write_txn_markers(self.offsets, self.moves, markers, now_ms=now_ms)
 
     def apply_inquiry_answers(
         self, answers: Sequence[InquiryAnswer[GroupId]], *, now_ms: int
     ) -> Result[tuple[InquiryAnswer[GroupId], ...], Record]:
-        """Do as coordinators answered. Answers which answers ended a transaction.
-
-        One that comes from an owner that was deposed since ends nothing: it is asked for again.
-        """
-        ended: list[InquiryAnswer[GroupId]] = []
-        records: dict[Record, None] = {}
-        coordinators = self.offsets.coordinator_epochs.check()
-        for answer in answers:
-            try:
-                outcome = self.offsets.apply_inquiry_answer(answer, coordinators, now_ms=now_ms)
-            except TransactionCoordinatorFencedError:
-                continue
-            records |= dict.fromkeys(outcome.records)
-            if outcome.response:
-                ended.append(answer)
-        return Result(tuple(ended), tuple(records))
+        """Do as coordinators answered. Answers which answers ended a transaction."""
+        return apply_inquiry_answers(self.offsets, self.moves, answers, now_ms=now_ms)
 
     def transactions_to_inquire(
         self, awaited: Collection[OpenTransactionAt[GroupId]] = (), *, now_ms: int
@@ -220,14 +204,18 @@ class GroupMachine:
         """
         due = {*self.offsets.transactions_to_inquire(now_ms)}
         due.update(each for each in awaited if self.offsets.is_open(each))
-        return Result(tuple(sorted(due)))
+        return Result(tuple(sorted(filter(self._is_served, due))))
 
     def open_transactions(
         self, *, open_since_ms: int, limit: int
     ) -> Result[list[OpenSince[GroupId]], Record]:
         """Return the transactions that have been open since a time or longer, the oldest first."""
-        open_now = self.offsets.open_transactions()
-        return Result(nsmallest(limit, (each for each in open_now if each[0] <= open_since_ms)))
+        found = (
+            each
+            for each in self.offsets.open_transactions()
+            if each.start_ms <= open_since_ms and self._is_served(each.transaction)
+        )
+        return Result(nsmallest(limit, found))
 
     def has_open_transactions(self) -> bool:
         """Whether any transaction is open here."""
@@ -237,7 +225,7 @@ class GroupMachine:
 
     def participants(self) -> Result[Sequence[GroupId], Record]:
         """Return all groups, to look for idle producers in one after the other."""
-        return Result([GroupId(each) for each in self.offsets.known_group_ids()])
+        return Result([*map(GroupId, self.moves.served(self.offsets.known_group_ids()))])
 
     def producer_ids(self, participant: GroupId) -> Result[Sequence[int], Record]:
         """Return the producers that a group knows."""
@@ -253,7 +241,8 @@ class GroupMachine:
         self, idle: Sequence[IdleProducer[GroupId]], *, now_ms: int
     ) -> Result[int, Record]:
         """See ``OffsetsMachine.forget_producers``."""
-        return self.offsets.forget_producers(idle, now_ms=now_ms)
+        here = [each for each in idle if self.moves.is_served(each.participant.group_id)]
+        return self.offsets.forget_producers(here, now_ms=now_ms)
 
     # -- operators -------------------------------------------------------------------------------
 
@@ -264,11 +253,11 @@ class GroupMachine:
 
     def group_ids(self) -> list[str]:
         """Return all groups of this instance."""
-        return sorted({*self.membership.groups, *self.offsets.group_ids()})
+        return sorted(self.moves.served({*self.membership.groups, *self.offsets.group_ids()}))
 
     def standing(self) -> Iterator[GroupStanding]:
         """Yield how groups stand now, durable or not: for people, not for clients."""
-        return standing(self.membership, self.offsets)
+        return standing(self.group_ids(), self.membership, self.offsets)
 
     def committed_offsets(self, group_id: str) -> Iterator[tuple[TopicPartition, int]]:
         """Yield where a group stands now, likewise."""
@@ -285,7 +274,7 @@ class GroupMachine:
         self, group_id: str, asked: Iterable[NamedPartition]
     ) -> Result[tuple[RefusedOffset, ...], Record]:
         """See ``GroupDeletion.delete_offsets``. Raises GroupIdNotFoundError."""
-        self._check_in_charge(group_id)
+        self.moves.check_in_charge(group_id)
         if not self._exists(group_id):
             raise _no_such_group(group_id)
         return self._deletion.delete_offsets(group_id, asked)
@@ -298,7 +287,7 @@ class GroupMachine:
         records: list[Record] = []
         for group_id in group_ids:
             try:
-                self._check_in_charge(group_id)
+                self.moves.check_in_charge(group_id)
                 if not self._exists(group_id):
                     raise _no_such_group(group_id)
                 records.append(self._deletion.delete_group(group_id))
@@ -311,7 +300,8 @@ class GroupMachine:
         self, group_ids: Iterable[str], offsets_max: int, *, now_ms: int
     ) -> Result[int, Record]:
         """See ``GroupDeletion.expire``: so many records at most. Answers how many it were."""
-        records = tuple(islice(self._deletion.expire(group_ids, now_ms), offsets_max))
+        served = self.moves.served(group_ids)
+        records = tuple(islice(self._deletion.expire(served, now_ms), offsets_max))
         return Result(len(records), records)
 
     # -- metadata --------------------------------------------------------------------------------
@@ -319,14 +309,49 @@ class GroupMachine:
     def update_cluster(self, image: ClusterImage) -> Result[bool, Record]:
         """Take a newer image; see ``ClusterCopy.update``."""
         updated = self.cluster.update(image)
-        return Result(updated.response, updated.records)
+        moved = self.moves.follow(image) if updated.records else ()
+        return Result(updated.response, (*updated.records, *moved))
+
+    # -- moving partitions of groups ---------------------------------------------------------------
+
+    def hand_over_groups(self, move: GroupsMove) -> Result[None, Record]:
+        """Serve the groups of a partition no more; see moves.py."""
+        return self.moves.hand_over(move)
+
+    def handed_over(self, move: GroupsMove) -> tuple[Record, ...]:
+        """Return all that is known of groups that were handed over: it does not change."""
+        return known_of(self._groups_in(move.partition), self.membership, self.offsets)
+
+    def arrivals(self) -> Result[list[Arrival], Record]:
+        """Return the partitions of groups that move here."""
+        return Result(self.moves.arrivals())
+
+    def begin_take_over(self, move: GroupsMove) -> Result[None, Record]:
+        """Know nothing yet of groups that move here. Raises FencedLeaderEpochError."""
+        return self.moves.begin_take_over(move)
+
+    def take_over(
+        self, move: GroupsMove, known: Sequence[Record], *, whole: bool
+    ) -> Result[None, Record]:
+        """Know the next piece of what was handed over; see ``moves.taken_over``."""
+        here = (self.moves, self.membership, self.offsets)
+        return Result(None, (*taken_over(*here, move, known, whole=whole),))
+
+    def members_in(self, partition: int) -> list[MemberKey]:
+        """Return the members of all groups of a partition."""
+        members = self.membership.members()
+        return [each for each in members if self.moves.partition_of(each.group_id) == partition]
 
     # -- an older volume -------------------------------------------------------------------------
 
     def raise_epochs(self, image: ClusterImage, floor: int, *, now_ms: int) -> Result[None, Record]:
-        """Take the cluster's image, and see ``MembershipMachine.raise_epochs``."""
-        newer = self.cluster.update(image).records
-        return Result(None, (*newer, *self.membership.raise_epochs(floor, now_ms=now_ms)))
+        """See ``MembershipMachine.raise_epochs``; then take the cluster's image.
+
+        What moves away by it counts as handed over: it may have been, after the copy was made.
+        """
+        raised = self.membership.raise_epochs(floor, now_ms=now_ms)
+        newer = self.update_cluster(image).records
+        return Result(None, (*raised, *newer, *self.moves.leaving(image)))
 
     # -- replay ----------------------------------------------------------------------------------
 
@@ -342,22 +367,33 @@ class GroupMachine:
             case GroupDeleted():
                 self.membership.replay(offset, record)
                 self.offsets.replay(offset, record)
+            case GroupsForgotten():
+                for group_id in self._groups_in(record.partition):
+                    self.membership.forget(group_id)
+                    self.offsets.forget(group_id)
+                self.moves.replay(offset, record)
+            case GroupsHandedOver() | GroupsTakenOver() | GroupsServed():
+                self.moves.replay(offset, record)
             case _:
                 self.offsets.replay(offset, record)
 
     def snapshot(self) -> Iterable[tuple[int, Record]]:
         """Return records that make the same state."""
-        return chain(self.cluster.snapshot(), self.membership.snapshot(), self.offsets.snapshot())
+        return chain(
+            self.cluster.snapshot(),
+            self.membership.snapshot(),
+            self.offsets.snapshot(),
+            self.moves.snapshot(),
+        )
 
     # -- checks ----------------------------------------------------------------------------------
 
-    def _check_in_charge(self, group_id: str) -> None:
-        owner = self.cluster.group_coordinator_for(group_id)
-        if owner != self._instance_id:
-            raise NotCoordinatorError(
-                f"group coordinator {owner} is in charge of group {group_id!r}, "
-                f"not {self._instance_id}"
-            )
+    def _groups_in(self, partition: int) -> list[str]:
+        known = {*self.membership.groups, *self.offsets.known_group_ids()}
+        return sorted(each for each in known if self.moves.partition_of(each) == partition)
+
+    def _is_served(self, transaction: OpenTransactionAt[GroupId]) -> bool:
+        return self.moves.is_served(transaction.participant.group_id)
 
     def _check_cluster(self, cluster_id: str) -> None:
         known = self.cluster.cluster_id
@@ -394,31 +430,9 @@ class GroupMachine:
     def _exists(self, group_id: str) -> bool:
         return group_id in self.membership.groups or not self.offsets.group(group_id).is_empty
 
-    def _write_txn_marker(
-        self, marker: TxnMarker, coordinators: CoordinatorEpochCheck, now_ms: int
-    ) -> Result[tuple[RefusedMarker, ...], Record]:
-        """End one transaction in each of its groups."""
-        producer_id = marker.transaction.producer_id
-        try:
-            records: list[Record] = [*coordinators.see(producer_id, marker.coordinator_epoch)]
-        except SemelError as error:
-            fenced = (RefusedMarker(group_id=each, error=error) for each in marker.group_ids)
-            return Result(tuple(fenced))
-        refused: list[RefusedMarker] = []
-        for group_id in marker.group_ids:
-            try:
-                self._check_in_charge(group_id)
-            except SemelError as error:
-                refused.append(RefusedMarker(group_id=group_id, error=error))
-                continue
-            records += self.offsets.end_transaction(
-                group_id, marker.transaction, marker.result, now_ms=now_ms
-            )
-        return Result(tuple(refused), records)
-
     def _described(self, group_id: str) -> GroupDescription | SemelError:
         try:
-            self._check_in_charge(group_id)
+            self.moves.check_in_charge(group_id)
         except SemelError as error:
             return error
         if not self._exists(group_id):

@@ -161,6 +161,38 @@ class ProducerForgotten(Struct, frozen=True, kw_only=True):
     producer_id: int
 
 
+# -- partitions of groups that move ---------------------------------------------------------------
+
+
+class GroupsHandedOver(Struct, frozen=True, kw_only=True):
+    """The groups of a partition are served here no more, as long as it is led under this epoch."""
+
+    partition: int
+    leader_epoch: int
+
+
+class GroupsTakenOver(Struct, frozen=True, kw_only=True):
+    """What is known of a partition's groups is what their leader handed over; not served yet."""
+
+    partition: int
+    leader_epoch: int
+    """Of that leader."""
+    whole: bool
+    """Whether it is all of it."""
+
+
+class GroupsServed(Struct, frozen=True, kw_only=True):
+    """The groups of a partition are served here from now on, or again."""
+
+    partition: int
+
+
+class GroupsForgotten(Struct, frozen=True, kw_only=True):
+    """Nothing is known of a partition's groups any more."""
+
+    partition: int
+
+
 MembershipRecord: TypeAlias = (
     ConsumerGroup | Member | MemberRemoved | GroupDeleted | MemberEpochsGiven
 )
@@ -180,5 +212,8 @@ GroupOffsetsRecord: TypeAlias = (
 OffsetsRecord: TypeAlias = GroupOffsetsRecord | CoordinatorEpochSeen
 """What changes where groups stand."""
 
-Record: TypeAlias = MembershipRecord | OffsetsRecord | ClusterImage
+MoveRecord: TypeAlias = GroupsHandedOver | GroupsTakenOver | GroupsServed | GroupsForgotten
+"""What changes which groups are served."""
+
+Record: TypeAlias = MembershipRecord | OffsetsRecord | MoveRecord | ClusterImage
 """Everything that a group coordinator's journal holds."""

@@ -1,6 +1,6 @@
 """How groups stand, in numbers: what operators watch."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
@@ -20,9 +20,11 @@ class GroupStanding(Struct, frozen=True, kw_only=True):
     """When the oldest of these began."""
 
 
-def standing(membership: MembershipMachine, offsets: OffsetsMachine) -> Iterator[GroupStanding]:
-    """Describe all groups, those included that only have offsets."""
-    for group_id in sorted({*membership.groups, *offsets.group_ids()}):
+def standing(
+    group_ids: Iterable[str], membership: MembershipMachine, offsets: OffsetsMachine
+) -> Iterator[GroupStanding]:
+    """Describe groups, which may have members, offsets, or both."""
+    for group_id in group_ids:
         group = membership.groups.get(group_id)
         pending = offsets.group(group_id).pending.values()
         yield GroupStanding(

@@ -4,12 +4,17 @@ from semel.group.journal.v1.journal_pb2 import JournalRecord
 from semel_group.machine.records import (
     ConsumerGroup,
     GroupDeleted,
+    GroupsForgotten,
+    GroupsHandedOver,
+    GroupsServed,
+    GroupsTakenOver,
     Member,
     MemberEpochsGiven,
     MemberRemoved,
     Record,
 )
 from semel_group.serde.membership import membership_from_journal, membership_to_journal
+from semel_group.serde.moves import moves_from_journal, moves_to_journal
 from semel_group.serde.offsets import offsets_from_journal, offsets_to_journal
 from semel_runtime.cluster.image import ClusterImage
 from semel_runtime.cluster.serde import ImageReader, image_to_journal
@@ -31,7 +36,11 @@ class GroupSerde:
         record = JournalRecord.FromString(data)
         if record.HasField("cluster_image"):
             return self._images.from_journal(record.cluster_image)
-        return membership_from_journal(record) or offsets_from_journal(record)
+        return (
+            membership_from_journal(record)
+            or moves_from_journal(record)
+            or offsets_from_journal(record)
+        )
 
 
 def _to_journal(record: Record) -> JournalRecord:
@@ -40,5 +49,7 @@ def _to_journal(record: Record) -> JournalRecord:
             return JournalRecord(cluster_image=image_to_journal(record))
         case ConsumerGroup() | Member() | MemberRemoved() | GroupDeleted() | MemberEpochsGiven():
             return membership_to_journal(record)
+        case GroupsHandedOver() | GroupsTakenOver() | GroupsServed() | GroupsForgotten():
+            return moves_to_journal(record)
         case _:
             return offsets_to_journal(record)

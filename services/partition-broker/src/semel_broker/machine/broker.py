@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TypeVar
 
-from semel_broker.machine import compaction, recovery
+from semel_broker.machine import compaction, moves, recovery
 from semel_broker.machine.compaction import CompactionPlan
 from semel_broker.machine.deletion import RecordDeletions, expired
 from semel_broker.machine.describe import PartitionProducers, open_since, producers_of
@@ -17,6 +17,7 @@ from semel_broker.machine.expiry import forgotten, idle_producers
 from semel_broker.machine.limits import LogLimits
 from semel_broker.machine.log import PartitionLog
 from semel_broker.machine.markers import OutcomeDecisions
+from semel_broker.machine.moves import Copy, CopyPlan, HandedOver, Move
 from semel_broker.machine.produce import batch_max_bytes, decide_append
 from semel_broker.machine.records import (
     BatchAppended,
@@ -50,6 +51,7 @@ from semel_common.errors import (
 from semel_common.ids import TopicPartition
 from semel_runtime.cluster.copy import ClusterCopy
 from semel_runtime.cluster.image import ClusterImage
+from semel_runtime.journal.base import StoredBatch
 from semel_runtime.machine import Result
 from semel_runtime.participant.coordinator_epochs import CoordinatorEpochs, CoordinatorEpochSeen
 from semel_runtime.participant.expiry import IdleProducer
@@ -63,6 +65,7 @@ class BrokerMachine:
 
     def __init__(self, instance_id: int, limits: LogLimits) -> None:
         self.cluster = ClusterCopy()
+        self._instance_id = instance_id
         self._limits = limits
         self._logs = LogDirectory(instance_id, self.cluster)
         self._coordinator_epochs = CoordinatorEpochs()
@@ -133,6 +136,7 @@ class BrokerMachine:
             [
                 OpenTransactionAt(log.partition, each.producer_id, each.producer_epoch)
                 for _, log in sorted(self._open.items())
+                if self._logs.is_led(log)
                 for each in log.open_transactions.values()
                 if is_due(now_ms=now_ms, start_ms=each.start_ms, superseded_ms=each.superseded_ms)
             ]
@@ -142,7 +146,7 @@ class BrokerMachine:
         self, *, open_since_ms: int, limit: int
     ) -> Result[list[OpenSince[TopicPartition]], Record]:
         """Return the transactions that have been open since a time or longer, the oldest first."""
-        return Result(open_since(self._logs, open_since_ms, limit))
+        return Result(open_since(self._logs.led_here(), open_since_ms, limit))
 
     def describe_producers(
         self, partitions: Sequence[TopicPartition], limit: int
@@ -162,19 +166,19 @@ class BrokerMachine:
     # -- idle producers ------------------------------------------------------------------------
 
     def participants(self) -> Result[Sequence[TopicPartition], Record]:
-        """Return all partitions, to go through them in pieces."""
-        return Result([log.partition for log in self._logs])
+        """Return all partitions that are led here, to go through them in pieces."""
+        return Result([log.partition for log in self._logs.led_here()])
 
     def producer_ids(self, partition: TopicPartition) -> Result[Sequence[int], Record]:
         """Return the producers that a partition knows."""
-        log = self._logs.at(partition)
+        log = self._logs.led_at(partition)
         return Result([] if log is None else list(log.producers))
 
     def idle_producers(
         self, partition: TopicPartition, producer_ids: Sequence[int], *, now_ms: int
     ) -> Result[list[IdleProducer[TopicPartition]], Record]:
         """Return those that are idle now, of producers that a partition knew."""
-        log = self._logs.at(partition)
+        log = self._logs.led_at(partition)
         if log is None:
             return Result([])
         return Result(idle_producers(log, producer_ids, now_ms=now_ms, limits=self._limits))
@@ -183,7 +187,7 @@ class BrokerMachine:
         self, idle: Sequence[IdleProducer[TopicPartition]], *, now_ms: int
     ) -> Result[int, Record]:
         """Forget those that are still as idle as they were. Answers how many."""
-        records = list(forgotten(self._logs.at, idle, now_ms=now_ms, limits=self._limits))
+        records = list(forgotten(self._logs.led_at, idle, now_ms=now_ms, limits=self._limits))
         return Result(len(records), records)
 
     # -- reading -------------------------------------------------------------------------------
@@ -203,7 +207,7 @@ class BrokerMachine:
     def readable_beyond(self, log_id: int, isolation: IsolationLevel, offset: int) -> bool:
         """Whether a reader that waits at ``offset`` has something to read, or to be told."""
         log = self._logs.get(log_id)
-        return log is None or _plan(log, isolation).upto > offset
+        return log is None or not self._logs.is_led(log) or _plan(log, isolation).upto > offset
 
     def _fetch(self, position: FetchPosition, isolation: IsolationLevel) -> ReadPlan:
         log = self._logs.find(position.name)
@@ -267,10 +271,14 @@ class BrokerMachine:
 
     def all_aborted(self) -> Result[list[Outcome], Record]:
         """Return an outcome for each open transaction that aborts it; see recovery.py."""
-        return Result(list(recovery.all_aborted(self._logs, self._coordinator_epochs)))
+        return Result(list(recovery.all_aborted(self._logs.led_here(), self._coordinator_epochs)))
 
     def raise_logs(self, image: ClusterImage, floor: int) -> Result[RaisedLogs, Record]:
-        """Take the cluster's image, and go on at an offset in every log; see recovery.py."""
+        """Take the cluster's image, and go on at an offset in every log; see recovery.py.
+
+        Raises InvalidRequestError while a partition moves away from here.
+        """
+        recovery.check_nothing_leaves(image, self._instance_id)
         newer = self.cluster.update(image).records
         changed = list(self._logs.follow(image)) if newer else []
         return recovery.raised(self._logs, newer, changed, floor)
@@ -279,12 +287,12 @@ class BrokerMachine:
 
     def logs_to_compact(self) -> Result[list[CompactionPlan], Record]:
         """Return what can be compacted, the dirtiest log first."""
-        return Result(compaction.plans(self._logs.led_here()))
+        return Result(compaction.plans(filter(self._logs.is_settled, self._logs)))
 
     def is_compacted(self, log_id: int) -> bool:
-        """Whether a log is here, and its topic compacted."""
+        """Whether a log is led here and moves nowhere, and its topic is compacted."""
         log = self._logs.get(log_id)
-        return log is not None and log.config.cleanup_policy.compacts
+        return log is not None and log.config.cleanup_policy.compacts and self._logs.is_settled(log)
 
     def keyed_batch_max_bytes(self, name: PartitionName) -> int | None:
         """Return how large a batch may be where records without a key are refused.
@@ -297,8 +305,41 @@ class BrokerMachine:
         return batch_max_bytes(log, self._limits)
 
     def compacted(self, end: LogCompacted) -> Result[None, Record]:
-        """Note the end of a pass; of a log that is gone, it is of no interest."""
-        return Result(None, () if self._logs.get(end.log_id) is None else (end,))
+        """Note the end of a pass; of a log that is gone or moves, it is of no interest."""
+        log = self._logs.get(end.log_id)
+        return Result(None, (end,) if log is not None and self._logs.is_settled(log) else ())
+
+    # -- moving partitions ---------------------------------------------------------------------
+
+    def copy_log(self, move: Move, from_offset: int) -> Result[CopyPlan, Record]:
+        """Return what the broker to which a partition moves may copy; see moves.py."""
+        return Result(moves.copy_plan(self._logs, move, from_offset))
+
+    def hand_over_log(self, move: Move) -> Result[None, Record]:
+        """Serve a partition no more; see moves.py."""
+        return Result(None, moves.ended(self._logs, move))
+
+    def handed_over(self, move: Move) -> HandedOver:
+        """Return what is known of a log that was handed over; it does not change any more."""
+        return moves.handed_over(self._logs, self._coordinator_epochs, move)
+
+    def copies(self) -> Result[list[Copy], Record]:
+        """Return the logs that move here."""
+        return Result(moves.copies(self._logs, self._instance_id))
+
+    def log_copied(
+        self, copy: Copy, batches: Sequence[StoredBatch], next_offset: int
+    ) -> Result[None, Record]:
+        """Store a piece of a log that moves here; see moves.py."""
+        return Result(None, (moves.copied(self._logs, copy, next_offset),), batches)
+
+    def log_taken_over(
+        self, copy: Copy, entities: Sequence[Record], *, whole: bool
+    ) -> Result[None, Record]:
+        """Know of a copy a piece of what its leader has handed over; ``whole``: the last one."""
+        heard = self._coordinator_epochs
+        known = moves.taken_over(self._logs, heard, copy, entities, whole=whole)
+        return Result(None, list(known))
 
     # -- records -------------------------------------------------------------------------------
 

@@ -1,5 +1,9 @@
 """Which logs there are: found by id and by name, and kept in step with the cluster's metadata.
 
+A log is led here, or it is the copy of one that moves here, or one that was handed over to where it
+moves: only the first kind is served. Whatever the metadata name neither as led here nor as moving
+here is dropped.
+
 Invariant: a log id is never given twice, so what is left in the store of a deleted partition never
 turns up in another one.
 """
@@ -41,12 +45,35 @@ class LogDirectory:
 
     def led_here(self) -> Iterator[PartitionLog]:
         """Return the logs that this broker leads."""
-        return (log for log in self if log.identity.leader_id == self._instance_id)
+        return filter(self.is_led, self)
 
     def led_of(self, partitions: Iterable[TopicPartition]) -> Iterator[PartitionLog]:
         """Return those of some logs that are there and led here."""
-        logs = map(self._by_partition.get, partitions)
-        return (log for log in logs if log and log.identity.leader_id == self._instance_id)
+        return (log for log in map(self.led_at, partitions) if log is not None)
+
+    def copies(self) -> Iterator[PartitionLog]:
+        """Return the logs that move here."""
+        return (log for log in self if not self.is_own(log))
+
+    def is_own(self, log: PartitionLog) -> bool:
+        """Whether a log is no copy: led here, or handed over."""
+        return self.leads(log.identity)
+
+    def leads(self, state: LogState) -> bool:
+        """Whether this broker is the leader that a log's state names."""
+        return state.leader_id == self._instance_id
+
+    def is_led(self, log: PartitionLog) -> bool:
+        """Whether a log is served here."""
+        return self.is_own(log) and not log.identity.handed_over
+
+    def is_settled(self, log: PartitionLog) -> bool:
+        """Whether a log is led here, and moves nowhere."""
+        return self.is_led(log) and self.leader(log.partition).moving_to is None
+
+    def leader(self, partition: TopicPartition) -> PartitionLeader:
+        """Return who leads a partition by the metadata; see ``ClusterCopy.leader_of``."""
+        return self._cluster.leader_of(partition)
 
     def __iter__(self) -> Iterator[PartitionLog]:
         return iter(self._by_log_id.values())
@@ -67,8 +94,13 @@ class LogDirectory:
         return self._by_log_id.get(log_id)
 
     def at(self, partition: TopicPartition) -> PartitionLog | None:
-        """Return the log of a partition, whoever leads it now; None if there is none here."""
+        """Return the log of a partition, served or not; None if there is none here."""
         return self._by_partition.get(partition)
+
+    def led_at(self, partition: TopicPartition) -> PartitionLog | None:
+        """Return the log of a partition that is led here, or None."""
+        log = self._by_partition.get(partition)
+        return log if log is not None and self.is_led(log) else None
 
     def find(self, name: PartitionName) -> PartitionLog:
         """Return the log of a partition that was named by topic, by id, or by both.
@@ -94,13 +126,13 @@ class LogDirectory:
     def find_by_id(self, partition: TopicPartition) -> PartitionLog:
         """Return the log of a partition; raises as `find`."""
         log = self._by_partition.get(partition)
-        if log is None or log.identity.leader_id != self._instance_id:
+        if log is None or not self.is_led(log):
             raise self._not_led(self._cluster.topic_by_id(partition.topic_id), partition.partition)
         return log
 
     def _find_by_name(self, topic: str, partition: int) -> PartitionLog:
         log = self._by_name.get((topic, partition))
-        if log is None or log.identity.leader_id != self._instance_id:
+        if log is None or not self.is_led(log):
             raise self._not_led(self._cluster.topic_by_name(topic), partition)
         return log
 
@@ -111,17 +143,22 @@ class LogDirectory:
             return UnknownTopicOrPartitionError(
                 f"topic {topic.name!r} has {len(topic.partitions)} partitions, not {partition}"
             )
-        leader_id = topic.partitions[partition].leader_id
+        leader = topic.partitions[partition]
+        if leader.leader_id == self._instance_id:
+            return NotLeaderOrFollowerError(
+                f"partition {partition} of topic {topic.name!r} has just been handed over to broker"
+                f" {leader.moving_to}"
+            )
         return NotLeaderOrFollowerError(
-            f"broker {leader_id} leads partition {partition} of topic {topic.name!r},"
+            f"broker {leader.leader_id} leads partition {partition} of topic {topic.name!r},"
             f" not broker {self._instance_id}",
-            leader_id=leader_id,
+            leader_id=leader.leader_id,
         )
 
     # -- following the metadata ----------------------------------------------------------------
 
     def follow(self, image: ClusterImage) -> Iterator[LogState | LogDropped]:
-        """Yield what a newer image changes: logs dropped, led by another broker, or created.
+        """Yield what a newer image changes: logs dropped, led here from now on, or created.
 
         The logs follow the image that is known: what is the same in both needs no look.
         """
@@ -138,10 +175,20 @@ class LogDirectory:
             log = self._by_partition.get(TopicPartition(topic.topic_id, index))
             if log is None:
                 continue
-            if index >= len(leaders):
+            if index >= len(leaders) or not self._is_kept(log, leaders[index]):
                 yield LogDropped(log_id=log.log_id)
-            elif leaders[index] != _leader(log):
+            elif not _is_led_by(log, leaders[index]):
                 yield _with_leader(log, leaders[index])
+
+    def _is_kept(self, log: PartitionLog, leader: PartitionLeader) -> bool:
+        """Whether a log is of use: led here now, or the copy that a move goes on with.
+
+        A copy that was made under another leader epoch is not: its move was given up, and the
+        leader may have compacted what is in it since.
+        """
+        if leader.leader_id == self._instance_id:
+            return True
+        return leader.moving_to == self._instance_id and _is_led_by(log, leader)
 
     def _new_logs(self, image: ClusterImage) -> Iterator[LogState]:
         log_id = self._next_log_id
@@ -149,10 +196,16 @@ class LogDirectory:
             if self._cluster.find_topic(topic.topic_id) == topic:
                 continue
             for index, leader in enumerate(topic.partitions):
-                known = TopicPartition(topic.topic_id, index) in self._by_partition
-                if leader.leader_id == self._instance_id and not known:
+                if self._is_wanted(TopicPartition(topic.topic_id, index), leader):
                     yield _new_log(log_id, topic, index, leader)
                     log_id += 1
+
+    def _is_wanted(self, partition: TopicPartition, leader: PartitionLeader) -> bool:
+        """Whether there is to be a log that is not there yet, or not any more."""
+        if self._instance_id not in {leader.leader_id, leader.moving_to}:
+            return False
+        log = self._by_partition.get(partition)
+        return log is None or not self._is_kept(log, leader)
 
     def configure(self) -> None:
         """Let logs have the options that the metadata have for their topics, where these are new.
@@ -215,8 +268,10 @@ class LogDirectory:
         del self._by_name[log.identity.topic, log.identity.partition]
 
 
-def _leader(log: PartitionLog) -> PartitionLeader:
-    return PartitionLeader(log.identity.leader_id, log.identity.leader_epoch)
+def _is_led_by(log: PartitionLog, leader: PartitionLeader) -> bool:
+    """Whether a log knows this leader, in this epoch, as its own."""
+    known = log.identity
+    return (known.leader_id, known.leader_epoch) == (leader.leader_id, leader.leader_epoch)
 
 
 def _with_leader(log: PartitionLog, leader: PartitionLeader) -> LogState:
@@ -226,6 +281,8 @@ def _with_leader(log: PartitionLog, leader: PartitionLeader) -> LogState:
         leader_epoch=leader.leader_epoch,
         log_start_offset=log.log_start_offset,
         log_end_offset=log.log_end_offset,
+        handed_over=False,
+        taken_over=False,
     )
 
 

@@ -19,11 +19,13 @@ from semel_broker.machine.records import (
     AbortedTransaction,
     BatchAppended,
     LogCompacted,
+    LogCopied,
     LogEndMoved,
     LogRecord,
     LogSegment,
     LogStartMoved,
     LogState,
+    LogTakenOver,
     MarkerAppended,
     OpenTransaction,
     ProducerFenced,
@@ -37,7 +39,7 @@ from semel_runtime.cluster.topic_config import DEFAULTS
 
 
 class PartitionLog:
-    """The log of one partition that this broker leads, or has led."""
+    """The log of one partition that this broker leads, or that moves here."""
 
     __slots__ = (
         "aborted",
@@ -59,14 +61,18 @@ class PartitionLog:
         self.identity = state
         self.log_start = LogStart(state.log_start_offset)
         self.log_end_offset = state.log_end_offset
+        self._forget()
+        self.config = DEFAULTS
+        """The topic's options, as the metadata has them."""
+
+    def _forget(self) -> None:
+        """Know nothing of what is in the log."""
         self.producers: dict[int, ProducerState] = {}
         # An OrderedDict, because a dict's first item costs as many steps as were deleted before it.
         self.open_transactions: OrderedDict[tuple[int, int], OpenTransaction] = OrderedDict()
         self.aborted = AbortedIndex()
         self.compacted = LogCompacted(log_id=self.log_id, upto=0, records_left=0, size_bytes_left=0)
         self.segments = Segments()
-        self.config = DEFAULTS
-        """The topic's options, as the metadata has them."""
 
     @property
     def log_start_offset(self) -> int:
@@ -97,7 +103,11 @@ class PartitionLog:
                 self._supersede(state, below=record.fence, now_ms=record.fenced_ms)
             case LogStartMoved():
                 self._cut(record.log_start_offset)
-            case LogEndMoved():
+            case LogEndMoved() | LogCopied():
+                self.log_end_offset = record.log_end_offset
+            case LogTakenOver():
+                self._forget()
+                self.log_start.offset = record.log_start_offset
                 self.log_end_offset = record.log_end_offset
             case LogCompacted():
                 self.compacted = record

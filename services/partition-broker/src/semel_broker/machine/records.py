@@ -74,6 +74,22 @@ class LogEndMoved(Struct, frozen=True, kw_only=True):
     log_end_offset: int
 
 
+class LogCopied(Struct, frozen=True, kw_only=True):
+    """A piece of a log that moves here was stored; nothing of it is served yet."""
+
+    log_id: int
+    log_end_offset: int
+    """Where the copy ends now."""
+
+
+class LogTakenOver(Struct, frozen=True, kw_only=True):
+    """All that was known of a log is known no more: what its leader has handed over follows."""
+
+    log_id: int
+    log_start_offset: int
+    log_end_offset: int
+
+
 class LogCompacted(Struct, frozen=True, kw_only=True):
     """A pass of compaction over the log has come to its end; also an entity."""
 
@@ -87,7 +103,7 @@ class LogCompacted(Struct, frozen=True, kw_only=True):
 
 
 class LogDropped(Struct, frozen=True, kw_only=True):
-    """The topic was deleted: nobody reaches the log any more, its batches are to be deleted."""
+    """The topic was deleted, or the partition is led by another broker: the batches are to go."""
 
     log_id: int
 
@@ -102,7 +118,7 @@ class LogPurged(Struct, frozen=True, kw_only=True):
 
 
 class LogState(Struct, frozen=True, kw_only=True):
-    """One partition's log, as it is created, led by another broker, or led here again."""
+    """One partition's log, as it is created, copied from its leader, handed over, or led here."""
 
     log_id: int
     """Names the log in the store; never given to another one."""
@@ -113,6 +129,10 @@ class LogState(Struct, frozen=True, kw_only=True):
     leader_id: int
     log_start_offset: int
     log_end_offset: int
+    handed_over: bool = False
+    """It moves away, and is not served here any more."""
+    taken_over: bool = False
+    """It moves here, and all of it is here: only the controller does not know yet."""
 
 
 class AppendedBatch(NamedTuple):
@@ -191,6 +211,8 @@ LogRecord: TypeAlias = (
     | ProducerForgotten
     | LogStartMoved
     | LogEndMoved
+    | LogCopied
+    | LogTakenOver
     | LogCompacted
     | ProducerState
     | OpenTransaction

@@ -6,6 +6,9 @@ committed now, part of it would be seen. So all that are open abort, and their f
 goes on with one. What was appended since is lost too, but readers have seen its offsets, and groups
 have committed them: every log goes on above all of them, and leaves a gap that readers pass over. A
 log that is not in the copy at all starts there.
+
+What moves away is another matter: the broker that takes over may have copied records that are lost
+here, and knows nothing of their transactions. So the move is given up first, and its copy dropped.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,9 +16,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from semel_broker.machine.directory import LogDirectory
 from semel_broker.machine.log import PartitionLog
 from semel_broker.machine.records import LogDropped, LogEndMoved, LogState, Record
 from semel_broker.machine.values import Outcome
+from semel_common.errors import InvalidRequestError
 from semel_common.ids import transaction_log_partition_of
 from semel_runtime.cluster.image import ClusterImage
 from semel_runtime.machine import Result
@@ -30,7 +35,7 @@ class RaisedLogs(Struct, frozen=True, kw_only=True):
     new: int
     """Led here, but not in the copy: all of it is lost."""
     dropped: int
-    """Their topics were deleted since."""
+    """Their topics were deleted since, or are led elsewhere."""
 
 
 def all_aborted(logs: Iterable[PartitionLog], coordinators: CoordinatorEpochs) -> Iterator[Outcome]:
@@ -47,18 +52,37 @@ def all_aborted(logs: Iterable[PartitionLog], coordinators: CoordinatorEpochs) -
             )
 
 
+def check_nothing_leaves(image: ClusterImage, instance_id: int) -> None:
+    """Refuse while a partition moves away from here: its copy may have what is lost here.
+
+    Raises InvalidRequestError.
+    """
+    for topic in image.topics:
+        for index, leader in enumerate(topic.partitions):
+            if leader.leader_id == instance_id and leader.moving_to is not None:
+                raise InvalidRequestError(
+                    f"partition {index} of topic {topic.name!r} moves from here to broker"
+                    f" {leader.moving_to}, whose copy may have what is lost here: give the move up"
+                    f" first, with `semel topics move {topic.name} --partition {index} --cancel`"
+                )
+
+
 def raised(
-    logs: Iterable[PartitionLog],
+    logs: LogDirectory,
     newer: Sequence[ClusterImage],
     changed: Sequence[LogState | LogDropped],
     floor: int,
 ) -> Result[RaisedLogs, Record]:
-    """Let every log go on at the floor; `changed` is what the image makes of them."""
-    known = {log.log_id for log in logs}
+    """Let every log go on at the floor; `changed` is what the image makes of them.
+
+    But for what still moves here: its leader has all of it, and the copy goes on where it ends.
+    """
+    led_now = {each.log_id for each in changed if isinstance(each, LogState) and logs.leads(each)}
+    known = {log.log_id for log in logs if logs.is_own(log) or log.log_id in led_now}
     moved = [LogEndMoved(log_id=each, log_end_offset=floor) for each in known]
     created, others = [], []
     for each in changed:
-        if isinstance(each, LogState) and each.log_id not in known:
+        if isinstance(each, LogState) and each.log_id in led_now - known:
             created.append(replace(each, log_start_offset=floor, log_end_offset=floor))
         else:
             others.append(each)

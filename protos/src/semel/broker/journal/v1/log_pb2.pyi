@@ -45,6 +45,8 @@ class Record(_message.Message):
     LOG_COMPACTED_FIELD_NUMBER: _builtins.int
     PRODUCER_FORGOTTEN_FIELD_NUMBER: _builtins.int
     LOG_END_MOVED_FIELD_NUMBER: _builtins.int
+    LOG_COPIED_FIELD_NUMBER: _builtins.int
+    LOG_TAKEN_OVER_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def batch_appended(self) -> Global___BatchAppended: ...
     @_builtins.property
@@ -79,6 +81,10 @@ class Record(_message.Message):
     def producer_forgotten(self) -> Global___ProducerForgotten: ...
     @_builtins.property
     def log_end_moved(self) -> Global___LogEndMoved: ...
+    @_builtins.property
+    def log_copied(self) -> Global___LogCopied: ...
+    @_builtins.property
+    def log_taken_over(self) -> Global___LogTakenOver: ...
     def __init__(
         self,
         *,
@@ -99,12 +105,14 @@ class Record(_message.Message):
         log_compacted: Global___LogCompacted | None = ...,
         producer_forgotten: Global___ProducerForgotten | None = ...,
         log_end_moved: Global___LogEndMoved | None = ...,
+        log_copied: Global___LogCopied | None = ...,
+        log_taken_over: Global___LogTakenOver | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["aborted_transaction", b"aborted_transaction", "batch_appended", b"batch_appended", "cluster_image", b"cluster_image", "coordinator_epoch_seen", b"coordinator_epoch_seen", "log_compacted", b"log_compacted", "log_dropped", b"log_dropped", "log_end_moved", b"log_end_moved", "log_ids_given", b"log_ids_given", "log_purged", b"log_purged", "log_segment", b"log_segment", "log_start_moved", b"log_start_moved", "log_state", b"log_state", "marker_appended", b"marker_appended", "open_transaction", b"open_transaction", "producer_fenced", b"producer_fenced", "producer_forgotten", b"producer_forgotten", "producer_state", b"producer_state", "record", b"record"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["aborted_transaction", b"aborted_transaction", "batch_appended", b"batch_appended", "cluster_image", b"cluster_image", "coordinator_epoch_seen", b"coordinator_epoch_seen", "log_compacted", b"log_compacted", "log_copied", b"log_copied", "log_dropped", b"log_dropped", "log_end_moved", b"log_end_moved", "log_ids_given", b"log_ids_given", "log_purged", b"log_purged", "log_segment", b"log_segment", "log_start_moved", b"log_start_moved", "log_state", b"log_state", "log_taken_over", b"log_taken_over", "marker_appended", b"marker_appended", "open_transaction", b"open_transaction", "producer_fenced", b"producer_fenced", "producer_forgotten", b"producer_forgotten", "producer_state", b"producer_state", "record", b"record"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["aborted_transaction", b"aborted_transaction", "batch_appended", b"batch_appended", "cluster_image", b"cluster_image", "coordinator_epoch_seen", b"coordinator_epoch_seen", "log_compacted", b"log_compacted", "log_dropped", b"log_dropped", "log_end_moved", b"log_end_moved", "log_ids_given", b"log_ids_given", "log_purged", b"log_purged", "log_segment", b"log_segment", "log_start_moved", b"log_start_moved", "log_state", b"log_state", "marker_appended", b"marker_appended", "open_transaction", b"open_transaction", "producer_fenced", b"producer_fenced", "producer_forgotten", b"producer_forgotten", "producer_state", b"producer_state", "record", b"record"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["aborted_transaction", b"aborted_transaction", "batch_appended", b"batch_appended", "cluster_image", b"cluster_image", "coordinator_epoch_seen", b"coordinator_epoch_seen", "log_compacted", b"log_compacted", "log_copied", b"log_copied", "log_dropped", b"log_dropped", "log_end_moved", b"log_end_moved", "log_ids_given", b"log_ids_given", "log_purged", b"log_purged", "log_segment", b"log_segment", "log_start_moved", b"log_start_moved", "log_state", b"log_state", "log_taken_over", b"log_taken_over", "marker_appended", b"marker_appended", "open_transaction", b"open_transaction", "producer_fenced", b"producer_fenced", "producer_forgotten", b"producer_forgotten", "producer_state", b"producer_state", "record", b"record"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_record: _TypeAlias = _typing.Literal["batch_appended", "marker_appended", "producer_fenced", "coordinator_epoch_seen", "log_start_moved", "log_state", "log_dropped", "log_purged", "producer_state", "open_transaction", "aborted_transaction", "log_ids_given", "cluster_image", "log_segment", "log_compacted", "producer_forgotten", "log_end_moved"]  # noqa: Y015
+    _WhichOneofReturnType_record: _TypeAlias = _typing.Literal["batch_appended", "marker_appended", "producer_fenced", "coordinator_epoch_seen", "log_start_moved", "log_state", "log_dropped", "log_purged", "producer_state", "open_transaction", "aborted_transaction", "log_ids_given", "cluster_image", "log_segment", "log_compacted", "producer_forgotten", "log_end_moved", "log_copied", "log_taken_over"]  # noqa: Y015
     _WhichOneofArgType_record: _TypeAlias = _typing.Literal["record", b"record"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_record) -> _WhichOneofReturnType_record | None: ...
 
@@ -356,6 +364,8 @@ class LogState(_message.Message):
     LEADER_ID_FIELD_NUMBER: _builtins.int
     LOG_START_OFFSET_FIELD_NUMBER: _builtins.int
     LOG_END_OFFSET_FIELD_NUMBER: _builtins.int
+    HANDED_OVER_FIELD_NUMBER: _builtins.int
+    TAKEN_OVER_FIELD_NUMBER: _builtins.int
     log_id: _builtins.int
     """Names the log in the batch store; never given to another one."""
     topic_id: _builtins.str
@@ -365,6 +375,10 @@ class LogState(_message.Message):
     leader_id: _builtins.int
     log_start_offset: _builtins.int
     log_end_offset: _builtins.int
+    handed_over: _builtins.bool
+    """Its broker serves it no more: the one to which it moves has taken, or takes, what is in it."""
+    taken_over: _builtins.bool
+    """All of it was taken over from its leader; it is served here as soon as the controller knows."""
     def __init__(
         self,
         *,
@@ -376,14 +390,70 @@ class LogState(_message.Message):
         leader_id: _builtins.int = ...,
         log_start_offset: _builtins.int = ...,
         log_end_offset: _builtins.int = ...,
+        handed_over: _builtins.bool = ...,
+        taken_over: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["leader_epoch", b"leader_epoch", "leader_id", b"leader_id", "log_end_offset", b"log_end_offset", "log_id", b"log_id", "log_start_offset", b"log_start_offset", "partition", b"partition", "topic", b"topic", "topic_id", b"topic_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["handed_over", b"handed_over", "leader_epoch", b"leader_epoch", "leader_id", b"leader_id", "log_end_offset", b"log_end_offset", "log_id", b"log_id", "log_start_offset", b"log_start_offset", "partition", b"partition", "taken_over", b"taken_over", "topic", b"topic", "topic_id", b"topic_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___LogState: _TypeAlias = LogState  # noqa: Y015
+
+@_typing.final
+class LogCopied(_message.Message):
+    """LogCopied: a piece of a log that moves here was stored."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    LOG_ID_FIELD_NUMBER: _builtins.int
+    LOG_END_OFFSET_FIELD_NUMBER: _builtins.int
+    log_id: _builtins.int
+    log_end_offset: _builtins.int
+    """Where the copy ends now."""
+    def __init__(
+        self,
+        *,
+        log_id: _builtins.int = ...,
+        log_end_offset: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["log_end_offset", b"log_end_offset", "log_id", b"log_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___LogCopied: _TypeAlias = LogCopied  # noqa: Y015
+
+@_typing.final
+class LogTakenOver(_message.Message):
+    """LogTakenOver: all that was known of the log is known no more; what its leader has handed over
+    follows, as entities.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    LOG_ID_FIELD_NUMBER: _builtins.int
+    LOG_START_OFFSET_FIELD_NUMBER: _builtins.int
+    LOG_END_OFFSET_FIELD_NUMBER: _builtins.int
+    log_id: _builtins.int
+    log_start_offset: _builtins.int
+    log_end_offset: _builtins.int
+    def __init__(
+        self,
+        *,
+        log_id: _builtins.int = ...,
+        log_start_offset: _builtins.int = ...,
+        log_end_offset: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["log_end_offset", b"log_end_offset", "log_id", b"log_id", "log_start_offset", b"log_start_offset"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___LogTakenOver: _TypeAlias = LogTakenOver  # noqa: Y015
 
 @_typing.final
 class LogDropped(_message.Message):

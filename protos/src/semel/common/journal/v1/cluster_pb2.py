@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n%semel/common/journal/v1/cluster.proto\x12\x17semel.common.journal.v1\"\x86\x03\n\x0c\x43lusterImage\x12\x12\n\ncluster_id\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\x03\x12\"\n\x1atransaction_log_partitions\x18\x03 \x01(\x05\x12\x14\n\x0c\x63oordinators\x18\x04 \x01(\x05\x12\x18\n\x10group_partitions\x18\x05 \x01(\x05\x12\x1a\n\x12group_coordinators\x18\x06 \x01(\x05\x12\x39\n\tinstances\x18\x07 \x03(\x0b\x32&.semel.common.journal.v1.InstanceImage\x12\x33\n\x06topics\x18\x08 \x03(\x0b\x32#.semel.common.journal.v1.TopicImage\x12/\n\x04\x61\x63ls\x18\t \x03(\x0b\x32!.semel.common.journal.v1.AclImage\x12@\n\rclient_quotas\x18\n \x03(\x0b\x32).semel.common.journal.v1.ClientQuotaImage\"m\n\rInstanceImage\x12\x0c\n\x04role\x18\x01 \x01(\x05\x12\x13\n\x0binstance_id\x18\x02 \x01(\x05\x12\x39\n\tlisteners\x18\x03 \x03(\x0b\x32&.semel.common.journal.v1.ListenerImage\"9\n\rListenerImage\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04host\x18\x02 \x01(\t\x12\x0c\n\x04port\x18\x03 \x01(\x05\"\xca\x01\n\nTopicImage\x12\x10\n\x08topic_id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x12\n\nleader_ids\x18\x03 \x03(\x05\x12\x15\n\rleader_epochs\x18\x04 \x03(\x03\x12\x41\n\x07\x63onfigs\x18\x05 \x03(\x0b\x32\x30.semel.common.journal.v1.TopicImage.ConfigsEntry\x1a.\n\x0c\x43onfigsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\x88\x01\n\x08\x41\x63lImage\x12\x15\n\rresource_type\x18\x01 \x01(\x05\x12\x15\n\rresource_name\x18\x02 \x01(\t\x12\x14\n\x0cpattern_type\x18\x03 \x01(\x05\x12\x11\n\tprincipal\x18\x04 \x01(\t\x12\x11\n\toperation\x18\x05 \x01(\x05\x12\x12\n\npermission\x18\x06 \x01(\x05\"\x96\x01\n\x10\x43lientQuotaImage\x12\x0c\n\x04user\x18\x01 \x01(\t\x12\x45\n\x06limits\x18\x02 \x03(\x0b\x32\x35.semel.common.journal.v1.ClientQuotaImage.LimitsEntry\x1a-\n\x0bLimitsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x01:\x02\x38\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n%semel/common/journal/v1/cluster.proto\x12\x17semel.common.journal.v1\"\xd4\x03\n\x0c\x43lusterImage\x12\x12\n\ncluster_id\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\x03\x12\"\n\x1atransaction_log_partitions\x18\x03 \x01(\x05\x12\x14\n\x0c\x63oordinators\x18\x04 \x01(\x05\x12\x18\n\x10group_partitions\x18\x05 \x01(\x05\x12\x1a\n\x12group_coordinators\x18\x06 \x01(\x05\x12\x39\n\tinstances\x18\x07 \x03(\x0b\x32&.semel.common.journal.v1.InstanceImage\x12\x33\n\x06topics\x18\x08 \x03(\x0b\x32#.semel.common.journal.v1.TopicImage\x12/\n\x04\x61\x63ls\x18\t \x03(\x0b\x32!.semel.common.journal.v1.AclImage\x12@\n\rclient_quotas\x18\n \x03(\x0b\x32).semel.common.journal.v1.ClientQuotaImage\x12L\n\x13internal_partitions\x18\x0b \x03(\x0b\x32/.semel.common.journal.v1.InternalPartitionImage\"\x85\x01\n\rInstanceImage\x12\x0c\n\x04role\x18\x01 \x01(\x05\x12\x13\n\x0binstance_id\x18\x02 \x01(\x05\x12\x39\n\tlisteners\x18\x03 \x03(\x0b\x32&.semel.common.journal.v1.ListenerImage\x12\x16\n\x0e\x64\x65\x63ommissioned\x18\x04 \x01(\x08\"9\n\rListenerImage\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04host\x18\x02 \x01(\t\x12\x0c\n\x04port\x18\x03 \x01(\x05\"\xc1\x02\n\nTopicImage\x12\x10\n\x08topic_id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x12\n\nleader_ids\x18\x03 \x03(\x05\x12\x15\n\rleader_epochs\x18\x04 \x03(\x03\x12\x41\n\x07\x63onfigs\x18\x05 \x03(\x0b\x32\x30.semel.common.journal.v1.TopicImage.ConfigsEntry\x12\x44\n\tmoving_to\x18\x06 \x03(\x0b\x32\x31.semel.common.journal.v1.TopicImage.MovingToEntry\x1a.\n\x0c\x43onfigsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x1a/\n\rMovingToEntry\x12\x0b\n\x03key\x18\x01 \x01(\x05\x12\r\n\x05value\x18\x02 \x01(\x05:\x02\x38\x01\"\x89\x01\n\x16InternalPartitionImage\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\x05\x12\x11\n\tleader_id\x18\x03 \x01(\x05\x12\x14\n\x0cleader_epoch\x18\x04 \x01(\x03\x12\x16\n\tmoving_to\x18\x05 \x01(\x05H\x00\x88\x01\x01\x42\x0c\n\n_moving_to\"\x88\x01\n\x08\x41\x63lImage\x12\x15\n\rresource_type\x18\x01 \x01(\x05\x12\x15\n\rresource_name\x18\x02 \x01(\t\x12\x14\n\x0cpattern_type\x18\x03 \x01(\x05\x12\x11\n\tprincipal\x18\x04 \x01(\t\x12\x11\n\toperation\x18\x05 \x01(\x05\x12\x12\n\npermission\x18\x06 \x01(\x05\"\x96\x01\n\x10\x43lientQuotaImage\x12\x0c\n\x04user\x18\x01 \x01(\t\x12\x45\n\x06limits\x18\x02 \x03(\x0b\x32\x35.semel.common.journal.v1.ClientQuotaImage.LimitsEntry\x1a-\n\x0bLimitsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x01:\x02\x38\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -33,22 +33,28 @@ if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_TOPICIMAGE_CONFIGSENTRY']._loaded_options = None
   _globals['_TOPICIMAGE_CONFIGSENTRY']._serialized_options = b'8\001'
+  _globals['_TOPICIMAGE_MOVINGTOENTRY']._loaded_options = None
+  _globals['_TOPICIMAGE_MOVINGTOENTRY']._serialized_options = b'8\001'
   _globals['_CLIENTQUOTAIMAGE_LIMITSENTRY']._loaded_options = None
   _globals['_CLIENTQUOTAIMAGE_LIMITSENTRY']._serialized_options = b'8\001'
   _globals['_CLUSTERIMAGE']._serialized_start=67
-  _globals['_CLUSTERIMAGE']._serialized_end=457
-  _globals['_INSTANCEIMAGE']._serialized_start=459
-  _globals['_INSTANCEIMAGE']._serialized_end=568
-  _globals['_LISTENERIMAGE']._serialized_start=570
-  _globals['_LISTENERIMAGE']._serialized_end=627
-  _globals['_TOPICIMAGE']._serialized_start=630
-  _globals['_TOPICIMAGE']._serialized_end=832
-  _globals['_TOPICIMAGE_CONFIGSENTRY']._serialized_start=786
-  _globals['_TOPICIMAGE_CONFIGSENTRY']._serialized_end=832
-  _globals['_ACLIMAGE']._serialized_start=835
-  _globals['_ACLIMAGE']._serialized_end=971
-  _globals['_CLIENTQUOTAIMAGE']._serialized_start=974
-  _globals['_CLIENTQUOTAIMAGE']._serialized_end=1124
-  _globals['_CLIENTQUOTAIMAGE_LIMITSENTRY']._serialized_start=1079
-  _globals['_CLIENTQUOTAIMAGE_LIMITSENTRY']._serialized_end=1124
+  _globals['_CLUSTERIMAGE']._serialized_end=535
+  _globals['_INSTANCEIMAGE']._serialized_start=538
+  _globals['_INSTANCEIMAGE']._serialized_end=671
+  _globals['_LISTENERIMAGE']._serialized_start=673
+  _globals['_LISTENERIMAGE']._serialized_end=730
+  _globals['_TOPICIMAGE']._serialized_start=733
+  _globals['_TOPICIMAGE']._serialized_end=1054
+  _globals['_TOPICIMAGE_CONFIGSENTRY']._serialized_start=959
+  _globals['_TOPICIMAGE_CONFIGSENTRY']._serialized_end=1005
+  _globals['_TOPICIMAGE_MOVINGTOENTRY']._serialized_start=1007
+  _globals['_TOPICIMAGE_MOVINGTOENTRY']._serialized_end=1054
+  _globals['_INTERNALPARTITIONIMAGE']._serialized_start=1057
+  _globals['_INTERNALPARTITIONIMAGE']._serialized_end=1194
+  _globals['_ACLIMAGE']._serialized_start=1197
+  _globals['_ACLIMAGE']._serialized_end=1333
+  _globals['_CLIENTQUOTAIMAGE']._serialized_start=1336
+  _globals['_CLIENTQUOTAIMAGE']._serialized_end=1486
+  _globals['_CLIENTQUOTAIMAGE_LIMITSENTRY']._serialized_start=1441
+  _globals['_CLIENTQUOTAIMAGE_LIMITSENTRY']._serialized_end=1486
 # @@protoc_insertion_point(module_scope)

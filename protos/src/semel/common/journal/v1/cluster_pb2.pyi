@@ -34,6 +34,7 @@ class ClusterImage(_message.Message):
     TOPICS_FIELD_NUMBER: _builtins.int
     ACLS_FIELD_NUMBER: _builtins.int
     CLIENT_QUOTAS_FIELD_NUMBER: _builtins.int
+    INTERNAL_PARTITIONS_FIELD_NUMBER: _builtins.int
     cluster_id: _builtins.str
     version: _builtins.int
     transaction_log_partitions: _builtins.int
@@ -48,6 +49,10 @@ class ClusterImage(_message.Message):
     def acls(self) -> _containers.RepeatedCompositeFieldContainer[Global___AclImage]: ...
     @_builtins.property
     def client_quotas(self) -> _containers.RepeatedCompositeFieldContainer[Global___ClientQuotaImage]: ...
+    @_builtins.property
+    def internal_partitions(self) -> _containers.RepeatedCompositeFieldContainer[Global___InternalPartitionImage]:
+        """Those that are, or ever were, led by another instance than the layout says."""
+
     def __init__(
         self,
         *,
@@ -61,10 +66,11 @@ class ClusterImage(_message.Message):
         topics: _abc.Iterable[Global___TopicImage] | None = ...,
         acls: _abc.Iterable[Global___AclImage] | None = ...,
         client_quotas: _abc.Iterable[Global___ClientQuotaImage] | None = ...,
+        internal_partitions: _abc.Iterable[Global___InternalPartitionImage] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["acls", b"acls", "client_quotas", b"client_quotas", "cluster_id", b"cluster_id", "coordinators", b"coordinators", "group_coordinators", b"group_coordinators", "group_partitions", b"group_partitions", "instances", b"instances", "topics", b"topics", "transaction_log_partitions", b"transaction_log_partitions", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["acls", b"acls", "client_quotas", b"client_quotas", "cluster_id", b"cluster_id", "coordinators", b"coordinators", "group_coordinators", b"group_coordinators", "group_partitions", b"group_partitions", "instances", b"instances", "internal_partitions", b"internal_partitions", "topics", b"topics", "transaction_log_partitions", b"transaction_log_partitions", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -79,9 +85,12 @@ class InstanceImage(_message.Message):
     ROLE_FIELD_NUMBER: _builtins.int
     INSTANCE_ID_FIELD_NUMBER: _builtins.int
     LISTENERS_FIELD_NUMBER: _builtins.int
+    DECOMMISSIONED_FIELD_NUMBER: _builtins.int
     role: _builtins.int
     """1: coordinator, 2: broker, 3: group coordinator."""
     instance_id: _builtins.int
+    decommissioned: _builtins.bool
+    """A broker that is to lead nothing any more."""
     @_builtins.property
     def listeners(self) -> _containers.RepeatedCompositeFieldContainer[Global___ListenerImage]: ...
     def __init__(
@@ -90,10 +99,11 @@ class InstanceImage(_message.Message):
         role: _builtins.int = ...,
         instance_id: _builtins.int = ...,
         listeners: _abc.Iterable[Global___ListenerImage] | None = ...,
+        decommissioned: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["instance_id", b"instance_id", "listeners", b"listeners", "role", b"role"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["decommissioned", b"decommissioned", "instance_id", b"instance_id", "listeners", b"listeners", "role", b"role"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -152,11 +162,32 @@ class TopicImage(_message.Message):
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 
+    @_typing.final
+    class MovingToEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.int
+        value: _builtins.int
+        def __init__(
+            self,
+            *,
+            key: _builtins.int = ...,
+            value: _builtins.int = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
     TOPIC_ID_FIELD_NUMBER: _builtins.int
     NAME_FIELD_NUMBER: _builtins.int
     LEADER_IDS_FIELD_NUMBER: _builtins.int
     LEADER_EPOCHS_FIELD_NUMBER: _builtins.int
     CONFIGS_FIELD_NUMBER: _builtins.int
+    MOVING_TO_FIELD_NUMBER: _builtins.int
     topic_id: _builtins.str
     name: _builtins.str
     @_builtins.property
@@ -171,6 +202,10 @@ class TopicImage(_message.Message):
     def configs(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
         """Options that were set, by their names."""
 
+    @_builtins.property
+    def moving_to(self) -> _containers.ScalarMap[_builtins.int, _builtins.int]:
+        """Partitions that move, with the broker that takes over."""
+
     def __init__(
         self,
         *,
@@ -179,14 +214,53 @@ class TopicImage(_message.Message):
         leader_ids: _abc.Iterable[_builtins.int] | None = ...,
         leader_epochs: _abc.Iterable[_builtins.int] | None = ...,
         configs: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        moving_to: _abc.Mapping[_builtins.int, _builtins.int] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["configs", b"configs", "leader_epochs", b"leader_epochs", "leader_ids", b"leader_ids", "name", b"name", "topic_id", b"topic_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["configs", b"configs", "leader_epochs", b"leader_epochs", "leader_ids", b"leader_ids", "moving_to", b"moving_to", "name", b"name", "topic_id", b"topic_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___TopicImage: _TypeAlias = TopicImage  # noqa: Y015
+
+@_typing.final
+class InternalPartitionImage(_message.Message):
+    """InternalPartitionImage is one partition of groups or of the transaction log."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TOPIC_FIELD_NUMBER: _builtins.int
+    PARTITION_FIELD_NUMBER: _builtins.int
+    LEADER_ID_FIELD_NUMBER: _builtins.int
+    LEADER_EPOCH_FIELD_NUMBER: _builtins.int
+    MOVING_TO_FIELD_NUMBER: _builtins.int
+    topic: _builtins.str
+    """__consumer_offsets or __transaction_state."""
+    partition: _builtins.int
+    leader_id: _builtins.int
+    """Of a group coordinator, or of a coordinator."""
+    leader_epoch: _builtins.int
+    moving_to: _builtins.int
+    """Set while the partition moves: the instance that takes over."""
+    def __init__(
+        self,
+        *,
+        topic: _builtins.str = ...,
+        partition: _builtins.int = ...,
+        leader_id: _builtins.int = ...,
+        leader_epoch: _builtins.int = ...,
+        moving_to: _builtins.int | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_moving_to", b"_moving_to", "moving_to", b"moving_to"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_moving_to", b"_moving_to", "leader_epoch", b"leader_epoch", "leader_id", b"leader_id", "moving_to", b"moving_to", "partition", b"partition", "topic", b"topic"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__moving_to: _TypeAlias = _typing.Literal["moving_to"]  # noqa: Y015
+    _WhichOneofArgType__moving_to: _TypeAlias = _typing.Literal["_moving_to", b"_moving_to"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__moving_to) -> _WhichOneofReturnType__moving_to | None: ...
+
+Global___InternalPartitionImage: _TypeAlias = InternalPartitionImage  # noqa: Y015
 
 @_typing.final
 class AclImage(_message.Message):

@@ -140,6 +140,32 @@ class TopicDeletedRecord(_message.Message):
 Global___TopicDeletedRecord: _TypeAlias = TopicDeletedRecord  # noqa: Y015
 
 @_typing.final
+class InternalPartitionRecord(_message.Message):
+    """InternalPartitionRecord is one partition of groups or of the transaction log that was moved."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    VERSION_FIELD_NUMBER: _builtins.int
+    INTERNAL_PARTITION_FIELD_NUMBER: _builtins.int
+    version: _builtins.int
+    """Of the metadata from this record on."""
+    @_builtins.property
+    def internal_partition(self) -> _cluster_pb2.InternalPartitionImage: ...
+    def __init__(
+        self,
+        *,
+        version: _builtins.int = ...,
+        internal_partition: _cluster_pb2.InternalPartitionImage | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["internal_partition", b"internal_partition"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["internal_partition", b"internal_partition", "version", b"version"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___InternalPartitionRecord: _TypeAlias = InternalPartitionRecord  # noqa: Y015
+
+@_typing.final
 class AclRecord(_message.Message):
     """AclRecord is one access rule that holds from this record on."""
 

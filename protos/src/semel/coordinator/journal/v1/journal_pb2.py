@@ -27,7 +27,7 @@ from semel.coordinator.journal.v1 import controller_pb2 as semel_dot_coordinator
 from semel.coordinator.journal.v1 import transactions_pb2 as semel_dot_coordinator_dot_journal_dot_v1_dot_transactions__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n*semel/coordinator/journal/v1/journal.proto\x12\x1csemel.coordinator.journal.v1\x1a%semel/common/journal/v1/cluster.proto\x1a-semel/coordinator/journal/v1/controller.proto\x1a/semel/coordinator/journal/v1/transactions.proto\"\xf4\x04\n\rJournalRecord\x12>\n\x07\x63luster\x18\x01 \x01(\x0b\x32+.semel.coordinator.journal.v1.ClusterRecordH\x00\x12@\n\x08instance\x18\x02 \x01(\x0b\x32,.semel.coordinator.journal.v1.InstanceRecordH\x00\x12:\n\x05topic\x18\x03 \x01(\x0b\x32).semel.coordinator.journal.v1.TopicRecordH\x00\x12I\n\rtopic_deleted\x18\x04 \x01(\x0b\x32\x30.semel.coordinator.journal.v1.TopicDeletedRecordH\x00\x12\x36\n\x03\x61\x63l\x18\x05 \x01(\x0b\x32\'.semel.coordinator.journal.v1.AclRecordH\x00\x12\x45\n\x0b\x61\x63l_deleted\x18\x06 \x01(\x0b\x32..semel.coordinator.journal.v1.AclDeletedRecordH\x00\x12G\n\x0c\x63lient_quota\x18\x07 \x01(\x0b\x32/.semel.coordinator.journal.v1.ClientQuotaRecordH\x00\x12>\n\rcluster_image\x18\n \x01(\x0b\x32%.semel.common.journal.v1.ClusterImageH\x00\x12H\n\x0ctransactions\x18\x0b \x01(\x0b\x32\x30.semel.coordinator.journal.v1.TransactionsRecordH\x00\x42\x08\n\x06recordb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n*semel/coordinator/journal/v1/journal.proto\x12\x1csemel.coordinator.journal.v1\x1a%semel/common/journal/v1/cluster.proto\x1a-semel/coordinator/journal/v1/controller.proto\x1a/semel/coordinator/journal/v1/transactions.proto\"\xc9\x05\n\rJournalRecord\x12>\n\x07\x63luster\x18\x01 \x01(\x0b\x32+.semel.coordinator.journal.v1.ClusterRecordH\x00\x12@\n\x08instance\x18\x02 \x01(\x0b\x32,.semel.coordinator.journal.v1.InstanceRecordH\x00\x12:\n\x05topic\x18\x03 \x01(\x0b\x32).semel.coordinator.journal.v1.TopicRecordH\x00\x12I\n\rtopic_deleted\x18\x04 \x01(\x0b\x32\x30.semel.coordinator.journal.v1.TopicDeletedRecordH\x00\x12\x36\n\x03\x61\x63l\x18\x05 \x01(\x0b\x32\'.semel.coordinator.journal.v1.AclRecordH\x00\x12\x45\n\x0b\x61\x63l_deleted\x18\x06 \x01(\x0b\x32..semel.coordinator.journal.v1.AclDeletedRecordH\x00\x12G\n\x0c\x63lient_quota\x18\x07 \x01(\x0b\x32/.semel.coordinator.journal.v1.ClientQuotaRecordH\x00\x12S\n\x12internal_partition\x18\x08 \x01(\x0b\x32\x35.semel.coordinator.journal.v1.InternalPartitionRecordH\x00\x12>\n\rcluster_image\x18\n \x01(\x0b\x32%.semel.common.journal.v1.ClusterImageH\x00\x12H\n\x0ctransactions\x18\x0b \x01(\x0b\x32\x30.semel.coordinator.journal.v1.TransactionsRecordH\x00\x42\x08\n\x06recordb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -35,5 +35,5 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'semel.coordinator.journal.v
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_JOURNALRECORD']._serialized_start=212
-  _globals['_JOURNALRECORD']._serialized_end=840
+  _globals['_JOURNALRECORD']._serialized_end=925
 # @@protoc_insertion_point(module_scope)

@@ -32,6 +32,7 @@ class JournalRecord(_message.Message):
     ACL_FIELD_NUMBER: _builtins.int
     ACL_DELETED_FIELD_NUMBER: _builtins.int
     CLIENT_QUOTA_FIELD_NUMBER: _builtins.int
+    INTERNAL_PARTITION_FIELD_NUMBER: _builtins.int
     CLUSTER_IMAGE_FIELD_NUMBER: _builtins.int
     TRANSACTIONS_FIELD_NUMBER: _builtins.int
     @_builtins.property
@@ -49,6 +50,8 @@ class JournalRecord(_message.Message):
     @_builtins.property
     def client_quota(self) -> _controller_pb2.ClientQuotaRecord: ...
     @_builtins.property
+    def internal_partition(self) -> _controller_pb2.InternalPartitionRecord: ...
+    @_builtins.property
     def cluster_image(self) -> _cluster_pb2.ClusterImage: ...
     @_builtins.property
     def transactions(self) -> _transactions_pb2.TransactionsRecord: ...
@@ -62,14 +65,15 @@ class JournalRecord(_message.Message):
         acl: _controller_pb2.AclRecord | None = ...,
         acl_deleted: _controller_pb2.AclDeletedRecord | None = ...,
         client_quota: _controller_pb2.ClientQuotaRecord | None = ...,
+        internal_partition: _controller_pb2.InternalPartitionRecord | None = ...,
         cluster_image: _cluster_pb2.ClusterImage | None = ...,
         transactions: _transactions_pb2.TransactionsRecord | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["acl", b"acl", "acl_deleted", b"acl_deleted", "client_quota", b"client_quota", "cluster", b"cluster", "cluster_image", b"cluster_image", "instance", b"instance", "record", b"record", "topic", b"topic", "topic_deleted", b"topic_deleted", "transactions", b"transactions"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["acl", b"acl", "acl_deleted", b"acl_deleted", "client_quota", b"client_quota", "cluster", b"cluster", "cluster_image", b"cluster_image", "instance", b"instance", "internal_partition", b"internal_partition", "record", b"record", "topic", b"topic", "topic_deleted", b"topic_deleted", "transactions", b"transactions"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["acl", b"acl", "acl_deleted", b"acl_deleted", "client_quota", b"client_quota", "cluster", b"cluster", "cluster_image", b"cluster_image", "instance", b"instance", "record", b"record", "topic", b"topic", "topic_deleted", b"topic_deleted", "transactions", b"transactions"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["acl", b"acl", "acl_deleted", b"acl_deleted", "client_quota", b"client_quota", "cluster", b"cluster", "cluster_image", b"cluster_image", "instance", b"instance", "internal_partition", b"internal_partition", "record", b"record", "topic", b"topic", "topic_deleted", b"topic_deleted", "transactions", b"transactions"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_record: _TypeAlias = _typing.Literal["cluster", "instance", "topic", "topic_deleted", "acl", "acl_deleted", "client_quota", "cluster_image", "transactions"]  # noqa: Y015
+    _WhichOneofReturnType_record: _TypeAlias = _typing.Literal["cluster", "instance", "topic", "topic_deleted", "acl", "acl_deleted", "client_quota", "internal_partition", "cluster_image", "transactions"]  # noqa: Y015
     _WhichOneofArgType_record: _TypeAlias = _typing.Literal["record", b"record"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_record) -> _WhichOneofReturnType_record | None: ...
 

@@ -22,55 +22,56 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from semel.coordinator.journal.v1 import moves_pb2 as semel_dot_coordinator_dot_journal_dot_v1_dot_moves__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n/semel/coordinator/journal/v1/transactions.proto\x12\x1csemel.coordinator.journal.v1\"\xd4\x06\n\x12TransactionsRecord\x12Q\n\x11\x63oordinator_epoch\x18\x01 \x01(\x0b\x32\x34.semel.coordinator.journal.v1.CoordinatorEpochRecordH\x00\x12R\n\x12producer_ids_given\x18\x02 \x01(\x0b\x32\x34.semel.coordinator.journal.v1.ProducerIdsGivenRecordH\x00\x12O\n\x10transactional_id\x18\x03 \x01(\x0b\x32\x33.semel.coordinator.journal.v1.TransactionalIdRecordH\x00\x12@\n\x08producer\x18\x04 \x01(\x0b\x32,.semel.coordinator.journal.v1.ProducerRecordH\x00\x12S\n\x12participants_added\x18\x05 \x01(\x0b\x32\x35.semel.coordinator.journal.v1.ParticipantsAddedRecordH\x00\x12U\n\x13\x64\x65\x63ided_transaction\x18\x06 \x01(\x0b\x32\x36.semel.coordinator.journal.v1.DecidedTransactionRecordH\x00\x12Y\n\x15transaction_completed\x18\x07 \x01(\x0b\x32\x38.semel.coordinator.journal.v1.TransactionCompletedRecordH\x00\x12W\n\x14prepared_transaction\x18\x08 \x01(\x0b\x32\x37.semel.coordinator.journal.v1.PreparedTransactionRecordH\x00\x12^\n\x18transactional_id_expired\x18\x14 \x01(\x0b\x32:.semel.coordinator.journal.v1.TransactionalIdExpiredRecordH\x00\x12:\n\x05joint\x18\x1e \x01(\x0b\x32).semel.coordinator.journal.v1.JointRecordH\x00\x42\x08\n\x06record\"F\n\x16\x43oordinatorEpochRecord\x12\x11\n\tpartition\x18\x01 \x01(\x05\x12\x19\n\x11\x63oordinator_epoch\x18\x02 \x01(\x03\":\n\x16ProducerIdsGivenRecord\x12\x11\n\tpartition\x18\x01 \x01(\x05\x12\r\n\x05\x63ount\x18\x02 \x01(\x03\"\xac\x01\n\x15TransactionalIdRecord\x12\x18\n\x10transactional_id\x18\x01 \x01(\t\x12\x13\n\x0bproducer_id\x18\x02 \x01(\x03\x12\x12\n\ntimeout_ms\x18\x03 \x01(\x05\x12\x13\n\x0binstance_id\x18\x04 \x01(\t\x12\x13\n\x0binit_number\x18\x05 \x01(\x03\x12\x12\n\ninit_epoch\x18\x06 \x01(\x03\x12\x12\n\nsuperseded\x18\x07 \x03(\t\"\x83\x02\n\x0eProducerRecord\x12\x13\n\x0bproducer_id\x18\x01 \x01(\x03\x12\x18\n\x10transactional_id\x18\x02 \x01(\t\x12\x16\n\x0eproducer_epoch\x18\x03 \x01(\x03\x12\x10\n\x08outcomes\x18\x04 \x01(\x0c\x12\x16\n\x0eoutcomes_known\x18\x05 \x01(\x05\x12?\n\x0c\x61\x62ort_reason\x18\x06 \x01(\x0e\x32).semel.coordinator.journal.v1.AbortReason\x12\x16\n\x0elast_update_ms\x18\x07 \x01(\x03\x12\x15\n\rabort_reasons\x18\x08 \x01(\x0c\x12\x10\n\x08prepared\x18\t \x03(\x03\"\xb2\x01\n\x17ParticipantsAddedRecord\x12\x13\n\x0bproducer_id\x18\x01 \x01(\x03\x12\x16\n\x0eproducer_epoch\x18\x02 \x01(\x03\x12\x10\n\x08start_ms\x18\x03 \x01(\x03\x12\x13\n\x0btraceparent\x18\x04 \x01(\t\x12\x43\n\x0cparticipants\x18\x05 \x01(\x0b\x32-.semel.coordinator.journal.v1.ParticipantList\"\xe5\x02\n\x18\x44\x65\x63idedTransactionRecord\x12\x13\n\x0bproducer_id\x18\x01 \x01(\x03\x12\x16\n\x0eproducer_epoch\x18\x02 \x01(\x03\x12\x36\n\x07outcome\x18\x03 \x01(\x0e\x32%.semel.coordinator.journal.v1.Outcome\x12\x10\n\x08start_ms\x18\x04 \x01(\x03\x12\x41\n\ncommitting\x18\x05 \x01(\x0b\x32-.semel.coordinator.journal.v1.ParticipantList\x12?\n\x08\x61\x62orting\x18\x06 \x01(\x0b\x32-.semel.coordinator.journal.v1.ParticipantList\x12\x39\n\x06reason\x18\x07 \x01(\x0e\x32).semel.coordinator.journal.v1.AbortReason\x12\x13\n\x0btraceparent\x18\x08 \x01(\t\"\x88\x02\n\x19PreparedTransactionRecord\x12\x13\n\x0bproducer_id\x18\x01 \x01(\x03\x12\x16\n\x0eproducer_epoch\x18\x02 \x01(\x03\x12\x10\n\x08start_ms\x18\x03 \x01(\x03\x12\x13\n\x0bprepared_ms\x18\x04 \x01(\x03\x12\x41\n\ncommitting\x18\x05 \x01(\x0b\x32-.semel.coordinator.journal.v1.ParticipantList\x12?\n\x08\x61\x62orting\x18\x06 \x01(\x0b\x32-.semel.coordinator.journal.v1.ParticipantList\x12\x13\n\x0btraceparent\x18\x07 \x01(\t\"\x81\x01\n\x1aTransactionCompletedRecord\x12\x13\n\x0bproducer_id\x18\x01 \x01(\x03\x12\x16\n\x0eproducer_epoch\x18\x02 \x01(\x03\x12\x36\n\x07outcome\x18\x03 \x01(\x0e\x32%.semel.coordinator.journal.v1.Outcome\"M\n\x1cTransactionalIdExpiredRecord\x12\x18\n\x10transactional_id\x18\x01 \x01(\t\x12\x13\n\x0bproducer_id\x18\x02 \x01(\x03\"\x80\x03\n\x0bJointRecord\x12\x39\n\x02id\x18\x01 \x01(\x0b\x32+.semel.coordinator.journal.v1.JointIdRecordH\x00\x12H\n\npool_grown\x18\x02 \x01(\x0b\x32\x32.semel.coordinator.journal.v1.JointPoolGrownRecordH\x00\x12P\n\x0ewriters_joined\x18\x03 \x01(\x0b\x32\x36.semel.coordinator.journal.v1.JointWritersJoinedRecordH\x00\x12H\n\nkept_alive\x18\x04 \x01(\x0b\x32\x32.semel.coordinator.journal.v1.JointKeptAliveRecordH\x00\x12\x46\n\tends_kept\x18\x05 \x01(\x0b\x32\x31.semel.coordinator.journal.v1.JointEndsKeptRecordH\x00\x42\x08\n\x06record\"\x88\x02\n\rJointIdRecord\x12\x18\n\x10transactional_id\x18\x01 \x01(\t\x12\r\n\x05owner\x18\x02 \x01(\t\x12\x0b\n\x03run\x18\x03 \x01(\t\x12\x12\n\nsuperseded\x18\x04 \x03(\t\x12\x12\n\ntimeout_ms\x18\x05 \x01(\x05\x12\x19\n\x11\x63ommitted_version\x18\x06 \x01(\x03\x12\x14\n\x0copen_version\x18\x07 \x01(\x03\x12\x10\n\x08start_ms\x18\x08 \x01(\x03\x12>\n\x08last_end\x18\t \x01(\x0b\x32,.semel.coordinator.journal.v1.JointEndRecord\x12\x16\n\x0elast_update_ms\x18\n \x01(\x03\"z\n\x0eJointEndRecord\x12\x0e\n\x06\x65nd_id\x18\x01 \x01(\t\x12\x0b\n\x03run\x18\x02 \x01(\t\x12\x13\n\x0btxn_version\x18\x03 \x01(\x03\x12\x36\n\x07outcome\x18\x04 \x01(\x0e\x32%.semel.coordinator.journal.v1.Outcome\"k\n\x13JointEndsKeptRecord\x12\x18\n\x10transactional_id\x18\x01 \x01(\t\x12:\n\x04\x65nds\x18\x02 \x03(\x0b\x32,.semel.coordinator.journal.v1.JointEndRecord\"F\n\x14JointPoolGrownRecord\x12\x18\n\x10transactional_id\x18\x01 \x01(\t\x12\x14\n\x0cproducer_ids\x18\x02 \x03(\x03\"E\n\x18JointWritersJoinedRecord\x12\x18\n\x10transactional_id\x18\x01 \x01(\t\x12\x0f\n\x07writers\x18\x02 \x03(\t\"G\n\x14JointKeptAliveRecord\x12\x18\n\x10transactional_id\x18\x01 \x01(\t\x12\x15\n\rkept_alive_ms\x18\x02 \x01(\x03\"M\n\x0fParticipantList\x12:\n\x04runs\x18\x01 \x03(\x0b\x32,.semel.coordinator.journal.v1.ParticipantRun\"I\n\x0eParticipantRun\x12\x10\n\x08topic_id\x18\x01 \x01(\t\x12\x12\n\npartitions\x18\x02 \x03(\x05\x12\x11\n\tgroup_ids\x18\x03 \x03(\t*N\n\x07Outcome\x12\x17\n\x13OUTCOME_UNSPECIFIED\x10\x00\x12\x15\n\x11OUTCOME_COMMITTED\x10\x01\x12\x13\n\x0fOUTCOME_ABORTED\x10\x02*\x94\x01\n\x0b\x41\x62ortReason\x12\x1c\n\x18\x41\x42ORT_REASON_UNSPECIFIED\x10\x00\x12\x17\n\x13\x41\x42ORT_REASON_CLIENT\x10\x01\x12\x1a\n\x16\x41\x42ORT_REASON_TIMED_OUT\x10\x02\x12\x17\n\x13\x41\x42ORT_REASON_FENCED\x10\x03\x12\x19\n\x15\x41\x42ORT_REASON_OPERATOR\x10\x04\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n/semel/coordinator/journal/v1/transactions.proto\x12\x1csemel.coordinator.journal.v1\x1a(semel/coordinator/journal/v1/moves.proto\"\x9a\t\n\x12TransactionsRecord\x12Q\n\x11\x63oordinator_epoch\x18\x01 \x01(\x0b\x32\x34.semel.coordinator.journal.v1.CoordinatorEpochRecordH\x00\x12R\n\x12producer_ids_given\x18\x02 \x01(\x0b\x32\x34.semel.coordinator.journal.v1.ProducerIdsGivenRecordH\x00\x12O\n\x10transactional_id\x18\x03 \x01(\x0b\x32\x33.semel.coordinator.journal.v1.TransactionalIdRecordH\x00\x12@\n\x08producer\x18\x04 \x01(\x0b\x32,.semel.coordinator.journal.v1.ProducerRecordH\x00\x12S\n\x12participants_added\x18\x05 \x01(\x0b\x32\x35.semel.coordinator.journal.v1.ParticipantsAddedRecordH\x00\x12U\n\x13\x64\x65\x63ided_transaction\x18\x06 \x01(\x0b\x32\x36.semel.coordinator.journal.v1.DecidedTransactionRecordH\x00\x12Y\n\x15transaction_completed\x18\x07 \x01(\x0b\x32\x38.semel.coordinator.journal.v1.TransactionCompletedRecordH\x00\x12W\n\x14prepared_transaction\x18\x08 \x01(\x0b\x32\x37.semel.coordinator.journal.v1.PreparedTransactionRecordH\x00\x12^\n\x18transactional_id_expired\x18\x14 \x01(\x0b\x32:.semel.coordinator.journal.v1.TransactionalIdExpiredRecordH\x00\x12:\n\x05joint\x18\x1e \x01(\x0b\x32).semel.coordinator.journal.v1.JointRecordH\x00\x12S\n\x0bhanded_over\x18( \x01(\x0b\x32<.semel.coordinator.journal.v1.TransactionLogHandedOverRecordH\x00\x12Q\n\ntaken_over\x18) \x01(\x0b\x32;.semel.coordinator.journal.v1.TransactionLogTakenOverRecordH\x00\x12J\n\x06served\x18* \x01(\x0b\x32\x38.semel.coordinator.journal.v1.TransactionLogServedRecordH\x00\x12P\n\tforgotten\x18+ \x01(\x0b\x32;.semel.coordinator.journal.v1.TransactionLogForgottenRecordH\x00\x42\x08\n\x06record\"F\n\x16\x43oordinatorEpochRecord\x12\x11\n\tpartition\x18\x01 \x01(\x05\x12\x19\n\x11\x63oordinator_epoch\x18\x02 \x01(\x03\":\n\x16ProducerIdsGivenRecord\x12\x11\n\tpartition\x18\x01 \x01(\x05\x12\r\n\x05\x63ount\x18\x02 \x01(\x03\"\xac\x01\n\x15TransactionalIdRecord\x12\x18\n\x10transactional_id\x18\x01 \x01(\t\x12\x13\n\x0bproducer_id\x18\x02 \x01(\x03\x12\x12\n\ntimeout_ms\x18\x03 \x01(\x05\x12\x13\n\x0binstance_id\x18\x04 \x01(\t\x12\x13\n\x0binit_number\x18\x05 \x01(\x03\x12\x12\n\ninit_epoch\x18\x06 \x01(\x03\x12\x12\n\nsuperseded\x18\x07 \x03(\t\"\x83\x02\n\x0eProducerRecord\x12\x13\n\x0bproducer_id\x18\x01 \x01(\x03\x12\x18\n\x10transactional_id\x18\x02 \x01(\t\x12\x16\n\x0eproducer_epoch\x18\x03 \x01(\x03\x12\x10\n\x08outcomes\x18\x04 \x01(\x0c\x12\x16\n\x0eoutcomes_known\x18\x05 \x01(\x05\x12?\n\x0c\x61\x62ort_reason\x18\x06 \x01(\x0e\x32).semel.coordinator.journal.v1.AbortReason\x12\x16\n\x0elast_update_ms\x18\x07 \x01(\x03\x12\x15\n\rabort_reasons\x18\x08 \x01(\x0c\x12\x10\n\x08prepared\x18\t \x03(\x03\"\xb2\x01\n\x17ParticipantsAddedRecord\x12\x13\n\x0bproducer_id\x18\x01 \x01(\x03\x12\x16\n\x0eproducer_epoch\x18\x02 \x01(\x03\x12\x10\n\x08start_ms\x18\x03 \x01(\x03\x12\x13\n\x0btraceparent\x18\x04 \x01(\t\x12\x43\n\x0cparticipants\x18\x05 \x01(\x0b\x32-.semel.coordinator.journal.v1.ParticipantList\"\xe5\x02\n\x18\x44\x65\x63idedTransactionRecord\x12\x13\n\x0bproducer_id\x18\x01 \x01(\x03\x12\x16\n\x0eproducer_epoch\x18\x02 \x01(\x03\x12\x36\n\x07outcome\x18\x03 \x01(\x0e\x32%.semel.coordinator.journal.v1.Outcome\x12\x10\n\x08start_ms\x18\x04 \x01(\x03\x12\x41\n\ncommitting\x18\x05 \x01(\x0b\x32-.semel.coordinator.journal.v1.ParticipantList\x12?\n\x08\x61\x62orting\x18\x06 \x01(\x0b\x32-.semel.coordinator.journal.v1.ParticipantList\x12\x39\n\x06reason\x18\x07 \x01(\x0e\x32).semel.coordinator.journal.v1.AbortReason\x12\x13\n\x0btraceparent\x18\x08 \x01(\t\"\x88\x02\n\x19PreparedTransactionRecord\x12\x13\n\x0bproducer_id\x18\x01 \x01(\x03\x12\x16\n\x0eproducer_epoch\x18\x02 \x01(\x03\x12\x10\n\x08start_ms\x18\x03 \x01(\x03\x12\x13\n\x0bprepared_ms\x18\x04 \x01(\x03\x12\x41\n\ncommitting\x18\x05 \x01(\x0b\x32-.semel.coordinator.journal.v1.ParticipantList\x12?\n\x08\x61\x62orting\x18\x06 \x01(\x0b\x32-.semel.coordinator.journal.v1.ParticipantList\x12\x13\n\x0btraceparent\x18\x07 \x01(\t\"\x81\x01\n\x1aTransactionCompletedRecord\x12\x13\n\x0bproducer_id\x18\x01 \x01(\x03\x12\x16\n\x0eproducer_epoch\x18\x02 \x01(\x03\x12\x36\n\x07outcome\x18\x03 \x01(\x0e\x32%.semel.coordinator.journal.v1.Outcome\"M\n\x1cTransactionalIdExpiredRecord\x12\x18\n\x10transactional_id\x18\x01 \x01(\t\x12\x13\n\x0bproducer_id\x18\x02 \x01(\x03\"\x80\x03\n\x0bJointRecord\x12\x39\n\x02id\x18\x01 \x01(\x0b\x32+.semel.coordinator.journal.v1.JointIdRecordH\x00\x12H\n\npool_grown\x18\x02 \x01(\x0b\x32\x32.semel.coordinator.journal.v1.JointPoolGrownRecordH\x00\x12P\n\x0ewriters_joined\x18\x03 \x01(\x0b\x32\x36.semel.coordinator.journal.v1.JointWritersJoinedRecordH\x00\x12H\n\nkept_alive\x18\x04 \x01(\x0b\x32\x32.semel.coordinator.journal.v1.JointKeptAliveRecordH\x00\x12\x46\n\tends_kept\x18\x05 \x01(\x0b\x32\x31.semel.coordinator.journal.v1.JointEndsKeptRecordH\x00\x42\x08\n\x06record\"\x88\x02\n\rJointIdRecord\x12\x18\n\x10transactional_id\x18\x01 \x01(\t\x12\r\n\x05owner\x18\x02 \x01(\t\x12\x0b\n\x03run\x18\x03 \x01(\t\x12\x12\n\nsuperseded\x18\x04 \x03(\t\x12\x12\n\ntimeout_ms\x18\x05 \x01(\x05\x12\x19\n\x11\x63ommitted_version\x18\x06 \x01(\x03\x12\x14\n\x0copen_version\x18\x07 \x01(\x03\x12\x10\n\x08start_ms\x18\x08 \x01(\x03\x12>\n\x08last_end\x18\t \x01(\x0b\x32,.semel.coordinator.journal.v1.JointEndRecord\x12\x16\n\x0elast_update_ms\x18\n \x01(\x03\"z\n\x0eJointEndRecord\x12\x0e\n\x06\x65nd_id\x18\x01 \x01(\t\x12\x0b\n\x03run\x18\x02 \x01(\t\x12\x13\n\x0btxn_version\x18\x03 \x01(\x03\x12\x36\n\x07outcome\x18\x04 \x01(\x0e\x32%.semel.coordinator.journal.v1.Outcome\"k\n\x13JointEndsKeptRecord\x12\x18\n\x10transactional_id\x18\x01 \x01(\t\x12:\n\x04\x65nds\x18\x02 \x03(\x0b\x32,.semel.coordinator.journal.v1.JointEndRecord\"F\n\x14JointPoolGrownRecord\x12\x18\n\x10transactional_id\x18\x01 \x01(\t\x12\x14\n\x0cproducer_ids\x18\x02 \x03(\x03\"E\n\x18JointWritersJoinedRecord\x12\x18\n\x10transactional_id\x18\x01 \x01(\t\x12\x0f\n\x07writers\x18\x02 \x03(\t\"G\n\x14JointKeptAliveRecord\x12\x18\n\x10transactional_id\x18\x01 \x01(\t\x12\x15\n\rkept_alive_ms\x18\x02 \x01(\x03\"M\n\x0fParticipantList\x12:\n\x04runs\x18\x01 \x03(\x0b\x32,.semel.coordinator.journal.v1.ParticipantRun\"I\n\x0eParticipantRun\x12\x10\n\x08topic_id\x18\x01 \x01(\t\x12\x12\n\npartitions\x18\x02 \x03(\x05\x12\x11\n\tgroup_ids\x18\x03 \x03(\t*N\n\x07Outcome\x12\x17\n\x13OUTCOME_UNSPECIFIED\x10\x00\x12\x15\n\x11OUTCOME_COMMITTED\x10\x01\x12\x13\n\x0fOUTCOME_ABORTED\x10\x02*\x94\x01\n\x0b\x41\x62ortReason\x12\x1c\n\x18\x41\x42ORT_REASON_UNSPECIFIED\x10\x00\x12\x17\n\x13\x41\x42ORT_REASON_CLIENT\x10\x01\x12\x1a\n\x16\x41\x42ORT_REASON_TIMED_OUT\x10\x02\x12\x17\n\x13\x41\x42ORT_REASON_FENCED\x10\x03\x12\x19\n\x15\x41\x42ORT_REASON_OPERATOR\x10\x04\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'semel.coordinator.journal.v1.transactions_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_OUTCOME']._serialized_start=3781
-  _globals['_OUTCOME']._serialized_end=3859
-  _globals['_ABORTREASON']._serialized_start=3862
-  _globals['_ABORTREASON']._serialized_end=4010
-  _globals['_TRANSACTIONSRECORD']._serialized_start=82
-  _globals['_TRANSACTIONSRECORD']._serialized_end=934
-  _globals['_COORDINATOREPOCHRECORD']._serialized_start=936
-  _globals['_COORDINATOREPOCHRECORD']._serialized_end=1006
-  _globals['_PRODUCERIDSGIVENRECORD']._serialized_start=1008
-  _globals['_PRODUCERIDSGIVENRECORD']._serialized_end=1066
-  _globals['_TRANSACTIONALIDRECORD']._serialized_start=1069
-  _globals['_TRANSACTIONALIDRECORD']._serialized_end=1241
-  _globals['_PRODUCERRECORD']._serialized_start=1244
-  _globals['_PRODUCERRECORD']._serialized_end=1503
-  _globals['_PARTICIPANTSADDEDRECORD']._serialized_start=1506
-  _globals['_PARTICIPANTSADDEDRECORD']._serialized_end=1684
-  _globals['_DECIDEDTRANSACTIONRECORD']._serialized_start=1687
-  _globals['_DECIDEDTRANSACTIONRECORD']._serialized_end=2044
-  _globals['_PREPAREDTRANSACTIONRECORD']._serialized_start=2047
-  _globals['_PREPAREDTRANSACTIONRECORD']._serialized_end=2311
-  _globals['_TRANSACTIONCOMPLETEDRECORD']._serialized_start=2314
-  _globals['_TRANSACTIONCOMPLETEDRECORD']._serialized_end=2443
-  _globals['_TRANSACTIONALIDEXPIREDRECORD']._serialized_start=2445
-  _globals['_TRANSACTIONALIDEXPIREDRECORD']._serialized_end=2522
-  _globals['_JOINTRECORD']._serialized_start=2525
-  _globals['_JOINTRECORD']._serialized_end=2909
-  _globals['_JOINTIDRECORD']._serialized_start=2912
-  _globals['_JOINTIDRECORD']._serialized_end=3176
-  _globals['_JOINTENDRECORD']._serialized_start=3178
-  _globals['_JOINTENDRECORD']._serialized_end=3300
-  _globals['_JOINTENDSKEPTRECORD']._serialized_start=3302
-  _globals['_JOINTENDSKEPTRECORD']._serialized_end=3409
-  _globals['_JOINTPOOLGROWNRECORD']._serialized_start=3411
-  _globals['_JOINTPOOLGROWNRECORD']._serialized_end=3481
-  _globals['_JOINTWRITERSJOINEDRECORD']._serialized_start=3483
-  _globals['_JOINTWRITERSJOINEDRECORD']._serialized_end=3552
-  _globals['_JOINTKEPTALIVERECORD']._serialized_start=3554
-  _globals['_JOINTKEPTALIVERECORD']._serialized_end=3625
-  _globals['_PARTICIPANTLIST']._serialized_start=3627
-  _globals['_PARTICIPANTLIST']._serialized_end=3704
-  _globals['_PARTICIPANTRUN']._serialized_start=3706
-  _globals['_PARTICIPANTRUN']._serialized_end=3779
+  _globals['_OUTCOME']._serialized_start=4149
+  _globals['_OUTCOME']._serialized_end=4227
+  _globals['_ABORTREASON']._serialized_start=4230
+  _globals['_ABORTREASON']._serialized_end=4378
+  _globals['_TRANSACTIONSRECORD']._serialized_start=124
+  _globals['_TRANSACTIONSRECORD']._serialized_end=1302
+  _globals['_COORDINATOREPOCHRECORD']._serialized_start=1304
+  _globals['_COORDINATOREPOCHRECORD']._serialized_end=1374
+  _globals['_PRODUCERIDSGIVENRECORD']._serialized_start=1376
+  _globals['_PRODUCERIDSGIVENRECORD']._serialized_end=1434
+  _globals['_TRANSACTIONALIDRECORD']._serialized_start=1437
+  _globals['_TRANSACTIONALIDRECORD']._serialized_end=1609
+  _globals['_PRODUCERRECORD']._serialized_start=1612
+  _globals['_PRODUCERRECORD']._serialized_end=1871
+  _globals['_PARTICIPANTSADDEDRECORD']._serialized_start=1874
+  _globals['_PARTICIPANTSADDEDRECORD']._serialized_end=2052
+  _globals['_DECIDEDTRANSACTIONRECORD']._serialized_start=2055
+  _globals['_DECIDEDTRANSACTIONRECORD']._serialized_end=2412
+  _globals['_PREPAREDTRANSACTIONRECORD']._serialized_start=2415
+  _globals['_PREPAREDTRANSACTIONRECORD']._serialized_end=2679
+  _globals['_TRANSACTIONCOMPLETEDRECORD']._serialized_start=2682
+  _globals['_TRANSACTIONCOMPLETEDRECORD']._serialized_end=2811
+  _globals['_TRANSACTIONALIDEXPIREDRECORD']._serialized_start=2813
+  _globals['_TRANSACTIONALIDEXPIREDRECORD']._serialized_end=2890
+  _globals['_JOINTRECORD']._serialized_start=2893
+  _globals['_JOINTRECORD']._serialized_end=3277
+  _globals['_JOINTIDRECORD']._serialized_start=3280
+  _globals['_JOINTIDRECORD']._serialized_end=3544
+  _globals['_JOINTENDRECORD']._serialized_start=3546
+  _globals['_JOINTENDRECORD']._serialized_end=3668
+  _globals['_JOINTENDSKEPTRECORD']._serialized_start=3670
+  _globals['_JOINTENDSKEPTRECORD']._serialized_end=3777
+  _globals['_JOINTPOOLGROWNRECORD']._serialized_start=3779
+  _globals['_JOINTPOOLGROWNRECORD']._serialized_end=3849
+  _globals['_JOINTWRITERSJOINEDRECORD']._serialized_start=3851
+  _globals['_JOINTWRITERSJOINEDRECORD']._serialized_end=3920
+  _globals['_JOINTKEPTALIVERECORD']._serialized_start=3922
+  _globals['_JOINTKEPTALIVERECORD']._serialized_end=3993
+  _globals['_PARTICIPANTLIST']._serialized_start=3995
+  _globals['_PARTICIPANTLIST']._serialized_end=4072
+  _globals['_PARTICIPANTRUN']._serialized_start=4074
+  _globals['_PARTICIPANTRUN']._serialized_end=4147
 # @@protoc_insertion_point(module_scope)

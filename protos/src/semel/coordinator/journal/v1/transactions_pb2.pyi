@@ -8,6 +8,7 @@ from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from semel.coordinator.journal.v1 import moves_pb2 as _moves_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -77,6 +78,10 @@ class TransactionsRecord(_message.Message):
     PREPARED_TRANSACTION_FIELD_NUMBER: _builtins.int
     TRANSACTIONAL_ID_EXPIRED_FIELD_NUMBER: _builtins.int
     JOINT_FIELD_NUMBER: _builtins.int
+    HANDED_OVER_FIELD_NUMBER: _builtins.int
+    TAKEN_OVER_FIELD_NUMBER: _builtins.int
+    SERVED_FIELD_NUMBER: _builtins.int
+    FORGOTTEN_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def coordinator_epoch(self) -> Global___CoordinatorEpochRecord: ...
     @_builtins.property
@@ -97,6 +102,14 @@ class TransactionsRecord(_message.Message):
     def transactional_id_expired(self) -> Global___TransactionalIdExpiredRecord: ...
     @_builtins.property
     def joint(self) -> Global___JointRecord: ...
+    @_builtins.property
+    def handed_over(self) -> _moves_pb2.TransactionLogHandedOverRecord: ...
+    @_builtins.property
+    def taken_over(self) -> _moves_pb2.TransactionLogTakenOverRecord: ...
+    @_builtins.property
+    def served(self) -> _moves_pb2.TransactionLogServedRecord: ...
+    @_builtins.property
+    def forgotten(self) -> _moves_pb2.TransactionLogForgottenRecord: ...
     def __init__(
         self,
         *,
@@ -110,12 +123,16 @@ class TransactionsRecord(_message.Message):
         prepared_transaction: Global___PreparedTransactionRecord | None = ...,
         transactional_id_expired: Global___TransactionalIdExpiredRecord | None = ...,
         joint: Global___JointRecord | None = ...,
+        handed_over: _moves_pb2.TransactionLogHandedOverRecord | None = ...,
+        taken_over: _moves_pb2.TransactionLogTakenOverRecord | None = ...,
+        served: _moves_pb2.TransactionLogServedRecord | None = ...,
+        forgotten: _moves_pb2.TransactionLogForgottenRecord | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["coordinator_epoch", b"coordinator_epoch", "decided_transaction", b"decided_transaction", "joint", b"joint", "participants_added", b"participants_added", "prepared_transaction", b"prepared_transaction", "producer", b"producer", "producer_ids_given", b"producer_ids_given", "record", b"record", "transaction_completed", b"transaction_completed", "transactional_id", b"transactional_id", "transactional_id_expired", b"transactional_id_expired"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["coordinator_epoch", b"coordinator_epoch", "decided_transaction", b"decided_transaction", "forgotten", b"forgotten", "handed_over", b"handed_over", "joint", b"joint", "participants_added", b"participants_added", "prepared_transaction", b"prepared_transaction", "producer", b"producer", "producer_ids_given", b"producer_ids_given", "record", b"record", "served", b"served", "taken_over", b"taken_over", "transaction_completed", b"transaction_completed", "transactional_id", b"transactional_id", "transactional_id_expired", b"transactional_id_expired"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["coordinator_epoch", b"coordinator_epoch", "decided_transaction", b"decided_transaction", "joint", b"joint", "participants_added", b"participants_added", "prepared_transaction", b"prepared_transaction", "producer", b"producer", "producer_ids_given", b"producer_ids_given", "record", b"record", "transaction_completed", b"transaction_completed", "transactional_id", b"transactional_id", "transactional_id_expired", b"transactional_id_expired"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["coordinator_epoch", b"coordinator_epoch", "decided_transaction", b"decided_transaction", "forgotten", b"forgotten", "handed_over", b"handed_over", "joint", b"joint", "participants_added", b"participants_added", "prepared_transaction", b"prepared_transaction", "producer", b"producer", "producer_ids_given", b"producer_ids_given", "record", b"record", "served", b"served", "taken_over", b"taken_over", "transaction_completed", b"transaction_completed", "transactional_id", b"transactional_id", "transactional_id_expired", b"transactional_id_expired"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_record: _TypeAlias = _typing.Literal["coordinator_epoch", "producer_ids_given", "transactional_id", "producer", "participants_added", "decided_transaction", "transaction_completed", "prepared_transaction", "transactional_id_expired", "joint"]  # noqa: Y015
+    _WhichOneofReturnType_record: _TypeAlias = _typing.Literal["coordinator_epoch", "producer_ids_given", "transactional_id", "producer", "participants_added", "decided_transaction", "transaction_completed", "prepared_transaction", "transactional_id_expired", "joint", "handed_over", "taken_over", "served", "forgotten"]  # noqa: Y015
     _WhichOneofArgType_record: _TypeAlias = _typing.Literal["record", b"record"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_record) -> _WhichOneofReturnType_record | None: ...
 

@@ -7,6 +7,7 @@ from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from semel.common.journal.v1 import cluster_pb2 as _cluster_pb2
 from semel.group.journal.v1 import membership_pb2 as _membership_pb2
+from semel.group.journal.v1 import moves_pb2 as _moves_pb2
 from semel.group.journal.v1 import offsets_pb2 as _offsets_pb2
 import builtins as _builtins
 import sys
@@ -38,6 +39,10 @@ class JournalRecord(_message.Message):
     TRANSACTION_NEVER_GIVEN_FIELD_NUMBER: _builtins.int
     PRODUCER_STATE_FIELD_NUMBER: _builtins.int
     COORDINATOR_EPOCH_SEEN_FIELD_NUMBER: _builtins.int
+    GROUPS_HANDED_OVER_FIELD_NUMBER: _builtins.int
+    GROUPS_TAKEN_OVER_FIELD_NUMBER: _builtins.int
+    GROUPS_SERVED_FIELD_NUMBER: _builtins.int
+    GROUPS_FORGOTTEN_FIELD_NUMBER: _builtins.int
     PRODUCER_FORGOTTEN_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def consumer_group(self) -> _membership_pb2.ConsumerGroupRecord: ...
@@ -66,6 +71,14 @@ class JournalRecord(_message.Message):
     @_builtins.property
     def coordinator_epoch_seen(self) -> _offsets_pb2.CoordinatorEpochSeenRecord: ...
     @_builtins.property
+    def groups_handed_over(self) -> _moves_pb2.GroupsHandedOverRecord: ...
+    @_builtins.property
+    def groups_taken_over(self) -> _moves_pb2.GroupsTakenOverRecord: ...
+    @_builtins.property
+    def groups_served(self) -> _moves_pb2.GroupsServedRecord: ...
+    @_builtins.property
+    def groups_forgotten(self) -> _moves_pb2.GroupsForgottenRecord: ...
+    @_builtins.property
     def producer_forgotten(self) -> _offsets_pb2.ProducerForgottenRecord: ...
     def __init__(
         self,
@@ -83,13 +96,17 @@ class JournalRecord(_message.Message):
         transaction_never_given: _offsets_pb2.TransactionNeverGivenRecord | None = ...,
         producer_state: _offsets_pb2.ProducerStateRecord | None = ...,
         coordinator_epoch_seen: _offsets_pb2.CoordinatorEpochSeenRecord | None = ...,
+        groups_handed_over: _moves_pb2.GroupsHandedOverRecord | None = ...,
+        groups_taken_over: _moves_pb2.GroupsTakenOverRecord | None = ...,
+        groups_served: _moves_pb2.GroupsServedRecord | None = ...,
+        groups_forgotten: _moves_pb2.GroupsForgottenRecord | None = ...,
         producer_forgotten: _offsets_pb2.ProducerForgottenRecord | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["cluster_image", b"cluster_image", "consumer_group", b"consumer_group", "coordinator_epoch_seen", b"coordinator_epoch_seen", "group_deleted", b"group_deleted", "member", b"member", "member_epochs_given", b"member_epochs_given", "member_removed", b"member_removed", "offset_committed", b"offset_committed", "offset_removed", b"offset_removed", "producer_forgotten", b"producer_forgotten", "producer_state", b"producer_state", "record", b"record", "transaction_ended", b"transaction_ended", "transaction_never_given", b"transaction_never_given", "txn_offsets_committed", b"txn_offsets_committed"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["cluster_image", b"cluster_image", "consumer_group", b"consumer_group", "coordinator_epoch_seen", b"coordinator_epoch_seen", "group_deleted", b"group_deleted", "groups_forgotten", b"groups_forgotten", "groups_handed_over", b"groups_handed_over", "groups_served", b"groups_served", "groups_taken_over", b"groups_taken_over", "member", b"member", "member_epochs_given", b"member_epochs_given", "member_removed", b"member_removed", "offset_committed", b"offset_committed", "offset_removed", b"offset_removed", "producer_forgotten", b"producer_forgotten", "producer_state", b"producer_state", "record", b"record", "transaction_ended", b"transaction_ended", "transaction_never_given", b"transaction_never_given", "txn_offsets_committed", b"txn_offsets_committed"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cluster_image", b"cluster_image", "consumer_group", b"consumer_group", "coordinator_epoch_seen", b"coordinator_epoch_seen", "group_deleted", b"group_deleted", "member", b"member", "member_epochs_given", b"member_epochs_given", "member_removed", b"member_removed", "offset_committed", b"offset_committed", "offset_removed", b"offset_removed", "producer_forgotten", b"producer_forgotten", "producer_state", b"producer_state", "record", b"record", "transaction_ended", b"transaction_ended", "transaction_never_given", b"transaction_never_given", "txn_offsets_committed", b"txn_offsets_committed"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cluster_image", b"cluster_image", "consumer_group", b"consumer_group", "coordinator_epoch_seen", b"coordinator_epoch_seen", "group_deleted", b"group_deleted", "groups_forgotten", b"groups_forgotten", "groups_handed_over", b"groups_handed_over", "groups_served", b"groups_served", "groups_taken_over", b"groups_taken_over", "member", b"member", "member_epochs_given", b"member_epochs_given", "member_removed", b"member_removed", "offset_committed", b"offset_committed", "offset_removed", b"offset_removed", "producer_forgotten", b"producer_forgotten", "producer_state", b"producer_state", "record", b"record", "transaction_ended", b"transaction_ended", "transaction_never_given", b"transaction_never_given", "txn_offsets_committed", b"txn_offsets_committed"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_record: _TypeAlias = _typing.Literal["consumer_group", "member", "member_removed", "group_deleted", "member_epochs_given", "cluster_image", "offset_committed", "offset_removed", "txn_offsets_committed", "transaction_ended", "transaction_never_given", "producer_state", "coordinator_epoch_seen", "producer_forgotten"]  # noqa: Y015
+    _WhichOneofReturnType_record: _TypeAlias = _typing.Literal["consumer_group", "member", "member_removed", "group_deleted", "member_epochs_given", "cluster_image", "offset_committed", "offset_removed", "txn_offsets_committed", "transaction_ended", "transaction_never_given", "producer_state", "coordinator_epoch_seen", "groups_handed_over", "groups_taken_over", "groups_served", "groups_forgotten", "producer_forgotten"]  # noqa: Y015
     _WhichOneofArgType_record: _TypeAlias = _typing.Literal["record", b"record"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_record) -> _WhichOneofReturnType_record | None: ...
 

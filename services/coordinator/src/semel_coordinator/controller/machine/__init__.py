@@ -3,15 +3,25 @@
 from semel_coordinator.controller.machine.access import QuotaChange
 from semel_coordinator.controller.machine.limits import ControllerLimits
 from semel_coordinator.controller.machine.machine import ControllerMachine
+from semel_coordinator.controller.machine.reassignment import (
+    Completion,
+    Move,
+    Reassigned,
+    Reassignment,
+)
 from semel_coordinator.controller.machine.registration import Registration
 from semel_coordinator.controller.machine.state import InstanceKey
 from semel_coordinator.controller.machine.topics import NewTopic
 
 __all__ = [
+    "Completion",
     "ControllerLimits",
     "ControllerMachine",
     "InstanceKey",
+    "Move",
     "NewTopic",
     "QuotaChange",
+    "Reassigned",
+    "Reassignment",
     "Registration",
 ]

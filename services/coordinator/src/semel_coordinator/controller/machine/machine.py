@@ -10,7 +10,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from semel_common.errors import InvalidConfigError
 from semel_coordinator.controller.machine.access import QuotaChange, added, limited, removed
+from semel_coordinator.controller.machine.brokers import decommissioned, held, open_brokers
 from semel_coordinator.controller.machine.limits import ControllerLimits
+from semel_coordinator.controller.machine.reassignment import (
+    Completion,
+    Move,
+    Reassigned,
+    Reassignment,
+    completed,
+    reassigned,
+    rebalanced,
+)
 from semel_coordinator.controller.machine.recovery import is_behind, taken_over
 from semel_coordinator.controller.machine.registration import Registration, registered
 from semel_coordinator.controller.machine.state import ControllerState, InstanceKey
@@ -151,6 +161,46 @@ class ControllerMachine:
     def delete_topic_by_id(self, topic_id: str) -> Result[Topic, ControllerRecord]:
         """Delete a topic. Raises UnknownTopicIdError."""
         return self._delete(identified(self._state, topic_id))
+
+    def alter_partition_reassignments(
+        self, wanted: Sequence[Reassignment], *, validate_only: bool = False
+    ) -> Result[list[Reassigned], ControllerRecord]:
+        """Begin, change or give up moves, each by itself; answers in the order of the request.
+
+        Idempotent. Errors: see ``reassignment.reassigned``.
+        """
+        answers, records = reassigned(self._state, wanted)
+        return Result(answers, () if validate_only else records)
+
+    def rebalance_partitions(
+        self, *, validate_only: bool = False
+    ) -> Result[list[Move], ControllerRecord]:
+        """Begin the moves after which every broker leads its share; idempotent.
+
+        Raises BrokerNotAvailableError if no broker may lead anything.
+        """
+        moves, records = rebalanced(self._state, open_brokers(self._state, "lead partitions"))
+        return Result(moves, () if validate_only else records)
+
+    def complete_partition_reassignment(
+        self, completion: Completion
+    ) -> Result[None, ControllerRecord]:
+        """Make the broker the leader that has taken a partition over; idempotent.
+
+        Errors: see ``reassignment.completed``.
+        """
+        return Result(None, completed(self._state, completion))
+
+    def decommission_broker(
+        self, broker_id: int, *, to: bool = True
+    ) -> Result[int, ControllerRecord]:
+        """Say that a broker is to lead nothing any more, or that it may again; idempotent.
+
+        Answers how many partitions it leads now, or that move to it. Raises
+        InvalidRequestError for a broker that never registered.
+        """
+        records = decommissioned(self._state, broker_id, to=to)
+        return Result(held(self._state, broker_id), records)
 
     def create_acls(
         self, acls: Iterable[Acl], *, validate_only: bool = False

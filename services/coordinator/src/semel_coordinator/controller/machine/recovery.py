@@ -12,6 +12,7 @@ from semel_coordinator.controller.records import (
     ClusterRecord,
     ControllerRecord,
     InstanceRecord,
+    InternalPartitionRecord,
     TopicDeletedRecord,
     TopicRecord,
 )
@@ -24,7 +25,8 @@ def is_behind(state: ControllerState, image: ClusterImage) -> bool:
         return True
     if image.version != state.version:
         return image.version > state.version
-    return image.topics != state.image().topics
+    known = state.image()
+    return (image.topics, image.internal_partitions) != (known.topics, known.internal_partitions)
 
 
 def taken_over(
@@ -35,6 +37,8 @@ def taken_over(
     version = image.version + 1 if behind else state.version
     if behind:
         yield from _topics(state, image, version)
+        for internal in image.internal_partitions:
+            yield InternalPartitionRecord(version=version, internal=internal)
     for instance in image.instances if behind else state.image().instances:
         key = key_of(instance)
         known = state.instances.get(key)

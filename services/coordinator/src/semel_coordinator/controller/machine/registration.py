@@ -29,9 +29,9 @@ from semel_coordinator.controller.machine.state import (
     key_of,
 )
 from semel_coordinator.controller.records import InstanceRecord
-from semel_runtime.cluster.image import Instance, Layout, ServiceRole
+from semel_runtime.cluster.image import Instance
 
-BROKER_ID_MAX = 9_999
+INSTANCE_ID_MAX = 9_999
 
 
 class Registration(Struct, frozen=True, kw_only=True):
@@ -60,7 +60,7 @@ def registered(
     """
     cluster = state.made_cluster()
     _check_cluster_id(registration, cluster.cluster_id)
-    _check_range(registration.key, cluster.layout)
+    _check_range(registration.key)
     _check_claim(registration, state.instances.get(registration.key))
     moved = [_without(state, key, registration) for key in _others(state, registration, is_live)]
     news = [replace(each, version=state.version + i) for i, each in enumerate(moved, start=1)]
@@ -77,15 +77,11 @@ def _check_cluster_id(registration: Registration, cluster_id: str) -> None:
         )
 
 
-def _check_range(key: InstanceKey, layout: Layout) -> None:
-    maximum = {
-        ServiceRole.COORDINATOR: layout.coordinators - 1,
-        ServiceRole.GROUP_COORDINATOR: layout.group_coordinators - 1,
-        ServiceRole.BROKER: BROKER_ID_MAX,
-    }[key.role]
-    if not 0 <= key.instance_id <= maximum:
+def _check_range(key: InstanceKey) -> None:
+    """Coordinators beyond the layout may be added: partitions move to them, as to new brokers."""
+    if not 0 <= key.instance_id <= INSTANCE_ID_MAX:
         raise InvalidRequestError(
-            f"there can be no {key}: in this cluster the number is 0 to {maximum}",
+            f"there can be no {key}: the number is 0 to {INSTANCE_ID_MAX}",
             field="instance_id",
         )
 
@@ -143,12 +139,15 @@ def _own_record(
     state: ControllerState, registration: Registration, *, version: int
 ) -> InstanceRecord | None:
     known = state.instances.get(registration.key)
-    same_place = known is not None and known.instance == registration.instance
+    # An instance says where it is. Whether it is to lead anything is the operator's to say.
+    decommissioned = known is not None and known.instance.decommissioned
+    instance = replace(registration.instance, decommissioned=decommissioned)
+    same_place = known is not None and known.instance == instance
     if known is not None and same_place and known.claim_epoch == registration.claim_epoch:
         return None
     return InstanceRecord(
         version=version if same_place else version + 1,
-        instance=registration.instance,
+        instance=instance,
         claim_epoch=registration.claim_epoch,
         claim_token=registration.claim_token,
     )

@@ -14,6 +14,7 @@ from semel_coordinator.controller.records import (
     ClusterRecord,
     ControllerRecord,
     InstanceRecord,
+    InternalPartitionRecord,
     TopicDeletedRecord,
     TopicRecord,
 )
@@ -58,12 +59,14 @@ class ControllerState:
         self.names: dict[str, str] = {}
         """By collision key."""
         self.led: Counter[int] = Counter()
-        """How many partitions each broker leads."""
+        """How many partitions each broker leads, or will once they move no more."""
         self.acls: dict[Acl, int] = {}
         """Each with the offset of its record."""
         self.client_quotas: dict[str, ClientQuota] = {}
         """By user; of those who have limits."""
         self._quota_offsets: dict[str, int] = {}
+        self.internal: dict[tuple[str, int], tuple[int, InternalPartitionRecord]] = {}
+        """Partitions of internal topics that were moved, each with the offset of its record."""
         self._offsets: dict[str | InstanceKey, int] = {}
         self._cluster_offset = 0
         self._image: ClusterImage | None = None
@@ -90,6 +93,9 @@ class ControllerState:
                 topics=tuple(self._topic(name) for name in sorted(self.topic_ids)),
                 acls=tuple(sorted(self.acls)),
                 client_quotas=tuple(sorted(self.client_quotas.values())),
+                internal_partitions=tuple(
+                    self.internal[key][1].internal for key in sorted(self.internal)
+                ),
             )
         return self._image
 
@@ -112,6 +118,9 @@ class ControllerState:
                 del self.acls[record.acl]
             case ClientQuotaRecord():
                 self._put_client_quota(offset, record.client_quota)
+            case InternalPartitionRecord():
+                moved = record.internal
+                self.internal[moved.topic, moved.partition] = (offset, record)
             case _:
                 assert_never(record)
 
@@ -131,6 +140,7 @@ class ControllerState:
             )
             for user, quota in self.client_quotas.items()
         ]
+        entries += self.internal.values()
         if self.cluster is not None:
             entries.append((self._cluster_offset, replace(self.cluster, version=self.version)))
         return entries
@@ -165,18 +175,18 @@ class ControllerState:
         topic = record.topic
         known = self.topics.get(topic.topic_id)
         if known is not None:
-            self.led.subtract(leader.leader_id for leader in known.topic.partitions)
+            self.led.subtract(leader.next_leader_id for leader in known.topic.partitions)
         self.topics[topic.topic_id] = record
         self.topic_ids[topic.name] = topic.topic_id
         self.names[collision_key(topic.name)] = topic.name
-        self.led.update(leader.leader_id for leader in topic.partitions)
+        self.led.update(leader.next_leader_id for leader in topic.partitions)
         self._offsets[topic.topic_id] = offset
 
     def _remove_topic(self, topic_id: str) -> None:
         topic = self.topics.pop(topic_id).topic
         del self.topic_ids[topic.name]
         del self.names[collision_key(topic.name)]
-        self.led.subtract(leader.leader_id for leader in topic.partitions)
+        self.led.subtract(leader.next_leader_id for leader in topic.partitions)
         del self._offsets[topic_id]
 
 

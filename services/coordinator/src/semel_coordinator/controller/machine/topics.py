@@ -6,7 +6,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from semel_common.errors import (
-    BrokerNotAvailableError,
     InvalidPartitionsError,
     InvalidTopicError,
     ThrottlingQuotaExceededError,
@@ -14,11 +13,13 @@ from semel_common.errors import (
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
 )
+from semel_coordinator.controller.machine.brokers import open_brokers
+from semel_coordinator.controller.machine.internal import find_internal
 from semel_coordinator.controller.machine.limits import ControllerLimits
 from semel_coordinator.controller.machine.names import check_topic_name, collision_key
 from semel_coordinator.controller.machine.placement import spread
 from semel_coordinator.controller.machine.state import ControllerState
-from semel_runtime.cluster.image import PartitionLeader, ServiceRole, Topic
+from semel_runtime.cluster.image import PartitionLeader, Topic
 from semel_runtime.cluster.topic_config import Overrides, altered
 
 
@@ -35,11 +36,11 @@ class NewTopic(Struct, frozen=True, kw_only=True):
 
 
 def created(state: ControllerState, limits: ControllerLimits, new: NewTopic) -> Topic:
-    """Return a new topic with its partitions spread over the brokers that ever registered.
+    """Return a new topic with its partitions spread over the brokers that may lead any.
 
     Raises InvalidTopicError, TopicAlreadyExistsError, InvalidPartitionsError, InvalidConfigError,
     ThrottlingQuotaExceededError (past a limit of the cluster), and BrokerNotAvailableError as long
-    as no broker has registered.
+    as no broker has registered that is not decommissioned.
     """
     assert new.topic_id not in state.topics, f"topic id {new.topic_id} was given twice"
     _check_name(state, new.name)
@@ -91,6 +92,8 @@ def identified(state: ControllerState, topic_id: str) -> Topic:
 
 def _check_name(state: ControllerState, name: str) -> None:
     check_topic_name(name)
+    if find_internal(name) is not None:
+        raise InvalidTopicError(f"topic {name!r} is internal: its name is taken")
     other = state.names.get(collision_key(name))
     if other == name:
         raise TopicAlreadyExistsError(f"topic {name!r} exists already")
@@ -131,7 +134,5 @@ def _check_partition_room(
 def _leaders(
     state: ControllerState, name: str, partition_count: int
 ) -> tuple[PartitionLeader, ...]:
-    brokers = sorted(key.instance_id for key in state.instances if key.role is ServiceRole.BROKER)
-    if not brokers:
-        raise BrokerNotAvailableError(f"no broker has registered that could lead {name!r}")
+    brokers = open_brokers(state, f"lead {name!r}")
     return spread(partition_count, brokers=brokers, led=state.led, start=state.version)

@@ -97,7 +97,8 @@ class JointService:
             if producer_id is None:
                 return
             epoch = self._machine.current_epoch(producer_id)
-            assert epoch is not None, "a writer's producer is known"
+            if epoch is None:
+                continue  # It has moved away meanwhile: it is asked for once more, and refused.
             await self._wait_complete(
                 lambda: self._machine.is_complete_below(producer_id, epoch),  # noqa: B023 - awaited here
                 producer_id,

@@ -30,7 +30,8 @@ from semel_coordinator.transactions.machine.joint.entities import (
 )
 from semel_coordinator.transactions.machine.joint.joining import JoinTxn
 from semel_coordinator.transactions.machine.limits import TransactionLimits
-from semel_coordinator.transactions.machine.machine import TimedOut, TransactionsMachine
+from semel_coordinator.transactions.machine.machine import TransactionsMachine
+from semel_coordinator.transactions.machine.moves import Arrival, TransactionLogMove
 from semel_coordinator.transactions.machine.outcome import (
     KnownOutcome,
     OutcomeAnswer,
@@ -48,13 +49,19 @@ from semel_coordinator.transactions.machine.records import (
     ProducerIdsGiven,
     TransactionalIdExpired,
     TransactionCompleted,
+    TransactionLogForgotten,
+    TransactionLogHandedOver,
+    TransactionLogServed,
+    TransactionLogTakenOver,
     TransactionsRecord,
 )
 from semel_coordinator.transactions.machine.states import AbortReason, Outcome, TransactionState
+from semel_coordinator.transactions.machine.timeouts import TimedOut
 
 __all__ = [
     "NO_VERSION",
     "AbortReason",
+    "Arrival",
     "CoordinatorEpoch",
     "DecidedTransaction",
     "EndJointTxn",
@@ -92,6 +99,11 @@ __all__ = [
     "TransactionKey",
     "TransactionLimits",
     "TransactionListing",
+    "TransactionLogForgotten",
+    "TransactionLogHandedOver",
+    "TransactionLogMove",
+    "TransactionLogServed",
+    "TransactionLogTakenOver",
     "TransactionName",
     "TransactionState",
     "TransactionalId",

@@ -116,8 +116,10 @@ class Inquirer:
         return Result(answers, records, verify=self._rests_on_not_knowing)
 
     def _is_current(self, key: TransactionKey) -> bool:
+        """Whether this is the undecided epoch of a producer that is served here."""
         producer = self._state.producers.get(key.producer_id)
-        return producer is not None and producer.producer_epoch == key.producer_epoch
+        current = producer is not None and producer.producer_epoch == key.producer_epoch
+        return current and self._ownership.serves(key.producer_id)
 
     def _ask_current(self, producer_id: int, records: list[TransactionsRecord]) -> InquiryAnswer:
         """Answer for the undecided epoch of a producer, and add what that decides to `records`."""

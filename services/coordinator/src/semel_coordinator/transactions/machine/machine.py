@@ -16,7 +16,6 @@ resume by themselves.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 from semel_common.errors import (
     InvalidProducerIdMappingError,
@@ -24,7 +23,6 @@ from semel_common.errors import (
     NotCoordinatorError,
 )
 from semel_common.ids import GroupId, Participant, producer_id_of
-from semel_coordinator.transactions.machine.decisions import aborted
 from semel_coordinator.transactions.machine.end_txn import (
     END_TXN_TABLE,
     EndTxnAnswer,
@@ -51,6 +49,7 @@ from semel_coordinator.transactions.machine.inquiry import Inquirer, Inquiry, In
 from semel_coordinator.transactions.machine.joint.decisions import live_writer
 from semel_coordinator.transactions.machine.joint.machine import JointTransactions
 from semel_coordinator.transactions.machine.limits import TransactionLimits
+from semel_coordinator.transactions.machine.moves import TransactionLogMoves
 from semel_coordinator.transactions.machine.outcome import (
     OutcomeAnswer,
     TransactionName,
@@ -80,16 +79,11 @@ from semel_coordinator.transactions.machine.registration import added, check_cur
 from semel_coordinator.transactions.machine.standing import Standing, standing
 from semel_coordinator.transactions.machine.state import TransactionsState
 from semel_coordinator.transactions.machine.states import COMPLETED, AbortReason
+from semel_coordinator.transactions.machine.timeouts import TimedOut, time_out
 from semel_coordinator.transactions.machine.upkeep import Upkeep
 from semel_runtime.cluster.copy import ClusterCopy
+from semel_runtime.cluster.image import ClusterImage
 from semel_runtime.machine import Result
-
-
-class TimedOut(NamedTuple):
-    """A transaction that a tick has aborted."""
-
-    transactional_id: str
-    key: TransactionKey
 
 
 class TransactionsMachine:
@@ -100,8 +94,9 @@ class TransactionsMachine:
     ) -> None:
         """Start with nothing. The copy says how many partitions and coordinators there are."""
         self._limits = limits
-        self._ownership = Ownership(instance_id=instance_id, cluster=cluster)
         self._state = TransactionsState()
+        self._ownership = Ownership(self._state, instance_id=instance_id, cluster=cluster)
+        self.moves = TransactionLogMoves(self._state, instance_id=instance_id, cluster=cluster)
         self.upkeep = Upkeep(self._state, limits, self._ownership, self._producer)
         self.joint = JointTransactions(self._state, limits, self._ownership)
 
@@ -116,8 +111,9 @@ class TransactionsMachine:
     # -- at start ------------------------------------------------------------------------------
 
     def claim(self) -> Result[int, TransactionsRecord]:
-        """Raise the coordinator epoch of every owned partition; answer how many there are.
+        """Raise the coordinator epoch of every partition that is served; answer how many there are.
 
+        What the metadata say of moves meanwhile is followed in a step of its own, before this one.
         Raises CoordinatorNotAvailableError as long as the cluster's layout is not known.
         """
         epochs = self._state.coordinator_epochs
@@ -128,18 +124,28 @@ class TransactionsMachine:
         return Result(len(records), records)
 
     def raised(
-        self, partitions: Sequence[int], *, floor: int, producer_ids_floor: int, now_ms: int
+        self,
+        partitions: Sequence[int],
+        *,
+        image: ClusterImage,
+        floor: int,
+        producer_ids_floor: int,
+        now_ms: int,
     ) -> list[TransactionsRecord]:
-        """Return the records that make an older copy of a volume fit to serve; see recovery.py."""
-        return list(
-            raised(
-                self._state,
-                partitions,
-                floor=floor,
-                producer_ids_floor=producer_ids_floor,
-                now_ms=now_ms,
-            )
+        """Return the records that make an older copy of a volume fit to serve; see recovery.py.
+
+        What moves away by this image counts as handed over: it may have been, after the copy was
+        made.
+        """
+        records = raised(
+            self._state,
+            partitions,
+            partition_count=image.layout.transaction_log_partitions,
+            floor=floor,
+            producer_ids_floor=producer_ids_floor,
+            now_ms=now_ms,
         )
+        return [*self.moves.following(image), *records, *self.moves.leaving(image)]
 
     # -- producers -----------------------------------------------------------------------------
 
@@ -152,11 +158,11 @@ class TransactionsMachine:
         InvalidTransactionTimeoutError, ThrottlingQuotaExceededError.
         """
         check_timeout(self._limits, call.timeout_ms)
+        partition = self._ownership.partition_for(call.transactional_id)
         self._check_not_joint(call.transactional_id)
         known = self._state.transactional_ids.get(call.transactional_id)
         if known is not None:
             return next_init(self._state, known, call, now_ms=now_ms)
-        partition = self._ownership.partition_for(call.transactional_id)
         return first_init(self._state, self._limits, call, partition=partition, now_ms=now_ms)
 
     def give_producer_id(self) -> Result[TransactionKey, TransactionsRecord]:
@@ -185,6 +191,7 @@ class TransactionsMachine:
         """
         joint = self._state.joints.by_id.get(transactional_id)
         if joint is not None:
+            self._ownership.partition_for(transactional_id)
             producer = live_writer(self._state, joint, key)
         else:
             producer = self._producer(transactional_id, key.producer_id)
@@ -308,7 +315,11 @@ class TransactionsMachine:
     def prepared_before(
         self, key: TransactionKey
     ) -> Result[list[PreparedTransaction], TransactionsRecord]:
-        """Return what a producer has prepared in epochs before this one, the oldest first."""
+        """Return what a producer has prepared in epochs before this one, the oldest first.
+
+        Raises NotCoordinatorError.
+        """
+        self._ownership.check_producer_id(key.producer_id)
         prepared = self._state.prepared_of(key.producer_id)
         return Result([each for each in prepared if each.producer_epoch < key.producer_epoch])
 
@@ -326,7 +337,10 @@ class TransactionsMachine:
         return find_outcome(self._state, self._ownership, name, now_ms=now_ms)
 
     def complete_txn(self, keys: Sequence[TransactionKey]) -> Result[None, TransactionsRecord]:
-        """Note that all markers of these transactions are acknowledged. Idempotent."""
+        """Note that all markers of these transactions are acknowledged. Idempotent.
+
+        Not of those that were handed over: whoever serves them asks once more, and notes it.
+        """
         decided = self._state.decided
         records = [
             TransactionCompleted(
@@ -335,37 +349,25 @@ class TransactionsMachine:
                 state=COMPLETED[decided[key].state],
             )
             for key in dict.fromkeys(keys)
-            if key in decided
+            if key in decided and self._ownership.serves(key.producer_id)
         ]
         return Result(None, records)
 
     def tick(self, now_ms: int) -> Result[tuple[TimedOut, ...], TransactionsRecord]:
-        """Abort what is timed out, up to a limit; answer what it was.
-
-        Kafka: ``transaction.timeout.ms`` counts from the first participant. State and epoch are
-        those of this very step, so no other transaction can be hit.
-        """
-        timed_out: list[TimedOut] = []
-        records: list[TransactionsRecord] = []
-        for producer_id, ongoing in self._state.ongoing.items():
-            producer = self._state.producers[producer_id]
-            known = self._state.transactional_ids.get(producer.transactional_id)
-            if known is None:
-                continue  # A writer of a joint transaction, which ends as a whole.
-            if not ongoing.is_timed_out(known.timeout_ms, now_ms):
-                continue
-            records += aborted(producer, ongoing, reason=AbortReason.TIMED_OUT, now_ms=now_ms)
-            key = TransactionKey(producer_id, ongoing.producer_epoch)
-            timed_out.append(TimedOut(producer.transactional_id, key))
-            if len(timed_out) == self._limits.timeouts_per_tick_max:
-                break
-        return Result(tuple(timed_out), records)
+        """Abort what is timed out, up to a limit; answer what it was. See timeouts.py."""
+        return time_out(self._state, self._limits, self._ownership, now_ms=now_ms)
 
     # -- questions -----------------------------------------------------------------------------
 
+    def serving(self) -> dict[int, int]:
+        """Return the coordinator epochs of the partitions that are served here."""
+        epochs = self._state.coordinator_epochs
+        return {each: epochs[each] for each in self._ownership.partitions() if each in epochs}
+
     def pending_markers(self) -> list[DecidedTransaction]:
         """Return the transactions whose markers are not all written, as they were decided."""
-        return list(self._state.decided.values())
+        decided = self._state.decided.values()
+        return [each for each in decided if self._ownership.serves(each.producer_id)]
 
     def coordinator_epoch(self, partition: int) -> int:
         """Return the coordinator epoch of an owned transaction-log partition."""
@@ -377,16 +379,21 @@ class TransactionsMachine:
         return None if producer is None else producer.producer_epoch
 
     def is_complete(self, key: TransactionKey) -> bool:
-        """Whether a transaction waits for no marker."""
+        """Whether a transaction waits for no marker. Raises NotCoordinatorError."""
+        self._ownership.check_producer_id(key.producer_id)
         return key not in self._state.decided
 
     def is_complete_below(self, producer_id: int, producer_epoch: int) -> bool:
-        """Whether no transaction of a producer before an epoch waits for a marker."""
+        """Whether no transaction of a producer before an epoch waits for a marker.
+
+        Raises NotCoordinatorError.
+        """
+        self._ownership.check_producer_id(producer_id)
         return self._state.is_complete_below(producer_id, producer_epoch)
 
     def standing(self, *, now_ms: int) -> Standing:
         """Return how transactions stand now, durable or not: for people, not for clients."""
-        return standing(self._state, now_ms=now_ms)
+        return standing(self._state, self._ownership, now_ms=now_ms)
 
     def describe_transactions(
         self, transactional_ids: Iterable[str]
@@ -396,22 +403,24 @@ class TransactionsMachine:
 
     def list_candidates(self, wanted: ListFilter) -> Result[Sequence[str], TransactionsRecord]:
         """Return the transactional ids to be given to `list_transactions`, in pieces."""
-        return Result(candidates(self._state, wanted))
+        found = candidates(self._state, wanted)
+        return Result([each for each in found if self._ownership.serves_id(each)])
 
     def list_transactions(
         self, names: Iterable[str], wanted: ListFilter, *, now_ms: int
     ) -> Result[list[TransactionListing], TransactionsRecord]:
         """List those of the transactional ids that the filter wants."""
-        return Result(listed(self._state, names, wanted, now_ms=now_ms))
+        served = filter(self._ownership.serves_id, names)
+        return Result(listed(self._state, served, wanted, now_ms=now_ms))
 
     # -- helpers -------------------------------------------------------------------------------
 
     def _producer(self, transactional_id: str, producer_id: int) -> Producer:
-        """Find the producer of a transactional id. What is known here is owned here."""
+        """Find the producer of a transactional id that is served here."""
+        self._ownership.partition_for(transactional_id)
         self._check_not_joint(transactional_id)
         known = self._state.transactional_ids.get(transactional_id)
         if known is None:
-            self._ownership.partition_for(transactional_id)
             raise InvalidProducerIdMappingError(f"transactional id {transactional_id!r} is unknown")
         if known.producer_id != producer_id:
             raise InvalidProducerIdMappingError(
@@ -428,9 +437,8 @@ class TransactionsMachine:
             )
 
     def _describe(self, transactional_id: str) -> TransactionalIdDescription:
-        if not self._state.is_known(transactional_id):
-            try:
-                self._ownership.partition_for(transactional_id)
-            except NotCoordinatorError as error:
-                return TransactionalIdDescription(transactional_id=transactional_id, error=error)
+        try:
+            self._ownership.partition_for(transactional_id)
+        except NotCoordinatorError as error:
+            return TransactionalIdDescription(transactional_id=transactional_id, error=error)
         return described(self._state, transactional_id)

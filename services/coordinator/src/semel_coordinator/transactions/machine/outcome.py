@@ -91,8 +91,7 @@ def _producer_id(state: TransactionsState, ownership: Ownership, name: Transacti
     """Return the producer id, once it is sure that this instance is in charge of it."""
     if name.transactional_id is None:
         assert name.producer_id is not None, "a name without both was refused at the edge"
-        if name.producer_id not in state.producers:
-            ownership.check_producer_id(name.producer_id)
+        ownership.check_producer_id(name.producer_id)
         return name.producer_id
     partition = ownership.partition_for(name.transactional_id)
     if name.producer_id is not None:

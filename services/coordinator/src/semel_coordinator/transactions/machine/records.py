@@ -58,6 +58,50 @@ class TransactionalIdExpired(Struct, frozen=True, kw_only=True):
     """Never given out again: ``ProducerIdsGiven`` stays."""
 
 
+# -- partitions that move -------------------------------------------------------------------------
+
+
+class TransactionLogHandedOver(Struct, frozen=True, kw_only=True):
+    """A partition's transactions are served here no more, as long as it is led under this epoch."""
+
+    partition: int
+    leader_epoch: int
+
+
+class TransactionLogTakenOver(Struct, frozen=True, kw_only=True):
+    """What is known of a partition is what its leader handed over; it is not served yet."""
+
+    partition: int
+    leader_epoch: int
+    """Of that leader."""
+    whole: bool
+    """Whether it is all of it."""
+
+
+class TransactionLogServed(Struct, frozen=True, kw_only=True):
+    """A partition's transactions are served here from now on, or again."""
+
+    partition: int
+    coordinator_epoch: int
+    """Above every one that was used before, by whomever."""
+
+
+class TransactionLogForgotten(Struct, frozen=True, kw_only=True):
+    """Nothing is known of a partition's transactions any more."""
+
+    partition: int
+    partition_count: int
+    """Of the transaction log: it says which transactional ids belong to the partition."""
+
+
+MoveRecord = (
+    TransactionLogHandedOver
+    | TransactionLogTakenOver
+    | TransactionLogServed
+    | TransactionLogForgotten
+)
+"""What changes which partitions are served."""
+
 TransactionsRecord = (
     ParticipantsAdded
     | DecidedTransaction
@@ -69,4 +113,5 @@ TransactionsRecord = (
     | ProducerIdsGiven
     | CoordinatorEpoch
     | JointRecord
+    | MoveRecord
 )

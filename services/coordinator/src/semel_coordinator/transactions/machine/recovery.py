@@ -14,9 +14,11 @@ from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
+from semel_common.ids import transaction_log_partition_of
 from semel_coordinator.transactions.machine.decisions import aborted
 from semel_coordinator.transactions.machine.joint.decisions import writers_aborted
 from semel_coordinator.transactions.machine.joint.entities import JointId
+from semel_coordinator.transactions.machine.partitions import partition_for_id
 from semel_coordinator.transactions.machine.records import (
     CoordinatorEpoch,
     ProducerIdsGiven,
@@ -30,20 +32,29 @@ def raised(
     state: TransactionsState,
     partitions: Sequence[int],
     *,
+    partition_count: int,
     floor: int,
     producer_ids_floor: int,
     now_ms: int,
 ) -> Iterator[TransactionsRecord]:
-    """Yield what ends all that is open, and raises all that is given out in these partitions."""
-    for joint in state.joints.by_id.values():
+    """Yield what ends all that is open, and raises all that is given out in these partitions.
+
+    What is known of others has moved, or moves here: it is no business of this instance.
+    """
+    for name, joint in state.joints.by_id.items():
+        if partition_for_id(name, partition_count) not in partitions:
+            continue
         yield from writers_aborted(state, joint, reason=AbortReason.OPERATOR, now_ms=now_ms)
         yield _disowned(joint.known.ended(None, now_ms=now_ms))
     for producer_id, ongoing in state.ongoing.items():
+        if transaction_log_partition_of(producer_id) not in partitions:
+            continue
         producer = state.producers[producer_id]
         if producer.transactional_id not in state.joints.by_id:
             yield from aborted(producer, ongoing, reason=AbortReason.OPERATOR, now_ms=now_ms)
     for producer in state.producers.values():
-        yield producer.raised(floor, now_ms)
+        if transaction_log_partition_of(producer.producer_id) in partitions:
+            yield producer.raised(floor, now_ms)
     for partition in partitions:
         yield CoordinatorEpoch(partition=partition, coordinator_epoch=floor)
         yield ProducerIdsGiven(partition=partition, count=producer_ids_floor)

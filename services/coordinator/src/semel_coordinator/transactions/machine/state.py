@@ -7,6 +7,7 @@ ids and transactions there are.
 from collections.abc import Iterable, Iterator
 from typing import assert_never
 
+from semel_common.ids import transaction_log_partition_of
 from semel_coordinator.transactions.machine.entities import (
     DecidedTransaction,
     OngoingTransaction,
@@ -23,12 +24,17 @@ from semel_coordinator.transactions.machine.joint.entities import (
     JointWritersJoined,
 )
 from semel_coordinator.transactions.machine.joint.state import Joints
+from semel_coordinator.transactions.machine.partitions import partition_for_id, partition_of
 from semel_coordinator.transactions.machine.records import (
     CoordinatorEpoch,
     ParticipantsAdded,
     ProducerIdsGiven,
     TransactionalIdExpired,
     TransactionCompleted,
+    TransactionLogForgotten,
+    TransactionLogHandedOver,
+    TransactionLogServed,
+    TransactionLogTakenOver,
     TransactionsRecord,
 )
 from semel_coordinator.transactions.machine.states import (
@@ -56,6 +62,10 @@ class TransactionsState:
         self.decided: dict[TransactionKey, DecidedTransaction] = {}
         """In the order of their decisions."""
         self.joints = Joints()
+        self.handed_over: dict[int, TransactionLogHandedOver] = {}
+        """By transaction-log partition: these are served no more, though all of them is known."""
+        self.taken_over: dict[int, TransactionLogTakenOver] = {}
+        """By transaction-log partition: these are not served yet."""
         self.participant_count = 0
         """Of all transactions, ongoing, prepared and decided."""
         self._incomplete: dict[int, dict[int, None]] = {}
@@ -68,6 +78,10 @@ class TransactionsState:
     def transaction_count(self) -> int:
         """Transactions that are not complete."""
         return len(self.ongoing) + len(self.prepared) + len(self.decided)
+
+    def is_unserved(self, partition: int) -> bool:
+        """Whether a transaction-log partition is not served, whatever is known of it."""
+        return partition in self.handed_over or partition in self.taken_over
 
     def is_known(self, transactional_id: str) -> bool:
         """Whether a transactional id is that of a producer, or of joint transactions."""
@@ -114,7 +128,7 @@ class TransactionsState:
 
     # -- changes -------------------------------------------------------------------------------
 
-    def replay(self, offset: int, record: TransactionsRecord) -> None:  # noqa: C901 - a case for each kind
+    def replay(self, offset: int, record: TransactionsRecord) -> None:  # noqa: C901, PLR0912 - a case for each kind
         """Apply one record."""
         self._last_offset = offset
         match record:
@@ -145,6 +159,16 @@ class TransactionsState:
                 | JointKeptAlive()
             ):
                 self.joints.replay(record)
+            case TransactionLogHandedOver():
+                self.handed_over[record.partition] = record
+            case TransactionLogTakenOver():
+                self.taken_over[record.partition] = record
+            case TransactionLogServed():
+                self.coordinator_epochs[record.partition] = record.coordinator_epoch
+                self._settle(record.partition)
+            case TransactionLogForgotten():
+                self._forget(record)
+                self._settle(record.partition)
             case _:
                 assert_never(record)
 
@@ -153,6 +177,16 @@ class TransactionsState:
 
         Their order is what counts; the offset of each is that of the newest record replayed.
         """
+        records = [*self._known(), *self.handed_over.values(), *self.taken_over.values()]
+        return [(self._last_offset, record) for record in records]
+
+    def known_of(self, partition: int, *, partition_count: int) -> Iterator[TransactionsRecord]:
+        """Yield what a snapshot has of one transaction-log partition, in the same order."""
+        for record in self._known():
+            if partition_of(record, partition_count=partition_count) == partition:
+                yield record
+
+    def _known(self) -> list[TransactionsRecord]:
         records: list[TransactionsRecord] = [
             CoordinatorEpoch(partition=partition, coordinator_epoch=coordinator_epoch)
             for partition, coordinator_epoch in self.coordinator_epochs.items()
@@ -168,7 +202,7 @@ class TransactionsState:
         records += self.producers.values()
         records += [_participants_of(ongoing) for ongoing in self.ongoing.values()]
         records += self.joints.snapshot()
-        return [(self._last_offset, record) for record in records]
+        return records
 
     def _add_participants(self, record: ParticipantsAdded) -> None:
         self._enter(
@@ -220,6 +254,35 @@ class TransactionsState:
         if not incomplete:
             del self._incomplete[record.producer_id]
 
+    def _settle(self, partition: int) -> None:
+        self.handed_over.pop(partition, None)
+        self.taken_over.pop(partition, None)
+
+    def _forget(self, record: TransactionLogForgotten) -> None:
+        """Know nothing of a partition any more."""
+        partition = record.partition
+        self.coordinator_epochs.pop(partition, None)
+        self.producer_ids_given.pop(partition, None)
+        for producer_id in self._producers_in(partition):
+            transactional_id = self.producers.pop(producer_id).transactional_id
+            self.transactional_ids.pop(transactional_id, None)
+            ongoing = self.ongoing.pop(producer_id, None)
+            self.participant_count -= 0 if ongoing is None else len(ongoing.participants)
+            self._incomplete.pop(producer_id, None)
+        for key in [each for each in self.prepared if _is_in(each, partition)]:
+            self.participant_count -= len(self.prepared.pop(key).participants)
+        for key in [each for each in self.decided if _is_in(each, partition)]:
+            self.participant_count -= self.decided.pop(key).participant_count
+        names = [
+            each
+            for each in self.joints.by_id
+            if partition_for_id(each, record.partition_count) == partition
+        ]
+        self.joints.forget(names)
+
+    def _producers_in(self, partition: int) -> list[int]:
+        return [each for each in self.producers if transaction_log_partition_of(each) == partition]
+
     def _enter(self, key: TransactionKey, after: TransactionState) -> None:
         before = self.state_of(key)
         assert before in LEGAL_PREDECESSORS[after], f"{key} goes from {before} to {after}"
@@ -233,3 +296,7 @@ def _participants_of(ongoing: OngoingTransaction) -> ParticipantsAdded:
         traceparent=ongoing.traceparent,
         participants=tuple(ongoing.participants),
     )
+
+
+def _is_in(key: TransactionKey, partition: int) -> bool:
+    return transaction_log_partition_of(key.producer_id) == partition

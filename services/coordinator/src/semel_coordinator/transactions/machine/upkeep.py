@@ -50,7 +50,8 @@ class Upkeep:
         self, producer_ids: Iterable[int], *, now_ms: int
     ) -> Result[tuple[str, ...], TransactionsRecord]:
         """Forget those of the producers whose transactional ids are idle; answer the ids."""
-        records = tuple(expired(self._state, self._limits, producer_ids, now_ms=now_ms))
+        served = filter(self._ownership.serves, producer_ids)
+        records = tuple(expired(self._state, self._limits, served, now_ms=now_ms))
         return Result(tuple(each.transactional_id for each in records), records)
 
     def inquire_fences(
@@ -70,6 +71,7 @@ class Upkeep:
         """Abort a transaction in its producer's place; see operators.py. Idempotent."""
         joint = self._state.joints.by_id.get(transactional_id)
         if joint is not None:
+            self._ownership.partition_for(transactional_id)
             decided = abort_version(self._state, joint, key, now_ms=now_ms)
         else:
             producer = self._find_producer(transactional_id, key.producer_id)
@@ -80,6 +82,7 @@ class Upkeep:
         self, transactional_id: str, instance_id: str, *, dry_run: bool, now_ms: int
     ) -> Result[OperatorFence, TransactionsRecord]:
         """Take a transactional id from its producer; see operators.py. Idempotent."""
+        self._ownership.partition_for(transactional_id)
         if transactional_id in self._state.joints.by_id:
             raise InvalidRequestError(
                 f"{transactional_id!r} is an id of joint transactions: a new run fences those"
@@ -88,7 +91,6 @@ class Upkeep:
             )
         known = self._state.transactional_ids.get(transactional_id)
         if known is None:
-            self._ownership.partition_for(transactional_id)
             raise TransactionalIdNotFoundError(f"no transactional id {transactional_id!r}")
         decided = fence_producer(self._state, known, instance_id, now_ms=now_ms)
         return Result(decided.response) if dry_run else decided

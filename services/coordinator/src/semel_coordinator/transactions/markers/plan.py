@@ -9,10 +9,13 @@ participants of it. Each instance has a lane: a queue, from which one batch at a
       └────── when due ── held ◄── refused, one participant of a marker
 
 Markers of a participant never overtake one another: while it is held, whatever comes for it waits
-behind. What is put back into a queue is routed anew, so it follows a partition to another leader.
+behind. What is put back into a queue is routed anew, so it follows a partition to another leader;
+there it may come after a later one, for which a participant does not care: each ends an epoch's
+transaction of its own.
+What belongs to a transaction-log partition that has moved is dropped wherever it is found.
 A partition that has no leader here goes to the lane NOWHERE, where "deliver" means to find out
-whether it was deleted. Nothing is ever given up but by `stop`: to forget a marker would be to
-forget an outcome.
+whether it was deleted. Nothing is ever given up but by `stop` and `drop`: to forget a marker would
+be to forget an outcome.
 """
 
 from collections import deque
@@ -205,6 +208,16 @@ class MarkerPlan:
         """Send no more markers of a transaction-log partition: somebody else owns it."""
         self._stopped.add(transaction_log_partition)
 
+    def drop(self, transaction_log_partition: int) -> None:
+        """Send no more markers of what is planned of a transaction-log partition: it has moved.
+
+        What is planned of it from now on is sent: it may come back.
+        """
+        self._stopped.discard(transaction_log_partition)
+        for key in list(self._missing):
+            if transaction_log_partition_of(key.producer_id) == transaction_log_partition:
+                del self._missing[key]
+
     # -- helpers -------------------------------------------------------------------------------
 
     def _plan(self, decided: DecidedTransaction, those: ParticipantSet, *, commit: bool) -> None:
@@ -244,6 +257,8 @@ class MarkerPlan:
 
     def _sendable(self, lane: Lane, marker: Marker) -> Marker | None:
         """Return the part of a marker that may go now; the rest waits behind what is held."""
+        if marker.key not in self._missing:
+            return None  # It was dropped.
         if self._stopped and transaction_log_partition_of(marker.key.producer_id) in self._stopped:
             return None
         if not lane.held:
@@ -279,8 +294,10 @@ class MarkerPlan:
     ) -> None:
         if self._refusals:
             self._refusals.pop(participant, None)
-        missing = self._missing[key]
-        del missing[participant]
+        missing = self._missing.get(key)
+        if missing is None:
+            return  # It was dropped while the marker was in flight.
+        missing.pop(participant, None)  # Perhaps twice: dropped, and planned anew.
         if not missing:
             del self._missing[key]
             finished.append(key)

@@ -2,7 +2,9 @@
 
 A marker leaves as soon as its decision is durable: the journal tells, nobody polls. Everything that
 can fail is tried again, for ever, with growing pauses. After a restart, all markers of decided
-transactions are sent again; participants take repeats.
+transactions are sent again; participants take repeats. Of a transaction-log partition that was
+handed over, none is sent any more; one that is served from now on is resumed as after a restart,
+once its coordinator epoch is durable.
 """
 
 import asyncio
@@ -23,10 +25,7 @@ from semel_common.errors import (
     TransactionCoordinatorFencedError,
     UnknownServerError,
 )
-from semel_common.ids import (
-    owner_of,
-    transaction_log_partition_of,
-)
+from semel_common.ids import transaction_log_partition_of
 from semel_common.wire.connection import Connector
 from semel_common.wire.methods import (
     BROKER_WRITE_TXN_MARKERS,
@@ -35,11 +34,16 @@ from semel_common.wire.methods import (
     Method,
 )
 from semel_common.wire.status import from_value
+from semel_coordinator.controller import CONTROLLER_ID
 from semel_coordinator.transactions.machine import (
     DecidedTransaction,
     TransactionCompleted,
     TransactionKey,
+    TransactionLogForgotten,
+    TransactionLogHandedOver,
+    TransactionLogServed,
     TransactionsMachine,
+    TransactionsRecord,
 )
 from semel_coordinator.transactions.machine.entities import NOBODY, ParticipantSet
 from semel_coordinator.transactions.markers.messages import (
@@ -99,6 +103,10 @@ class MarkerSender:
         self._finished: list[TransactionKey] = []
         self._any_finished = asyncio.Event()
         self._completions: dict[int, asyncio.Event] = {}
+        self._serving: dict[int, int] = {}
+        """Durable coordinator epochs of the transaction-log partitions whose markers are sent."""
+        self._resuming: set[int] = set()
+        """Those that are served since `run` has asked for what is pending."""
         runner.on_durable(self._on_durable)
 
     # -- for the service -----------------------------------------------------------------------
@@ -120,28 +128,72 @@ class MarkerSender:
 
     async def run(self) -> None:
         """Send what the journal has, then what comes, until cancelled. To be run after `claim`."""
-        pending = await self._runner.run(lambda: Result(self._machine.pending_markers()))
-        for decided in pending:
+        for decided in await self._runner.run(self._begin):
             self._decided(decided)
         async with asyncio.TaskGroup() as group:
             self._group = group
             try:
                 for target in self._events:
                     self._start(target)
+                for partition in sorted(self._resuming):
+                    group.create_task(self._resume(partition))
                 await self._complete()
             finally:
                 self._group = None  # What is decided from now on is for the next start.
 
+    def _begin(self) -> Result[list[DecidedTransaction], TransactionsRecord]:
+        """Return what is pending. What is decided after it comes by the journal."""
+        self._serving = self._machine.serving()
+        self._resuming.clear()
+        return Result(self._machine.pending_markers())
+
     def _on_durable(self, records: Sequence[object]) -> None:
         for record in records:
-            if isinstance(record, DecidedTransaction):
-                self._decided(record)
-            elif isinstance(record, TransactionCompleted):
-                completion = self._completions.pop(record.producer_id, None)
-                if completion is not None:
-                    completion.set()
+            match record:
+                case DecidedTransaction():
+                    self._decided(record)
+                case TransactionCompleted():
+                    self._completed(record.producer_id)
+                case TransactionLogServed():
+                    self._serve(record)
+                case TransactionLogHandedOver() | TransactionLogForgotten():
+                    self._leave(record.partition)
+                case _:
+                    pass
+
+    def _completed(self, producer_id: int) -> None:
+        completion = self._completions.pop(producer_id, None)
+        if completion is not None:
+            completion.set()
+
+    def _serve(self, served: TransactionLogServed) -> None:
+        """Send the markers of a partition from now on, those that are pending first."""
+        self._serving[served.partition] = served.coordinator_epoch
+        if self._group is None:
+            self._resuming.add(served.partition)
+        else:
+            name = f"markers of partition {served.partition}"
+            self._group.create_task(self._resume(served.partition), name=name)
+
+    async def _resume(self, partition: int) -> None:
+        for decided in await self._runner.run(lambda: Result(self._machine.pending_markers())):
+            if transaction_log_partition_of(decided.producer_id) == partition:
+                self._decided(decided)
+
+    def _leave(self, partition: int) -> None:
+        """Send no more markers of a partition, and let those who wait for them ask elsewhere.
+
+        Those that are in flight are harmless: see the machine's moves.py.
+        """
+        self._serving.pop(partition, None)
+        self._plan.drop(partition)
+        for producer_id in list(self._completions):
+            if transaction_log_partition_of(producer_id) == partition:
+                self._completed(producer_id)
 
     def _decided(self, decided: DecidedTransaction) -> None:
+        if transaction_log_partition_of(decided.producer_id) not in self._serving:
+            return  # It has moved, or it is a copy of one that moves here.
         if self._spans is not None:
             self._spans.decided(decided)
         self._plan.add(decided)
@@ -233,7 +285,7 @@ class MarkerSender:
         request = markers_request(
             batch,
             cluster_id=self._cluster.cluster_id,
-            coordinator_epoch=self._machine.coordinator_epoch,
+            coordinator_epoch=self._serving.__getitem__,
         )
         response = await self._connector.connect(address).call(
             method, request, timeout_ms=self._options.request_timeout_ms
@@ -245,18 +297,25 @@ class MarkerSender:
         refused: dict[int, ParticipantSet] = {}
         for index, result in enumerate(response.results):
             if result.errors:
-                refused[index] = self._refusing(batch[index], result.errors)
+                sent_under = request.markers[index].coordinator_epoch
+                refused[index] = self._refusing(batch[index], result.errors, sent_under)
                 if not refused[index] <= set(batch[index].participants):
                     raise UnknownServerError(f"{address} refused for whom it was not asked")
         return refused
 
     def _refusing(
-        self, marker: Marker, errors: Sequence[participants_pb2.ParticipantError]
+        self,
+        marker: Marker,
+        errors: Sequence[participants_pb2.ParticipantError],
+        coordinator_epoch: int,
     ) -> ParticipantSet:
+        partition = transaction_log_partition_of(marker.key.producer_id)
+        # Of a marker that was in flight when its partition moved away, or away and back, the
+        # refusal says nothing of what is sent now.
+        is_current = self._serving.get(partition) == coordinator_epoch
         for each in errors:
             error = from_value(each.error)
-            if isinstance(error, TransactionCoordinatorFencedError):
-                partition = transaction_log_partition_of(marker.key.producer_id)
+            if isinstance(error, TransactionCoordinatorFencedError) and is_current:
                 self._plan.stop(partition)
                 log.error(
                     "another coordinator owns this transaction-log partition, its markers stop",
@@ -284,9 +343,8 @@ class MarkerSender:
         decision, knows it if it was ever written to; so what it does not know is deleted.
         """
         asked = topic_ids_of(batch)[: self._options.topics_per_question_max]
-        layout = self._cluster.layout
         address = self._cluster.address(
-            ServiceRole.COORDINATOR, owner_of(0, layout.coordinators), self._options.listener
+            ServiceRole.COORDINATOR, CONTROLLER_ID, self._options.listener
         )
         response = await self._connector.connect(address).call(
             METADATA,

@@ -178,7 +178,21 @@ class MembershipMachine:
             MemberKey(name, each) for name, group in self.groups.items() for each in group.members
         )
 
+    def epochs_given(self) -> tuple[MemberEpochsGiven, ...]:
+        """Return up to which epoch groups that are gone have had them, if any have."""
+        return (self._epochs_given,) if self._epochs_given.group_epoch else ()
+
+    def known_of(self, group_id: str) -> Iterator[MembershipRecord]:
+        """Yield a group, then its members; nothing if nobody has ever joined."""
+        group = self.groups.get(group_id)
+        if group is not None:
+            yield from (record for _, record in group.snapshot())
+
     # -- replay ----------------------------------------------------------------------------------
+
+    def forget(self, group_id: str) -> None:
+        """Know nothing of a group: it is another instance's."""
+        self.groups.pop(group_id, None)
 
     def replay(self, offset: int, record: MembershipRecord) -> None:
         """Apply one record."""

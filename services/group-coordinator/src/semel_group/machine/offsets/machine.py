@@ -235,6 +235,11 @@ class OffsetsMachine:
         if group.is_unknown:
             del self._groups[record.group_id]
 
+    def forget(self, group_id: str) -> None:
+        """Know nothing of a group: it is another instance's."""
+        self._groups.pop(group_id, None)
+        self._pending.discard(group_id)
+
     def snapshot(self) -> Iterable[tuple[int, OffsetsRecord]]:
         """Return everything, group by group."""
         yield from self.coordinator_epochs.snapshot()

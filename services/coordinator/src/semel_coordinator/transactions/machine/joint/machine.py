@@ -71,7 +71,7 @@ class JointTransactions:
         timed_out: list[TimedOutVersion] = []
         records: list[TransactionsRecord] = []
         for name, joint in self._state.joints.open.items():
-            if not joint.is_timed_out(now_ms):
+            if not joint.is_timed_out(now_ms) or not self._ownership.serves_id(name):
                 continue
             records += version_timed_out(self._state, joint, now_ms=now_ms)
             timed_out.append(
@@ -87,7 +87,11 @@ class JointTransactions:
         return Result(tuple(timed_out), records)
 
     def incomplete_writer(self, transactional_id: str) -> int | None:
-        """Return a producer id of an id's writers that waits for a marker; None: none does."""
+        """Return a producer id of an id's writers that waits for a marker; None: none does.
+
+        Raises NotCoordinatorError.
+        """
+        self._ownership.partition_for(transactional_id)
         joint = self._state.joints.by_id.get(transactional_id)
         for producer_id in () if joint is None else joint.pool:
             if self._state.incomplete_count(producer_id):

@@ -126,6 +126,12 @@ class Joints:
             case _:
                 assert_never(record)
 
+    def forget(self, names: Iterable[str]) -> None:
+        """Know nothing of some ids any more."""
+        for name in names:
+            self.writer_count -= len(self.by_id.pop(name).pool)
+            self.open.pop(name, None)
+
     def snapshot(self) -> Iterator[JointRecord]:
         """Yield records that make the same state."""
         for name, joint in self.by_id.items():

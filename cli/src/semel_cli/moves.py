@@ -1,0 +1,188 @@
+"""`semel topics move`, `semel cluster rebalance` and `semel cluster decommission`."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from semel_cli.output import Format, FormatOption, Table, examples, note, progress, show
+from semel_cli.session import BootstrapOption, CommandError, UsageError, with_client
+
+if TYPE_CHECKING:
+    from aiosemel import PartitionReassignment, SemelClient, TopicPartition
+
+MOVE_EXAMPLES = examples(
+    "semel topics move orders --partition 0 --partition 2 --to 3 --wait",
+    "semel topics move orders --to 3 --dry-run",
+    "semel topics move orders --partition 2 --cancel",
+)
+REBALANCE_EXAMPLES = examples(
+    "semel cluster rebalance --dry-run",
+    "semel cluster rebalance --wait",
+)
+DECOMMISSION_EXAMPLES = examples(
+    "semel cluster decommission 2   # then: semel cluster rebalance --wait",
+    "semel cluster decommission 2 --undo",
+)
+
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show it, but move nothing.")]
+WaitOption = Annotated[
+    bool,
+    typer.Option("--wait", help="Return once all is moved. Ctrl-C stops waiting, not the moves."),
+]
+
+
+def move(
+    topic: Annotated[str, typer.Argument(show_default=False)],
+    partitions: Annotated[
+        list[int] | None,
+        typer.Option("--partition", "-p", min=0, show_default="all of the topic"),
+    ] = None,
+    to: Annotated[
+        int | None,
+        typer.Option(metavar="BROKER", min=0, help="Who is to lead them.", show_default=False),
+    ] = None,
+    cancel: Annotated[
+        bool, typer.Option("--cancel", help="Give moves up: they stay where they are led.")
+    ] = False,
+    dry_run: DryRunOption = False,
+    wait: WaitOption = False,
+    output_format: FormatOption = Format.TEXT,
+    bootstrap: BootstrapOption = None,
+) -> None:
+    """Move partitions of a topic to another broker, or give moves up.
+
+    Producers and readers go on meanwhile. `semel topics describe` shows what moves.
+    """
+
+    async def work(client: "SemelClient") -> "dict[TopicPartition, PartitionReassignment]":
+        if cancel == (to is not None):
+            raise UsageError("where to? Give either --to BROKER or --cancel")
+        admin = client.admin()
+        chosen = partitions or [
+            each.partition for each in (await admin.describe_topic(topic)).partitions
+        ]
+        moved = await admin.moves.alter_partition_reassignments(
+            {(topic, each): to for each in chosen}, validate_only=dry_run
+        )
+        _note_moves(moved, dry_run=dry_run)
+        return await _waited(client, moved) if wait and not dry_run else moved
+
+    _show_moves(output_format, with_client(bootstrap, work), dry_run=dry_run)
+
+
+def rebalance(
+    dry_run: DryRunOption = False,
+    wait: WaitOption = False,
+    output_format: FormatOption = Format.TEXT,
+    bootstrap: BootstrapOption = None,
+) -> None:
+    """Move partitions so that every broker leads its share of each topic, and of all together.
+
+    As few of them as that takes. Brokers that are decommissioned end with none.
+    """
+
+    async def work(client: "SemelClient") -> "dict[TopicPartition, PartitionReassignment]":
+        moved = await client.admin().moves.rebalance_partitions(validate_only=dry_run)
+        _note_moves(moved, dry_run=dry_run)
+        if not wait or dry_run:
+            return moved
+        # Those that were under way count, too: without them nobody has their share yet.
+        under_way = await client.admin().moves.list_partition_reassignments()
+        return await _waited(client, {**under_way, **moved})
+
+    _show_moves(output_format, with_client(bootstrap, work), dry_run=dry_run)
+
+
+def decommission(
+    broker: Annotated[int, typer.Argument(min=0, show_default=False)],
+    undo: Annotated[bool, typer.Option("--undo", help="Let it lead partitions again.")] = False,
+    output_format: FormatOption = Format.TEXT,
+    bootstrap: BootstrapOption = None,
+) -> None:
+    """Give a broker no partitions any more; `semel cluster rebalance` takes those that it has."""
+
+    async def work(client: "SemelClient") -> int:
+        return await client.admin().moves.decommission_broker(broker, undo=undo)
+
+    left = with_client(bootstrap, work)
+    if undo:
+        note(f"broker-{broker} may lead partitions again: semel cluster rebalance")
+    elif left:
+        note(f"broker-{broker} is decommissioned, but not empty yet: semel cluster rebalance")
+    else:
+        note(f"broker-{broker} is decommissioned and empty: it may be stopped for good")
+    show(
+        output_format,
+        {"broker_id": broker, "decommissioned": not undo, "leader_partitions": left},
+        Table(
+            headings=("Broker", "Decommissioned", "Partitions"),
+            rows=[(f"broker-{broker}", "" if undo else "yes", left)],
+        ),
+    )
+
+
+async def _waited(
+    client: "SemelClient", moved: "Mapping[TopicPartition, PartitionReassignment]"
+) -> "dict[TopicPartition, PartitionReassignment]":
+    """Return where partitions are led once they move no more.
+
+    Raises CommandError if one of them is led elsewhere than it was to be: it was moved again, or
+    its move was given up, meanwhile.
+    """
+    from aiosemel import PartitionReassignment
+
+    with progress("moving"):
+        led = await client.admin().moves.wait_for_reassignments(moved)
+    for at, broker_id in led.items():
+        wanted = moved[at].leader_id if moved[at].moving_to is None else moved[at].moving_to
+        if broker_id != wanted:
+            raise CommandError(
+                f"{at} is led by broker-{broker_id}, not by broker-{wanted}: its move was changed"
+                " meanwhile"
+            )
+    return {
+        at: PartitionReassignment(leader_id=broker_id, moving_to=None)
+        for at, broker_id in led.items()
+    }
+
+
+def _note_moves(moved: "Mapping[TopicPartition, PartitionReassignment]", *, dry_run: bool) -> None:
+    count = sum(each.moving_to is not None for each in moved.values())
+    note(f"{count} partitions {'would move' if dry_run else 'move'}")
+
+
+def _show_moves(
+    output_format: Format,
+    moved: "Mapping[TopicPartition, PartitionReassignment]",
+    *,
+    dry_run: bool,
+) -> None:
+    show(
+        output_format,
+        {
+            "dry_run": dry_run,
+            "partitions": [
+                {
+                    "topic": at.topic,
+                    "partition": at.partition,
+                    "leader_id": each.leader_id,
+                    "moving_to": each.moving_to,
+                }
+                for at, each in moved.items()
+            ],
+        },
+        Table(
+            headings=("Topic", "Partition", "Leader", "Moving to"),
+            rows=[
+                (at.topic, at.partition, f"broker-{each.leader_id}", broker_text(each.moving_to))
+                for at, each in moved.items()
+            ],
+            empty="Nothing has to move.",
+        ),
+    )
+
+
+def broker_text(broker_id: int | None) -> str | None:
+    """Name a broker for people."""
+    return None if broker_id is None else f"broker-{broker_id}"

@@ -1,0 +1,96 @@
+"""Commands that move partitions, on a cluster of two brokers."""
+
+from collections.abc import Iterator
+
+import pytest
+from command_line import CommandLine
+
+
+def places(semel: CommandLine, topic: str) -> list[tuple[int, int | None]]:
+    """Return leader and target of each partition."""
+    described = semel("topics", "describe", topic, "--format", "json").json
+    return [(each["leader_id"], each["moving_to"]) for each in described["partitions"]]
+
+
+@pytest.fixture
+def other(semel: CommandLine, topic: str) -> int:
+    """The broker that does not lead partition 0."""
+    return 1 - places(semel, topic)[0][0]
+
+
+def test_a_partition_is_moved_and_back(semel: CommandLine, topic: str, other: int) -> None:
+    semel("produce", topic, "-p", "0", stdin="one\n")
+    ran = semel("topics", "move", topic, "-p", "0", "--to", str(other), "--wait")
+    assert "1 partitions move" in ran.err
+    assert ran.lines[1].split("\t") == [topic, "0", f"broker-{other}", "-"]
+    assert places(semel, topic)[0] == (other, None)
+    semel("produce", topic, "-p", "0", stdin="two\n")
+    assert semel("consume", topic, "--from-beginning", "--timeout", "0.3").lines == ["one", "two"]
+    back = semel("topics", "move", topic, "-p", "0", "--to", str(1 - other), "--format", "json")
+    (moved,) = back.json["partitions"]
+    assert moved["moving_to"] == 1 - other
+    assert back.json["dry_run"] is False
+
+
+def test_a_move_is_checked_and_shown_before_it_begins(
+    semel: CommandLine, topic: str, other: int
+) -> None:
+    before = places(semel, topic)
+    dry = semel("topics", "move", topic, "-p", "0", "--to", str(other), "--dry-run")
+    assert "1 partitions would move" in dry.err
+    assert f"broker-{1 - other}\tbroker-{other}" in dry.out
+    refused = semel("topics", "move", topic, "-p", "0", "--to", "7", status=1).err
+    assert "no broker 7 has ever registered" in refused
+    assert (
+        "has no partition 2" in semel("topics", "move", topic, "-p", "2", "--to", "0", status=1).err
+    )
+    assert places(semel, topic) == before
+
+
+def test_what_does_not_move_is_given_up_without_harm(semel: CommandLine, topic: str) -> None:
+    ran = semel("topics", "move", topic, "--cancel", "--wait")
+    assert "0 partitions move" in ran.err
+    assert len(ran.lines) == 3
+
+
+@pytest.mark.parametrize("options", [(), ("--to", "0", "--cancel")])
+def test_a_move_has_a_place_to_go_to(
+    semel: CommandLine, topic: str, options: tuple[str, ...]
+) -> None:
+    assert (
+        "either --to BROKER or --cancel" in semel("topics", "move", topic, *options, status=2).err
+    )
+
+
+@pytest.fixture
+def reopened(semel: CommandLine) -> Iterator[None]:
+    """Other tests need both brokers."""
+    yield
+    semel("cluster", "decommission", "1", "--undo")
+
+
+@pytest.mark.usefixtures("reopened")
+def test_a_broker_is_emptied_and_taken_back(semel: CommandLine, topic: str) -> None:
+    closed = semel("cluster", "decommission", "1")
+    assert "broker-1 is decommissioned, but not empty yet" in closed.err
+    planned = semel("cluster", "rebalance", "--dry-run", "--format", "json").json
+    assert {each["leader_id"] for each in planned["partitions"]} == {1}
+    assert {each["moving_to"] for each in planned["partitions"]} == {0}
+    semel("cluster", "rebalance", "--wait")
+    assert places(semel, topic) == [(0, None), (0, None)]
+    assert "broker-1 is decommissioned and empty" in semel("cluster", "decommission", "1").err
+    shown = semel("cluster", "describe", "--format", "json").json["instances"]
+    brokers = {each["instance_id"]: each for each in shown if each["role"] == "broker"}
+    assert (brokers[1]["decommissioned"], brokers[1]["leader_partitions"]) == (True, 0)
+    assert "decommissioned" in semel("cluster", "describe").out
+    assert "is decommissioned" in semel("topics", "move", topic, "--to", "1", status=1).err
+    undone = semel("cluster", "decommission", "1", "--undo", "--format", "json")
+    assert undone.json == {"broker_id": 1, "decommissioned": False, "leader_partitions": 0}
+    assert "may lead partitions again" in undone.err
+    semel("cluster", "rebalance", "--wait")
+    assert sorted(places(semel, topic)) == [(0, None), (1, None)]
+    assert semel("cluster", "rebalance").lines == ["TOPIC\tPARTITION\tLEADER\tMOVING-TO"]
+
+
+def test_a_broker_that_nobody_knows_is_not_decommissioned(semel: CommandLine) -> None:
+    assert "no broker 7" in semel("cluster", "decommission", "7", status=1).err

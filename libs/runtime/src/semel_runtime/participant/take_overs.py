@@ -1,0 +1,101 @@
+"""Taking over partitions that move here: again and again, until the controller knows of it.
+
+What the steps of a move are, is each service's own; see its ``machine/moves.py``. Here is what they
+have in common: when to try, and who is asked, and told.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Hashable
+from random import Random
+
+import structlog
+from msgspec import Struct
+
+from semel.coordinator.v1.moves_pb2 import CompletePartitionReassignmentRequest
+from semel_common.wire.connection import Connection, Connector
+from semel_common.wire.methods import COMPLETE_PARTITION_REASSIGNMENT
+from semel_runtime.cluster.copy import ClusterCopy
+from semel_runtime.cluster.image import ServiceRole
+
+log = structlog.get_logger(__name__)
+
+_CONTROLLER_ID = 0
+
+
+class TakeOverOptions(Struct, frozen=True, kw_only=True):
+    """How others are asked."""
+
+    listener: str
+    request_timeout_ms: int = 5_000
+    retry_backoff_ms: int = 500
+    """How long to wait before a move that failed is tried again."""
+
+
+class TakeOvers:
+    """When to take over what moves to one instance, and whom that instance talks to."""
+
+    def __init__(
+        self, cluster: ClusterCopy, connector: Connector, random: Random, options: TakeOverOptions
+    ) -> None:
+        """Want a look at once: a process before this one may have left a move half-way."""
+        self._cluster = cluster
+        self._connector = connector
+        self._random = random
+        self._options = options
+        self._wanted = asyncio.Event()
+        self._wanted.set()
+        self._failed: set[Hashable] = set()
+        """What was complained about already."""
+
+    @property
+    def request_timeout_ms(self) -> int:
+        """How long one request may take."""
+        return self._options.request_timeout_ms
+
+    def look(self) -> None:
+        """Note that something may move here from now on."""
+        self._wanted.set()
+
+    async def run(self, take_all: Callable[[], Awaitable[bool]]) -> None:
+        """Take over what moves here, until cancelled; ``take_all`` answers if nothing is left."""
+        while True:
+            await self._wanted.wait()
+            self._wanted.clear()
+            if not await take_all():
+                self._wanted.set()
+                backoff_s = self._options.retry_backoff_ms / 1000
+                await asyncio.sleep(backoff_s * self._random.uniform(0.5, 1.0))
+
+    def failed(self, move: Hashable, event: str, **facts: object) -> None:
+        """Log that a move has failed; one that fails again and again is a warning once."""
+        level = log.debug if move in self._failed else log.warning
+        self._failed.add(move)
+        level(event, **facts)
+
+    def succeeded(self, move: Hashable, event: str, **facts: object) -> None:
+        """Log that a move has come to its end here."""
+        self._failed.discard(move)
+        log.info(event, **facts)
+
+    def connect(self, role: ServiceRole, instance_id: int) -> Connection:
+        """Return a way to another instance; raises if nobody knows where it is."""
+        address = self._cluster.address(role, instance_id, self._options.listener)
+        return self._connector.connect(address)
+
+    async def complete(
+        self, topic_id: str, partition: int, *, leader_epoch: int, instance_id: int
+    ) -> None:
+        """Tell the controller that all of a partition is here; may be repeated.
+
+        ``leader_epoch`` is that of the leader that has handed it over.
+        """
+        controller = self.connect(ServiceRole.COORDINATOR, _CONTROLLER_ID)
+        request = CompletePartitionReassignmentRequest(
+            topic_id=topic_id,
+            partition=partition,
+            leader_epoch=leader_epoch,
+            broker_id=instance_id,
+        )
+        await controller.call(
+            COMPLETE_PARTITION_REASSIGNMENT, request, timeout_ms=self.request_timeout_ms
+        )

@@ -1,0 +1,160 @@
+"""The part of the admin client that says which broker leads which partition.
+
+A move is decided by the controller, and carried out by the brokers: it goes on when the call has
+returned, and whoever asked is gone. Producers and readers go on meanwhile. All that is asked here
+is asked of the controller itself, so that each call sees what the last one has done.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
+
+from aiosemel._cluster import Cluster
+from aiosemel._metadata import COORDINATOR, topics_in
+from aiosemel._retry import Deadline
+from aiosemel.descriptions import PartitionReassignment
+from aiosemel.offsets import PartitionKey, TopicPartition
+from semel.coordinator.v1 import cluster_pb2 as cluster
+from semel.coordinator.v1 import moves_pb2 as moves
+from semel_common.wire import methods, status
+from semel_common.wire.methods import Method, Req, Res
+
+_CONTROLLER_ID = 0
+_PARTITIONS_IN_REQUEST = 10_000
+_WAIT_MS = 5_000
+"""How long the controller may take until it answers that nothing has changed."""
+
+
+class MoveAdmin:
+    """Moves partitions between brokers. Made by ``Admin.moves``; needs no closing."""
+
+    def __init__(self, cluster_: Cluster) -> None:
+        self._cluster = cluster_
+
+    async def alter_partition_reassignments(
+        self, targets: Mapping[PartitionKey, int | None], *, validate_only: bool = False
+    ) -> dict[TopicPartition, PartitionReassignment]:
+        """Begin to move partitions, each to a broker; None: it stays where it is led.
+
+        A move under way is given up by None, or by the broker that leads; another broker takes its
+        place. Returns what is to become of each. ``validate_only`` moves nothing. May be repeated.
+        Raises UnknownTopicOrPartitionError, and InvalidRequestError for a broker that has never
+        registered, or is decommissioned: all partitions that were not refused move then.
+        Partitions of the topic ``__consumer_offsets`` are those of groups, and move between group
+        coordinators; those of ``__transaction_state`` move between coordinators, all but the first.
+        """
+        wanted = [(TopicPartition.named(each), target) for each, target in targets.items()]
+        results: list[moves.PartitionReassignmentResult] = []
+        deadline = self._deadline()
+        for start in range(0, len(wanted), _PARTITIONS_IN_REQUEST):
+            request = moves.AlterPartitionReassignmentsRequest(
+                partitions=[
+                    moves.PartitionReassignment(
+                        topic=each.topic, partition=each.partition, broker_id=target
+                    )
+                    for each, target in wanted[start : start + _PARTITIONS_IN_REQUEST]
+                ],
+                validate_only=validate_only,
+            )
+            response = await self._ask(methods.ALTER_PARTITION_REASSIGNMENTS, request, deadline)
+            results += response.partitions
+        for result in results:
+            if result.HasField("error"):
+                raise status.from_value(result.error)
+        return _reassigned(results)
+
+    async def list_partition_reassignments(self) -> dict[TopicPartition, PartitionReassignment]:
+        """Return all partitions that move, by topic and partition."""
+        request = cluster.MetadataRequest(all_topics=True)
+        response = await self._ask(methods.METADATA, request, self._deadline())
+        return {at: each for at, each in sorted(_places(response)) if _moves(each)}
+
+    async def wait_for_reassignments(
+        self, partitions: Iterable[PartitionKey]
+    ) -> dict[TopicPartition, int]:
+        """Return as soon as none of these partitions moves any more; by which brokers they are led.
+
+        A topic that was deleted meanwhile is left out. It takes as long as the moves take: for
+        ever, if a broker that takes part is gone. ``asyncio.timeout`` bounds it, and changes
+        nothing in the moves.
+        """
+        wanted: defaultdict[str, set[int]] = defaultdict(set)
+        for each in partitions:
+            topic, partition = TopicPartition.named(each)
+            wanted[topic].add(partition)
+        request = cluster.MetadataRequest(topics=sorted(wanted), max_wait_ms=_WAIT_MS)
+        while True:
+            response = await self._ask(methods.METADATA, request, self._deadline())
+            places = {
+                at: each for at, each in _places(response) if at.partition in wanted[at.topic]
+            }
+            if not any(map(_moves, places.values())):
+                return {at: each.leader_id for at, each in sorted(places.items())}
+            request.known_version = response.version
+
+    async def rebalance_partitions(
+        self, *, validate_only: bool = False
+    ) -> dict[TopicPartition, PartitionReassignment]:
+        """Begin the moves after which every broker leads its share; returns them.
+
+        Every broker leads equally many partitions then, to within one: of each topic, and of all
+        together. Decommissioned brokers have no share. As few partitions move as that takes; one
+        that moves already counts where it goes, so this may be repeated. ``validate_only`` moves
+        nothing. Raises BrokerNotAvailableError if no broker may lead anything.
+        """
+        request = moves.RebalancePartitionsRequest(validate_only=validate_only)
+        response = await self._ask(methods.REBALANCE_PARTITIONS, request, self._deadline())
+        return _reassigned(response.partitions)
+
+    async def decommission_broker(self, broker_id: int, *, undo: bool = False) -> int:
+        """Say that a broker is to lead nothing any more; returns how many partitions it holds.
+
+        Those are the ones that it leads, or that move to it: they stay until
+        ``rebalance_partitions``. No new ones come. ``undo`` lets it lead partitions again. May be
+        repeated. Raises InvalidRequestError for a broker that has never registered.
+        """
+        request = moves.DecommissionBrokerRequest(broker_id=broker_id, decommissioned=not undo)
+        response = await self._ask(methods.DECOMMISSION_BROKER, request, self._deadline())
+        return response.leader_partitions
+
+    async def _ask(self, method: Method[Req, Res], request: Req, deadline: Deadline) -> Res:
+        controller = partial(self._cluster.address_of, COORDINATOR, _CONTROLLER_ID)
+        return await self._cluster.call(controller, method, request, deadline=deadline)
+
+    def _deadline(self) -> Deadline:
+        return Deadline.after_ms(self._cluster.options.default_api_timeout_ms)
+
+
+def _places(
+    response: cluster.MetadataResponse,
+) -> Iterator[tuple[TopicPartition, PartitionReassignment]]:
+    """Yield where partitions are; of internal topics, those that were ever moved."""
+    for topic in topics_in(response):
+        for each in topic.partitions:
+            place = PartitionReassignment(leader_id=each.leader_id, moving_to=each.moving_to)
+            yield TopicPartition(topic.name, each.partition), place
+    for internal in response.internal_partitions:
+        known = internal.partition
+        yield (
+            TopicPartition(internal.topic, known.index),
+            PartitionReassignment(
+                leader_id=known.leader_id,
+                moving_to=known.moving_to if known.HasField("moving_to") else None,
+            ),
+        )
+
+
+def _moves(each: PartitionReassignment) -> bool:
+    return each.moving_to is not None
+
+
+def _reassigned(
+    results: Iterable[moves.PartitionReassignmentResult],
+) -> dict[TopicPartition, PartitionReassignment]:
+    return {
+        TopicPartition(each.topic, each.partition): PartitionReassignment(
+            leader_id=each.leader_id,
+            moving_to=each.moving_to if each.HasField("moving_to") else None,
+        )
+        for each in results
+    }

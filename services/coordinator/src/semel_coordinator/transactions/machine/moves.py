@@ -1,0 +1,232 @@
+"""Transaction-log partitions that move: what the old leader gives, and what becomes of it.
+
+Theory of operation. The controller's metadata say that a partition moves, and to which coordinator.
+That one asks the old leader to hand it over: from that decision on its transactions are served no
+more there, and nothing of them changes: none is decided, timed out, completed or forgotten. The new
+one stores what was known of them, and then tells the controller, which makes it the leader under a
+higher leader epoch. As soon as it hears of that, it serves them: one record says so and raises the
+coordinator epoch, before any marker or answer bears it. The old leader forgets them.
+
+Markers that the old leader has on their way at the hand-over are harmless, as any that is late or
+repeated: each says again what a durable decision says, which moves along, and which is forgotten
+only when everybody has acknowledged it. Those that come after the new leader has spoken are refused
+for their coordinator epoch, and the new one sends its own.
+
+Who leads is decided by the controller alone. If it gives the move up, it raises the leader epoch
+too: the old leader serves again what it has handed over, and the new one forgets what it has. No
+coordinator epoch but the old leader's was used meanwhile; it raises it all the same, as everybody
+who begins to serve, because a start in between has not: what is handed over does not change.
+
+What was taken over wholly is never taken over again under the same leader epoch: the controller may
+hear of it at any time, and make it what is served.
+
+Invariant: what is known here is served, but for the partitions that are listed here.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from msgspec import Struct
+
+from semel_common.errors import CorruptMessageError, FencedLeaderEpochError, NotCoordinatorError
+from semel_common.ids import InternalTopic
+from semel_coordinator.transactions.machine.partitions import partition_of
+from semel_coordinator.transactions.machine.records import (
+    MoveRecord,
+    TransactionLogForgotten,
+    TransactionLogHandedOver,
+    TransactionLogServed,
+    TransactionLogTakenOver,
+    TransactionsRecord,
+)
+from semel_coordinator.transactions.machine.state import TransactionsState
+from semel_runtime.cluster.copy import ClusterCopy
+from semel_runtime.cluster.image import ClusterImage, PartitionLeader
+from semel_runtime.machine import Result
+
+
+class TransactionLogMove(Struct, frozen=True, kw_only=True):
+    """A transaction-log partition on its way, as both sides name it."""
+
+    partition: int
+    leader_epoch: int
+    """Of the coordinator that it leaves."""
+    moving_to: int
+    """The one that takes over."""
+
+
+class Arrival(Struct, frozen=True, kw_only=True):
+    """A transaction-log partition that moves here."""
+
+    move: TransactionLogMove
+    leader_id: int
+    """The coordinator that it leaves."""
+    whole: bool
+    """Whether all of it is here: only the controller does not know yet."""
+
+
+class TransactionLogMoves:
+    """A part of the transactions' machine: what moves away, and what moves here."""
+
+    def __init__(self, state: TransactionsState, *, instance_id: int, cluster: ClusterCopy) -> None:
+        """Decide on the state and the metadata as they are at each call."""
+        self._state = state
+        self._instance_id = instance_id
+        self._cluster = cluster
+
+    # -- following the metadata ------------------------------------------------------------------
+
+    def follow(self) -> Result[None, TransactionsRecord]:
+        """Serve, and forget, what the metadata say; what is so already writes nothing."""
+        image = self._cluster.image
+        return Result(None, () if image is None else tuple(self.following(image)))
+
+    def following(self, image: ClusterImage) -> Iterator[MoveRecord]:
+        """Yield what these metadata change."""
+        for partition, leader in _leaders(image).items():
+            if partition in self._state.handed_over:
+                yield from self._follow_handed_over(image, partition, leader)
+            elif partition in self._state.taken_over:
+                yield from self._follow_taken_over(image, partition, leader)
+            elif leader.leader_id != self._instance_id and self._is_known(partition):
+                # It was handed over in a life of which this volume, an older copy, knows nothing.
+                yield _forgotten(image, partition)
+
+    def leaving(self, image: ClusterImage) -> Iterator[MoveRecord]:
+        """Yield the end of what moves away by these metadata, as far as it is not known here.
+
+        For an older copy of a volume: it may have been handed over since.
+        """
+        for partition, leader in _leaders(image).items():
+            if leader.leader_id == self._instance_id and leader.moving_to is not None:
+                yield TransactionLogHandedOver(
+                    partition=partition, leader_epoch=leader.leader_epoch
+                )
+
+    # -- the old leader --------------------------------------------------------------------------
+
+    def hand_over(self, move: TransactionLogMove) -> Result[None, TransactionsRecord]:
+        """Serve a partition no more. Raises NotCoordinatorError."""
+        leader = self._cluster.transaction_log_leader(move.partition)
+        if leader != PartitionLeader(self._instance_id, move.leader_epoch, move.moving_to):
+            raise NotCoordinatorError(
+                f"transaction-log partition {move.partition} does not move from here to coordinator"
+                f" {move.moving_to} under leader epoch {move.leader_epoch}"
+            )
+        known = self._state.handed_over.get(move.partition)
+        if known is not None and known.leader_epoch == move.leader_epoch:
+            return Result(None)
+        ended = TransactionLogHandedOver(partition=move.partition, leader_epoch=move.leader_epoch)
+        return Result(None, (ended,))
+
+    def handed_over(self, move: TransactionLogMove) -> tuple[TransactionsRecord, ...]:
+        """Return all that is known of what was handed over: it does not change.
+
+        In the order of a snapshot, decisions in the order in which they were taken; so it is, what
+        a restart does not change.
+        """
+        count = self._cluster.layout.transaction_log_partitions
+        return tuple(self._state.known_of(move.partition, partition_count=count))
+
+    # -- the new leader --------------------------------------------------------------------------
+
+    def arrivals(self) -> Result[list[Arrival], TransactionsRecord]:
+        """Return the partitions that move here."""
+        image = self._cluster.image
+        return Result(
+            [
+                Arrival(
+                    move=TransactionLogMove(
+                        partition=partition,
+                        leader_epoch=leader.leader_epoch,
+                        moving_to=self._instance_id,
+                    ),
+                    leader_id=leader.leader_id,
+                    whole=self._is_whole(partition, leader.leader_epoch),
+                )
+                for partition, leader in (_leaders(image).items() if image else ())
+                if leader.moving_to == self._instance_id
+            ]
+        )
+
+    def begin_take_over(self, move: TransactionLogMove) -> Result[None, TransactionsRecord]:
+        """Know nothing yet of what moves here. Raises FencedLeaderEpochError."""
+        self._check_arriving(move)
+        count = self._cluster.layout.transaction_log_partitions
+        forgotten = TransactionLogForgotten(partition=move.partition, partition_count=count)
+        return Result(None, (forgotten, _taken(move, whole=False)))
+
+    def take_over(
+        self, move: TransactionLogMove, records: Iterable[TransactionsRecord], *, whole: bool
+    ) -> Result[None, TransactionsRecord]:
+        """Know the next piece of what was handed over; ``whole``: it is the last one.
+
+        Raises FencedLeaderEpochError, and CorruptMessageError.
+        """
+        self._check_arriving(move)
+        count = self._cluster.layout.transaction_log_partitions
+        known = tuple(records)
+        for record in known:
+            if partition_of(record, partition_count=count) != move.partition:
+                raise CorruptMessageError(
+                    f"{type(record).__name__} is not of transaction-log partition {move.partition}"
+                )
+        return Result(None, (*known, _taken(move, whole=True)) if whole else known)
+
+    # -- helpers ---------------------------------------------------------------------------------
+
+    def _follow_handed_over(
+        self, image: ClusterImage, partition: int, leader: PartitionLeader
+    ) -> Iterator[MoveRecord]:
+        if leader.leader_id != self._instance_id:
+            yield _forgotten(image, partition)
+        elif leader.leader_epoch != self._state.handed_over[partition].leader_epoch:
+            yield self._served(partition)
+
+    def _follow_taken_over(
+        self, image: ClusterImage, partition: int, leader: PartitionLeader
+    ) -> Iterator[MoveRecord]:
+        known = self._state.taken_over[partition]
+        moves_here = (leader.leader_epoch, leader.moving_to)
+        if leader.leader_id == self._instance_id:
+            yield self._served(partition)
+        elif moves_here != (known.leader_epoch, self._instance_id):
+            yield _forgotten(image, partition)
+
+    def _served(self, partition: int) -> TransactionLogServed:
+        newest = self._state.coordinator_epochs.get(partition, 0)
+        return TransactionLogServed(partition=partition, coordinator_epoch=newest + 1)
+
+    def _is_known(self, partition: int) -> bool:
+        return partition in self._state.coordinator_epochs
+
+    def _is_whole(self, partition: int, leader_epoch: int) -> bool:
+        known = self._state.taken_over.get(partition)
+        return known is not None and known.whole and known.leader_epoch == leader_epoch
+
+    def _check_arriving(self, move: TransactionLogMove) -> None:
+        leader = self._cluster.transaction_log_leader(move.partition)
+        moves_here = (leader.leader_epoch, leader.moving_to) == (move.leader_epoch, move.moving_to)
+        if not moves_here or self._is_whole(move.partition, move.leader_epoch):
+            raise FencedLeaderEpochError(
+                f"transaction-log partition {move.partition} does not move here under leader epoch"
+                f" {move.leader_epoch}"
+            )
+
+
+def _leaders(image: ClusterImage) -> dict[int, PartitionLeader]:
+    """Return who leads transaction-log partitions, as far as they were ever moved."""
+    topic = InternalTopic.TRANSACTION_STATE
+    return {
+        each.partition: each.leader for each in image.internal_partitions if each.topic == topic
+    }
+
+
+def _forgotten(image: ClusterImage, partition: int) -> TransactionLogForgotten:
+    count = image.layout.transaction_log_partitions
+    return TransactionLogForgotten(partition=partition, partition_count=count)
+
+
+def _taken(move: TransactionLogMove, *, whole: bool) -> TransactionLogTakenOver:
+    return TransactionLogTakenOver(
+        partition=move.partition, leader_epoch=move.leader_epoch, whole=whole
+    )

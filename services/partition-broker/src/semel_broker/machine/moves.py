@@ -1,0 +1,241 @@
+"""Moving a partition: what its old leader gives, and what becomes of that at the new one. Pure.
+
+Theory of operation. The controller's metadata say that a partition moves, and to which broker. That
+broker copies the log while the old leader goes on. Once it has nearly everything, it asks the old
+leader to hand the log over: from that decision on the log is not served any more and nothing in it
+changes. It copies the rest, takes over what else was known (producers, open and aborted
+transactions, segments, the newest coordinator epochs), and tells the controller, which makes it the
+leader under a higher epoch.
+
+Who leads is decided by the controller alone. If it gives the move up, it raises the epoch too: the
+old leader serves again what it has handed over, and the copy is dropped. So each step may be
+repeated after any crash, and at no time do two brokers serve a partition. What was taken over as a
+whole is never taken over again: the controller may hear of it at any time, and make it what is
+served. While a log moves it is
+not compacted: the copy may have a batch as it was before, whose transaction was aborted, and must
+know that as long as the batch is there.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from semel_broker.machine.directory import LogDirectory
+from semel_broker.machine.log import PartitionLog
+from semel_broker.machine.records import (
+    AbortedTransaction,
+    LogCompacted,
+    LogCopied,
+    LogRecord,
+    LogSegment,
+    LogState,
+    LogTakenOver,
+    OpenTransaction,
+    ProducerState,
+    Record,
+)
+from semel_common.errors import (
+    CorruptMessageError,
+    FencedLeaderEpochError,
+    NotLeaderOrFollowerError,
+)
+from semel_common.ids import TopicPartition
+from semel_runtime.participant.coordinator_epochs import CoordinatorEpochs, CoordinatorEpochSeen
+
+_ENTITIES = (LogCompacted, ProducerState, OpenTransaction, AbortedTransaction, LogSegment)
+
+
+class Move(Struct, frozen=True, kw_only=True):
+    """A partition on its way, as both brokers name it."""
+
+    partition: TopicPartition
+    leader_epoch: int
+    """Of the broker that it leaves."""
+    moving_to: int
+    """The broker that takes over."""
+
+
+class Copy(Struct, frozen=True, kw_only=True):
+    """A log that moves here, as far as it is."""
+
+    move: Move
+    topic: str
+    log_id: int
+    leader_id: int
+    """The broker that has the rest."""
+    log_end_offset: int
+    whole: bool
+    """Whether all of it is here: only the controller does not know yet."""
+
+
+class CopyPlan(Struct, frozen=True, kw_only=True):
+    """What may be copied of one log."""
+
+    log_id: int
+    from_offset: int
+    upto: int
+    """Where the log ends."""
+
+
+class HandedOver(Struct, frozen=True, kw_only=True):
+    """What was known of a log when it was handed over."""
+
+    entities: tuple[Record, ...]
+    """The log first, then what does not change any more, in the same order every time, then the
+    newest coordinator epochs."""
+    log_end_offset: int
+
+
+# -- at the old leader ---------------------------------------------------------------------------
+
+
+def copy_plan(logs: LogDirectory, move: Move, from_offset: int) -> CopyPlan:
+    """Return what the new leader may copy; raises NotLeaderOrFollowerError."""
+    log = _leaving(logs, move)
+    return CopyPlan(
+        log_id=log.log_id,
+        from_offset=max(from_offset, log.log_start_offset),
+        upto=log.log_end_offset,
+    )
+
+
+def ended(logs: LogDirectory, move: Move) -> list[LogState]:
+    """Return the record that ends serving a log, if that is new.
+
+    Raises NotLeaderOrFollowerError.
+    """
+    log = _leaving(logs, move)
+    return [] if log.identity.handed_over else [replace(_state(log), handed_over=True)]
+
+
+def handed_over(logs: LogDirectory, coordinators: CoordinatorEpochs, move: Move) -> HandedOver:
+    """Return what is known of a log that was handed over. Raises NotLeaderOrFollowerError."""
+    log = _leaving(logs, move)
+    assert log.identity.handed_over, "until then it changes"
+    return HandedOver(
+        entities=(_state(log), *_known(log), *_heard(coordinators)),
+        log_end_offset=log.log_end_offset,
+    )
+
+
+def _leaving(logs: LogDirectory, move: Move) -> PartitionLog:
+    """Return the log that makes this move."""
+    log = logs.at(move.partition)
+    leader = logs.leader(move.partition)
+    if (
+        log is None
+        or not logs.is_own(log)
+        or log.identity.leader_epoch != move.leader_epoch
+        or (leader.leader_epoch, leader.moving_to) != (move.leader_epoch, move.moving_to)
+    ):
+        raise NotLeaderOrFollowerError(
+            f"partition {move.partition.partition} of topic {move.partition.topic_id} does not move"
+            f" from here to broker {move.moving_to} under leader epoch {move.leader_epoch}"
+        )
+    return log
+
+
+def _state(log: PartitionLog) -> LogState:
+    return replace(
+        log.identity, log_start_offset=log.log_start_offset, log_end_offset=log.log_end_offset
+    )
+
+
+def _known(log: PartitionLog) -> Iterator[Record]:
+    """Yield what a log's snapshot has but the log, in an order that no restart changes."""
+    producers: list[ProducerState] = []
+    for entity in log.snapshot():
+        if isinstance(entity, ProducerState):
+            producers.append(entity)
+        elif not isinstance(entity, LogState):
+            yield entity
+    yield from sorted(producers, key=lambda each: each.producer_id)
+
+
+def _heard(coordinators: CoordinatorEpochs) -> list[CoordinatorEpochSeen]:
+    """Return the newest coordinator epochs."""
+    seen = (each for _, each in coordinators.snapshot())
+    return sorted(seen, key=lambda each: each.transaction_log_partition)
+
+
+# -- at the new leader ---------------------------------------------------------------------------
+
+
+def copies(logs: LogDirectory, instance_id: int) -> list[Copy]:
+    """Return the logs that move here."""
+    return [
+        Copy(
+            move=Move(
+                partition=log.partition,
+                leader_epoch=log.identity.leader_epoch,
+                moving_to=instance_id,
+            ),
+            topic=log.identity.topic,
+            log_id=log.log_id,
+            leader_id=log.identity.leader_id,
+            log_end_offset=log.log_end_offset,
+            whole=log.identity.taken_over,
+        )
+        for log in logs.copies()
+    ]
+
+
+def copied(logs: LogDirectory, copy: Copy, next_offset: int) -> LogCopied:
+    """Return the record of a piece that was copied.
+
+    Raises FencedLeaderEpochError if the log does not move here any more.
+    """
+    log = _arriving(logs, copy)
+    assert log.log_end_offset == copy.log_end_offset <= next_offset, "pieces come in their order"
+    return LogCopied(log_id=log.log_id, log_end_offset=next_offset)
+
+
+def taken_over(
+    logs: LogDirectory,
+    coordinators: CoordinatorEpochs,
+    copy: Copy,
+    entities: Iterable[Record],
+    *,
+    whole: bool,
+) -> Iterator[LogRecord | LogState | CoordinatorEpochSeen]:
+    """Yield the records that make a copy's state that of the log; ``whole``: of the last piece.
+
+    Raises FencedLeaderEpochError, and CorruptMessageError if the copy is not the whole log.
+    """
+    log = _arriving(logs, copy)
+    for entity in entities:
+        if isinstance(entity, LogState):
+            _check_whole(log, entity)
+            yield LogTakenOver(
+                log_id=log.log_id,
+                log_start_offset=entity.log_start_offset,
+                log_end_offset=entity.log_end_offset,
+            )
+        elif isinstance(entity, _ENTITIES):
+            yield replace(entity, log_id=log.log_id)
+        elif isinstance(entity, CoordinatorEpochSeen):
+            if entity.coordinator_epoch > coordinators.newest(entity.transaction_log_partition):
+                yield entity
+        else:
+            raise CorruptMessageError(f"{type(entity).__name__} is no part of a log's state")
+    if whole:
+        yield replace(_state(log), taken_over=True)
+
+
+def _arriving(logs: LogDirectory, copy: Copy) -> PartitionLog:
+    log = logs.get(copy.log_id)
+    if log is None or logs.is_own(log) or log.identity.taken_over:
+        raise FencedLeaderEpochError(
+            f"partition {copy.move.partition.partition} of topic {copy.topic!r} does not move here"
+            " any more"
+        )
+    return log
+
+
+def _check_whole(log: PartitionLog, state: LogState) -> None:
+    if log.log_end_offset != state.log_end_offset:
+        raise CorruptMessageError(
+            f"the copy of partition {state.partition} of topic {state.topic!r} ends at offset"
+            f" {log.log_end_offset}, the log at {state.log_end_offset}"
+        )

@@ -1,0 +1,163 @@
+"""Takes over the partitions that move here: copies their logs, one after the other.
+
+What a move is, is in ``machine/moves.py``. Each step is durable here before the next one is asked
+for, so a broker that starts again goes on where its copy ends.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+
+from msgspec.structs import replace
+
+from semel.broker.v1 import moves_pb2 as wire
+from semel_broker.machine import BrokerMachine
+from semel_broker.machine.moves import Copy
+from semel_broker.machine.records import LogState, Record
+from semel_broker.serde import BrokerSerde
+from semel_common.errors import CorruptMessageError, SemelError
+from semel_common.wire.connection import Connection
+from semel_common.wire.methods import COPY_LOG, HAND_OVER_LOG
+from semel_runtime.cluster.image import ServiceRole
+from semel_runtime.journal.base import StoredBatch
+from semel_runtime.machine import UnknownRecordError
+from semel_runtime.participant.take_overs import TakeOvers
+from semel_runtime.runner import Runner
+
+_NEARLY_BYTES = 256 << 10
+"""What is left of a log when it is asked for: it is copied while nobody serves the partition."""
+
+
+class LogTaker:
+    """Takes over the partitions that move to one broker."""
+
+    def __init__(
+        self, runner: Runner[Record], machine: BrokerMachine, take_overs: TakeOvers
+    ) -> None:
+        self._runner = runner
+        self._machine = machine
+        self._take_overs = take_overs
+        self._serde = BrokerSerde()
+
+    async def run(self) -> None:
+        """Take over what moves here, until cancelled."""
+        await self._take_overs.run(self.take_all)
+
+    def on_durable(self, records: Sequence[Record]) -> None:
+        """Note that something moves here from now on."""
+        if any(isinstance(record, LogState) for record in records):
+            self._take_overs.look()
+
+    async def take_all(self) -> bool:
+        """Try each move once; answers whether all came to their ends."""
+        done = True
+        for copy in await self._runner.run(self._machine.copies):
+            try:
+                await self._take(copy)
+            except (SemelError, UnknownRecordError) as error:
+                done = False
+                self._take_overs.failed(
+                    copy.move,
+                    "partition not taken over",
+                    topic=copy.topic,
+                    partition=copy.move.partition.partition,
+                    leader=copy.leader_id,
+                    error=str(error),
+                )
+        return done
+
+    async def _take(self, copy: Copy) -> None:
+        if not copy.whole:
+            copy = await self._take_over(copy)
+        await self._take_overs.complete(
+            copy.move.partition.topic_id,
+            copy.move.partition.partition,
+            leader_epoch=copy.move.leader_epoch,
+            instance_id=copy.move.moving_to,
+        )
+        self._take_overs.succeeded(
+            copy.move,
+            "partition taken over",
+            topic=copy.topic,
+            partition=copy.move.partition.partition,
+            from_broker=copy.leader_id,
+            log_end_offset=copy.log_end_offset,
+        )
+
+    async def _take_over(self, copy: Copy) -> Copy:
+        leader = self._take_overs.connect(ServiceRole.BROKER, copy.leader_id)
+        copy = await self._copy(leader, copy, within_bytes=_NEARLY_BYTES)
+        first = await self._hand_over(leader, copy, 0)
+        copy = await self._copy(leader, copy, within_bytes=0)
+        await self._know(leader, copy, first)
+        return copy
+
+    # -- steps -----------------------------------------------------------------------------------
+
+    async def _copy(self, leader: Connection, copy: Copy, *, within_bytes: int) -> Copy:
+        """Copy a log until so little of it is left; returns how far the copy is then."""
+        while True:
+            request = wire.CopyLogRequest(
+                topic_id=copy.move.partition.topic_id,
+                partition=copy.move.partition.partition,
+                leader_epoch=copy.move.leader_epoch,
+                broker_id=copy.move.moving_to,
+                from_offset=copy.log_end_offset,
+            )
+            piece = await leader.call(
+                COPY_LOG, request, timeout_ms=self._take_overs.request_timeout_ms
+            )
+            if piece.next_offset > copy.log_end_offset:
+                await self._runner.run(
+                    partial(self._machine.log_copied, copy, *_placed(copy, piece))
+                )
+                copy = replace(copy, log_end_offset=piece.next_offset)
+            size_bytes = sum(len(each.payload) for each in piece.batches)
+            if piece.next_offset >= piece.log_end_offset or size_bytes < within_bytes:
+                return copy
+
+    async def _hand_over(
+        self, leader: Connection, copy: Copy, first_record: int
+    ) -> wire.HandOverLogResponse:
+        request = wire.HandOverLogRequest(
+            topic_id=copy.move.partition.topic_id,
+            partition=copy.move.partition.partition,
+            leader_epoch=copy.move.leader_epoch,
+            broker_id=copy.move.moving_to,
+            first_record=first_record,
+        )
+        timeout_ms = self._take_overs.request_timeout_ms
+        return await leader.call(HAND_OVER_LOG, request, timeout_ms=timeout_ms)
+
+    async def _know(self, leader: Connection, copy: Copy, piece: wire.HandOverLogResponse) -> None:
+        """Take over what the leader has known beside the batches."""
+        known = 0
+        while True:
+            entities = [self._serde.decode(each) for each in piece.records]
+            known += len(entities)
+            whole = known >= piece.record_count
+            # It was handed over: from here on, a full disk must not keep it from being served.
+            know = partial(self._machine.log_taken_over, copy, entities, whole=whole)
+            await self._runner.run(know, privileged=True)
+            if whole:
+                return
+            piece = await self._hand_over(leader, copy, known)
+            if not piece.records:
+                raise CorruptMessageError(
+                    f"the state has no record {known} of {piece.record_count}"
+                )
+
+
+def _placed(copy: Copy, piece: wire.CopyLogResponse) -> tuple[list[StoredBatch], int]:
+    """Return the batches of a piece, as they are stored here, and where the copy ends then."""
+    batches = [
+        StoredBatch(
+            partition=copy.log_id,
+            base_offset=each.base_offset,
+            record_count=each.record_count,
+            max_timestamp_ms=each.max_timestamp_ms,
+            header=each.header,
+            payload=each.payload,
+        )
+        for each in piece.batches
+    ]
+    return batches, piece.next_offset

@@ -1,0 +1,241 @@
+"""A partition moves between two whole brokers, whatever is lost on the way."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import pytest
+from broker_harness import BROKER_ID, OTHER_BROKER_ID, image, topic
+from broker_service import (
+    ABORT,
+    COMMIT,
+    READ_UNCOMMITTED,
+    Broker,
+    Coordinators,
+    batch,
+    code,
+    plain,
+    serving,
+)
+from google.protobuf.message import Message
+from msgspec.structs import replace
+
+from semel.coordinator.v1 import moves_pb2 as moves
+from semel.coordinator.v1 import transactions_pb2 as transactions
+from semel_common.batches import decode_records
+from semel_common.error_codes import ErrorCode
+from semel_common.errors import FencedLeaderEpochError
+from semel_common.ids import producer_id_of
+from semel_common.wire.methods import (
+    COMPLETE_PARTITION_REASSIGNMENT,
+    COPY_LOG,
+    HAND_OVER_LOG,
+    Method,
+)
+from semel_runtime.cluster.image import Instance, Listener, PartitionLeader, ServiceRole
+from semel_runtime.server.calls import Call
+from semel_runtime.testing.network import Decide, Fault, MemoryNetwork
+from semel_runtime.testing.virtual_time import after, in_virtual_time
+from semel_runtime.testing.volume import MemoryVolume
+
+AnyMethod = Method[Message, Message]
+STEPS = (COPY_LOG, HAND_OVER_LOG, COMPLETE_PARTITION_REASSIGNMENT)
+
+
+@dataclass(slots=True)
+class Cluster:
+    """Two brokers and a controller that knows where partition 0 of `orders` is."""
+
+    network: MemoryNetwork = field(default_factory=MemoryNetwork)
+    leader: PartitionLeader = field(default_factory=lambda: PartitionLeader(BROKER_ID, 0))
+    version: int = 1
+    volumes: dict[int, MemoryVolume] = field(
+        default_factory=lambda: {BROKER_ID: MemoryVolume(), OTHER_BROKER_ID: MemoryVolume()}
+    )
+    coordinators: Coordinators = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.coordinators = Coordinators(self.network)
+        self.coordinators.controller.handlers.add(COMPLETE_PARTITION_REASSIGNMENT, self._complete)
+        self.announce(self.leader)
+
+    def announce(self, leader: PartitionLeader) -> None:
+        """Let everybody know who leads the partition."""
+        self.leader = leader
+        self.version += 1
+        orders = replace(topic("orders"), partitions=(leader,))
+        bare = image(self.version, orders)
+        brokers = tuple(
+            Instance(
+                role=ServiceRole.BROKER,
+                instance_id=each,
+                listeners=(Listener(name="default", host="broker", port=each),),
+            )
+            for each in (BROKER_ID, OTHER_BROKER_ID)
+        )
+        self.coordinators.controller.publish(replace(bare, instances=bare.instances + brokers))
+
+    def move(self, to: int = OTHER_BROKER_ID) -> None:
+        """Let the partition move."""
+        self.announce(replace(self.leader, moving_to=to))
+
+    async def _complete(
+        self, request: moves.CompletePartitionReassignmentRequest, _: Call
+    ) -> moves.CompletePartitionReassignmentResponse:
+        done = PartitionLeader(request.broker_id, request.leader_epoch + 1)
+        known = self.leader
+        if (known.leader_epoch, known.moving_to) == (request.leader_epoch, request.broker_id):
+            self.announce(done)
+        elif self.leader != done:
+            raise FencedLeaderEpochError("the move was given up")
+        return moves.CompletePartitionReassignmentResponse()
+
+    @asynccontextmanager
+    async def broker(self, broker_id: int) -> AsyncIterator[Broker]:
+        """Run a broker."""
+        async with serving(
+            self.volumes[broker_id], coordinators=self.coordinators, instance_id=broker_id
+        ) as broker:
+            self.network.serve(f"broker:{broker_id}", broker.app.handlers)
+            yield broker
+            self.network.cut(f"broker:{broker_id}")
+
+
+async def _until_served(broker: Broker) -> None:
+    async with asyncio.timeout(60):
+        while code(await broker.fetch()) is not None:
+            await after(50)
+
+
+async def _write(broker: Broker) -> None:
+    await broker.produce(batch(b"kept", epoch=0))
+    await broker.end(COMMIT, epoch=0)
+    await broker.produce(batch(b"dropped", epoch=1))
+    await broker.end(ABORT, epoch=1)
+    await broker.produce(plain(b"plain"))
+    await broker.produce(batch(b"open", epoch=2))
+
+
+async def _check(broker: Broker) -> None:
+    """What was written is there, and the open transaction goes on."""
+    repeat = await broker.produce(batch(b"open", epoch=2))
+    assert repeat.base_offset == 5
+    more = await broker.produce(batch(b"more", epoch=2, sequence=1))
+    assert more.base_offset == 6
+    assert (await broker.fetch()).last_stable_offset == 5
+    await broker.end(COMMIT, epoch=2)
+    committed = [decode_records(each).values for each in (await broker.fetch()).batches]
+    assert committed == [[b"kept"], [b"plain"], [b"open"], [b"more"]]
+
+
+def _lose(method: AnyMethod, fault: Fault, times: int) -> Decide:
+    """Do this to the first calls of a method."""
+    left = times
+
+    def decide(_address: str, asked: AnyMethod, _request: Message) -> Fault:
+        nonlocal left
+        if asked.path != method.path or left == 0:
+            return Fault.NONE
+        left -= 1
+        return fault
+
+    return decide
+
+
+@pytest.mark.parametrize("fault", [Fault.LOSE_REQUEST, Fault.LOSE_REPLY, Fault.REPEAT])
+@pytest.mark.parametrize("method", STEPS, ids=lambda each: each.name)
+@in_virtual_time
+async def test_a_partition_moves_whatever_message_is_lost(method: AnyMethod, fault: Fault) -> None:
+    cluster = Cluster()
+    cluster.network.decide = _lose(method, fault, 2)
+    async with cluster.broker(BROKER_ID) as old, cluster.broker(OTHER_BROKER_ID) as new:
+        await _write(old)
+        cluster.move()
+        await _until_served(new)
+        await _check(new)
+        assert code(await old.produce(plain(b"late"))) is ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+@in_virtual_time
+async def test_both_brokers_start_again_after_the_hand_over() -> None:
+    cluster = Cluster()
+    cluster.network.decide = _lose(COMPLETE_PARTITION_REASSIGNMENT, Fault.LOSE_REQUEST, 3)
+    async with cluster.broker(BROKER_ID) as old, cluster.broker(OTHER_BROKER_ID):
+        await _write(old)
+        cluster.move()
+        while code(await old.fetch()) is None:
+            await after(10)
+    async with cluster.broker(BROKER_ID) as old, cluster.broker(OTHER_BROKER_ID) as new:
+        assert code(await old.fetch()) is ErrorCode.NOT_LEADER_OR_FOLLOWER
+        await _until_served(new)
+        await _check(new)
+
+
+@in_virtual_time
+async def test_the_old_leader_serves_again_when_the_move_is_given_up() -> None:
+    cluster = Cluster()
+    cluster.network.decide = _lose(COMPLETE_PARTITION_REASSIGNMENT, Fault.LOSE_REQUEST, 100)
+    async with cluster.broker(BROKER_ID) as old, cluster.broker(OTHER_BROKER_ID) as new:
+        await _write(old)
+        cluster.move()
+        while code(await old.fetch()) is None:
+            await after(10)
+        cluster.announce(PartitionLeader(BROKER_ID, 1))
+        await _until_served(old)
+        await _check(old)
+        assert code(await new.fetch()) is ErrorCode.NOT_LEADER_OR_FOLLOWER
+        cluster.network.decide = lambda *_: Fault.NONE
+        cluster.move()
+        await _until_served(new)
+        assert (await new.fetch(isolation=READ_UNCOMMITTED)).high_watermark == 8
+
+
+@in_virtual_time
+async def test_a_log_of_many_pieces_and_producers_moves_while_it_is_written() -> None:
+    cluster = Cluster()
+    async with cluster.broker(BROKER_ID) as old, cluster.broker(OTHER_BROKER_ID) as new:
+        for number in range(2_500):
+            first = batch(b"x" * 1_000, producer_id=producer_id_of(3, number + 1))
+            assert code(await old.produce(first)) is None
+        cluster.move()
+        written = 2_500
+        while code(await old.produce(plain(b"meanwhile"))) is None:
+            written += 1
+        await _until_served(new)
+        found = await new.fetch(isolation=READ_UNCOMMITTED)
+        assert (found.high_watermark, found.last_stable_offset) == (written, 0)
+        for number in (0, 1_999, 2_000, 2_499):
+            producer_id = producer_id_of(3, number + 1)
+            repeat = await new.produce(batch(b"x" * 1_000, producer_id=producer_id))
+            assert repeat.base_offset == number
+            following = await new.produce(batch(b"y", producer_id=producer_id, sequence=1))
+            assert code(following) is None
+
+
+@in_virtual_time
+async def test_who_waits_at_the_old_leader_is_told() -> None:
+    cluster = Cluster()
+    async with cluster.broker(BROKER_ID) as old, cluster.broker(OTHER_BROKER_ID):
+        await _write(old)
+        waiting = asyncio.create_task(old.fetch(6, min_bytes=1, max_wait_ms=60_000))
+        while not old.waiting:
+            await after(10)
+        cluster.move()
+        assert code(await waiting) is ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+@in_virtual_time
+async def test_the_new_leader_asks_about_transactions_that_nobody_ends() -> None:
+    cluster = Cluster()
+    cluster.coordinators.answer = lambda _: transactions.InquiryAnswer(
+        outcome=transactions.INQUIRY_OUTCOME_ABORTED
+    )
+    async with cluster.broker(BROKER_ID) as old, cluster.broker(OTHER_BROKER_ID) as new:
+        await old.produce(batch(b"open"))
+        cluster.move()
+        await _until_served(new)
+        assert (await new.fetch()).last_stable_offset == 0
+        new.clock.advance(60_000)
+        await after(1_000)
+        assert (await new.fetch()).last_stable_offset == 2

@@ -1,0 +1,116 @@
+"""What must hold when transactions move: the new leader knows of them what the old one knew.
+
+What the journals say of transactions is one story, whoever writes it, because no two coordinators
+ever serve a transaction-log partition. Only the copy that a new leader stores is no part of it: it
+is compared. Whoever writes of a partition has raised its coordinator epoch in this life, and has
+not handed it over since.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from semel_common.ids import transaction_log_partition_of
+from semel_coordinator.transactions.machine.partitions import partition_of
+from semel_coordinator.transactions.machine.records import (
+    CoordinatorEpoch,
+    TransactionalIdExpired,
+    TransactionCompleted,
+    TransactionLogForgotten,
+    TransactionLogHandedOver,
+    TransactionLogServed,
+    TransactionLogTakenOver,
+)
+from semel_local.layout import ServiceName
+from simulation.durable import Durable
+from simulation.normal import normal
+
+TRANSACTION_LOG_PARTITIONS = 5
+"""As many as the simulated cluster has."""
+
+Check = Callable[[bool, str], None]
+
+
+class LogMovesWatch:
+    """The watch over the moves of all transaction-log partitions."""
+
+    def __init__(self) -> None:
+        self._facts = Durable()
+        self._copies: dict[str, dict[int, int]] = {}
+        """Partitions that move to each service, with the leader epoch that they leave."""
+        self._known: dict[tuple[int, int], list[object]] = {}
+        """What was known of a partition when it was handed over, by leader epoch."""
+        self.completed = 0
+
+    def durable(self) -> Durable:
+        """Return where a coordinator's facts go: those of transactions are the same for all."""
+        facts = self._facts
+        return Durable(
+            epochs=facts.epochs,
+            coordinator_epochs=facts.coordinator_epochs,
+            versions=facts.versions,
+        )
+
+    def is_copy(self, name: ServiceName, record: object) -> bool:
+        """See a durable record; answers whether it only repeats what the old leader has said."""
+        copies = self._copies.setdefault(str(name), {})
+        match record:
+            case TransactionLogTakenOver():
+                copies[record.partition] = record.leader_epoch
+            case TransactionLogServed() | TransactionLogForgotten():
+                copies.pop(record.partition, None)
+            case _:
+                return _partition_of(record) in copies
+        return False
+
+    def on_durable(self, claimed: set[int], record: object, check: Check) -> None:
+        """See a durable record that is no copy; ``claimed``: what is served in this life."""
+        match record:
+            case CoordinatorEpoch() | TransactionLogServed():
+                epochs = self._facts.coordinator_epochs
+                before = epochs.get(record.partition, -1)
+                check(record.coordinator_epoch > before, f"{record} after {before}")
+                epochs[record.partition] = record.coordinator_epoch
+                claimed.add(record.partition)
+            case TransactionLogHandedOver():
+                claimed.discard(record.partition)
+            case _:
+                partition = _partition_of(record)
+                served = partition is None or partition in claimed
+                check(served, f"{record}, but {partition} is not served")
+
+    def replayed(
+        self,
+        name: ServiceName,
+        machine: Any,  # noqa: ANN401 - of three kinds
+        record: object,
+        check: Check,
+    ) -> None:
+        """See a record as soon as it is replayed."""
+        match record:
+            case TransactionLogHandedOver():
+                known = _known_of(machine, record.partition)
+                self._known[record.partition, record.leader_epoch] = known
+            case TransactionLogServed():
+                epoch = self._copies.get(str(name), {}).get(record.partition)
+                if epoch is not None:
+                    known = _known_of(machine, record.partition)
+                    before = self._known.get((record.partition, epoch))
+                    check(known == before, f"{name} serves {known}, but was given {before}")
+                    self.completed += 1
+            case _:
+                pass
+
+
+def _partition_of(record: Any) -> int | None:  # noqa: ANN401 - of any service
+    match record:
+        case TransactionCompleted() | TransactionalIdExpired():
+            return transaction_log_partition_of(record.producer_id)
+        case _:
+            return partition_of(record, partition_count=TRANSACTION_LOG_PARTITIONS)
+
+
+def _known_of(machine: Any, partition: int) -> list[object]:  # noqa: ANN401 - of three kinds
+    """Return all that is known of a partition but its coordinator epoch, which is raised."""
+    state = machine.transactions._state
+    known = state.known_of(partition, partition_count=TRANSACTION_LOG_PARTITIONS)
+    return [normal(each) for each in known if not isinstance(each, CoordinatorEpoch)]
