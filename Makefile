@@ -25,6 +25,9 @@ export UV_PROJECT_ENVIRONMENT := $(CURDIR)/.venv
 export UV_PYTHON_DOWNLOADS := never
 unexport VIRTUAL_ENV
 
+# Nothing here uses gRPC in a process that was forked; its handlers abort children that are to run something else.
+export GRPC_ENABLE_FORK_SUPPORT := 0
+
 # What builds images.
 ENGINE      ?= $(firstword $(foreach each,docker podman buildah,$(shell command -v $(each))))
 
@@ -62,13 +65,12 @@ defects: $(SYNCED) ## in which seed the simulation finds each planted defect: al
 explore: $(SYNCED) ## every order of events over the real machines, breadth first: MINUTES=n
 	PYTHONPATH=tests $(BIN)/python -m exploration --minutes $(or $(MINUTES),10)
 
-chaos: $(SYNCED) ## real processes under real faults, and a checked history: SECONDS=n SEED=k ENGINE=postgres
-	GRPC_ENABLE_FORK_SUPPORT=0 PYTHONPATH=tests $(BIN)/python -m chaos --seconds $(or $(SECONDS),60) \
-		--seed $(or $(SEED),0) --engine $(or $(ENGINE),sqlite)
+chaos: $(SYNCED) ## real processes under real faults, and a checked history: SECONDS=n SEED=k ON=postgres
+	PYTHONPATH=tests $(BIN)/python -m chaos --seconds $(or $(SECONDS),60) --seed $(or $(SEED),0) \
+		--engine $(or $(ON),sqlite)
 
 pipeline-chaos: $(SPARK) ## jobs of Spark that are killed, and exact topics: SCENARIOS="k1 k2" SEED=k
-	GRPC_ENABLE_FORK_SUPPORT=0 PYTHONPATH=pipeline/tests $(BIN)/python -m crashes --seed $(or $(SEED),0) \
-		$(SCENARIOS)
+	PYTHONPATH=pipeline/tests $(BIN)/python -m crashes --seed $(or $(SEED),0) $(SCENARIOS)
 
 k8s-check: $(SPARK) ## k8s/ without a cluster: schemas, rules, and mistakes that must be found; needs kubectl
 	@command -v kubectl >/dev/null || { echo "kubectl IS NOT THERE: k8s/ is not checked"; exit 1; }
@@ -84,7 +86,7 @@ images: ## build the images of k8s/ with docker, podman or buildah: TAG=0.1.0 RE
 	set -e; for package in coordinator broker group cli; do \
 		$(ENGINE) build --build-arg PACKAGE=semel-$$package --tag $(REGISTRY)semel-$$package:$(or $(TAG),0.1.0) .; done
 test-clients: $(SYNCED) ## examples/ in Go, TypeScript and Java: built, and run on a cluster with trouble
-	GRPC_ENABLE_FORK_SUPPORT=0 PYTHONPATH=tests $(BIN)/python -m foreign $(LANGUAGES)
+	PYTHONPATH=tests $(BIN)/python -m foreign $(LANGUAGES)
 
 loadtest: $(SYNCED) $(GHZ) ## all of loadtest/ with ghz against a cluster: SCENARIOS="one two"; needs Go
 	$(BIN)/python -m loadtest --ghz $(GHZ) $(if $(BOOTSTRAP),--bootstrap $(BOOTSTRAP)) $(SCENARIOS)
@@ -147,7 +149,7 @@ build/promtool:
 		&& go build -o $(CURDIR)/$@ ./cmd/promtool
 
 trace-demo: $(SYNCED) $(JAEGER) ## a coordinator killed in the middle, seen in a real Jaeger: KEEP=1 leaves it open
-	GRPC_ENABLE_FORK_SUPPORT=0 PYTHONPATH=tests $(BIN)/python -m tracing --jaeger $(JAEGER) $(if $(KEEP),--keep)
+	PYTHONPATH=tests $(BIN)/python -m tracing --jaeger $(JAEGER) $(if $(KEEP),--keep)
 
 jaeger: $(JAEGER) ## build Jaeger all-in-one, for `semel up --jaeger`; needs Go; minutes
 	@echo "put it on the PATH: export PATH=\"$(CURDIR)/$(dir $(JAEGER)):\$$PATH\""
