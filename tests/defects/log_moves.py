@@ -4,7 +4,7 @@ import pytest
 
 from defects.defect import collector
 from semel_coordinator.transactions.machine.entities import DecidedTransaction
-from semel_coordinator.transactions.machine.moves import TransactionLogMove, TransactionLogMoves
+from semel_coordinator.transactions.machine.moves import TransactionLogMoves
 from semel_coordinator.transactions.machine.records import (
     ParticipantsAdded,
     ProducerIdsGiven,
@@ -13,6 +13,7 @@ from semel_coordinator.transactions.machine.records import (
     TransactionsRecord,
 )
 from semel_coordinator.transactions.machine.state import TransactionsState
+from semel_runtime.moving.state import PartitionMove
 
 DEFECTS, defect = collector()
 
@@ -20,9 +21,7 @@ DEFECTS, defect = collector()
 def _left_out(patch: pytest.MonkeyPatch, kind: type[TransactionsRecord]) -> None:
     handed_over = TransactionLogMoves.handed_over
 
-    def without(
-        self: TransactionLogMoves, move: TransactionLogMove
-    ) -> tuple[TransactionsRecord, ...]:
+    def without(self: TransactionLogMoves, move: PartitionMove) -> tuple[TransactionsRecord, ...]:
         return tuple(each for each in handed_over(self, move) if not isinstance(each, kind))
 
     patch.setattr(TransactionLogMoves, "handed_over", without)

@@ -9,10 +9,10 @@ from transactions_harness import TransactionsHarness, image
 from semel_common.ids import InternalTopic, partition_for_id
 from semel_coordinator.transactions.machine import (
     TransactionLimits,
-    TransactionLogMove,
     TransactionsRecord,
 )
 from semel_runtime.cluster.image import ClusterImage, InternalPartition, PartitionLeader
+from semel_runtime.moving.state import PartitionMove
 
 PARTITION_COUNT = 10
 PARTITION = partition_for_id("app", PARTITION_COUNT)
@@ -76,10 +76,10 @@ class Pair:
         each.cluster.replay(0, moved_image(leader, partition=self.partition, count=self.count))
         each.run(each.machine.moves.follow())
 
-    def move_of(self, leader: PartitionLeader = MOVING) -> TransactionLogMove:
+    def move_of(self, leader: PartitionLeader = MOVING) -> PartitionMove:
         """Name a move."""
         assert leader.moving_to is not None
-        return TransactionLogMove(
+        return PartitionMove(
             partition=self.partition,
             leader_epoch=leader.leader_epoch,
             moving_to=leader.moving_to,

@@ -6,15 +6,15 @@ from group_harness import GROUP, GroupHarness, orders
 
 from semel_common.ids import partition_for_id
 from semel_group.machine import GroupMachine
-from semel_group.machine.moves import GroupsMove
 from semel_group.machine.records import OffsetCommitted, Record
 from semel_group.serde import GroupSerde
 from semel_runtime.cluster.image import PartitionLeader
+from semel_runtime.moving.state import PartitionMove
 
 PARTITION = partition_for_id(GROUP, 50)
 MOVING = PartitionLeader(0, 0, moving_to=1)
 MOVED = PartitionLeader(1, 1)
-MOVE = GroupsMove(partition=PARTITION, leader_epoch=0, moving_to=1)
+MOVE = PartitionMove(partition=PARTITION, leader_epoch=0, moving_to=1)
 
 
 @dataclass(slots=True)
@@ -29,13 +29,15 @@ class Pair:
         self.old.led(leader)
         self.new.led(leader)
 
-    def hand_over(self, move: GroupsMove = MOVE) -> list[Record]:
+    def hand_over(self, move: PartitionMove = MOVE) -> list[Record]:
         """Let the old leader hand over; return what it answers, as read on the other side."""
         serde = GroupSerde()
-        self.old.run(self.old.machine.hand_over_groups(move))
+        self.old.run(self.old.machine.hand_over(move))
         return [serde.decode(serde.encode(each)) for each in self.old.machine.handed_over(move)]
 
-    def take_over(self, records: list[Record], *, pieces: int = 1, move: GroupsMove = MOVE) -> None:
+    def take_over(
+        self, records: list[Record], *, pieces: int = 1, move: PartitionMove = MOVE
+    ) -> None:
         """Let the new leader store what was handed over, in so many pieces."""
         machine = self.new.machine
         self.new.run(machine.begin_take_over(move))

@@ -28,10 +28,10 @@ from semel_common.errors import (
     SemelError,
 )
 from semel_common.ids import partition_for_id
-from semel_group.machine.moves import GroupsMove
 from semel_group.machine.records import GroupDeleted
 from semel_group.machine.values import Committer
 from semel_runtime.cluster.image import PartitionLeader
+from semel_runtime.moving.state import PartitionMove
 from semel_runtime.participant.inquiry import InquiryOutcome
 
 GIVEN_UP = PartitionLeader(0, 1)
@@ -294,7 +294,7 @@ def test_a_move_that_is_given_up_and_begins_again_is_another_one(pair: Pair) -> 
     ],
 )
 def test_only_what_moves_is_handed_over(
-    pair: Pair, leader: PartitionLeader, move: GroupsMove
+    pair: Pair, leader: PartitionLeader, move: PartitionMove
 ) -> None:
     pair.led(leader)
     with pytest.raises(NotCoordinatorError, match="do not move from here"):
@@ -372,7 +372,7 @@ def test_a_group_may_move_back(pair: Pair) -> None:
     pair.move()
     pair.new.marker(COMMIT, epoch=3)
     back = Pair(old=pair.new, new=pair.old)
-    move = GroupsMove(partition=PARTITION, leader_epoch=1, moving_to=0)
+    move = PartitionMove(partition=PARTITION, leader_epoch=1, moving_to=0)
     back.led(PartitionLeader(1, 1, moving_to=0))
     back.take_over(back.hand_over(move), move=move)
     back.led(PartitionLeader(0, 2))

@@ -22,16 +22,15 @@ from semel_coordinator.controller.versions import VersionGate
 from semel_coordinator.machine import CoordinatorMachine, CoordinatorRecord
 from semel_coordinator.serde import CoordinatorSerde
 from semel_coordinator.transactions.expiry import expire
-from semel_coordinator.transactions.handing_over import TransactionsGiver
+from semel_coordinator.transactions.handing_over import TransactionsGiver, TransactionsTaker
 from semel_coordinator.transactions.markers import MarkerSender
 from semel_coordinator.transactions.service import TransactionsService
 from semel_coordinator.transactions.sweep import sweep
-from semel_coordinator.transactions.taking_over import TransactionsTaker
 from semel_runtime.access.guarding import guard_of
 from semel_runtime.app import Environment, open_runner
 from semel_runtime.cluster.image import ServiceRole
 from semel_runtime.cluster.link import Identity
-from semel_runtime.participant.take_overs import TakeOvers
+from semel_runtime.moving.take_overs import TakeOvers
 from semel_runtime.runner import Runner
 
 log = structlog.get_logger(__name__)

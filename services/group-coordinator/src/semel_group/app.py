@@ -9,7 +9,7 @@ from typing import Self
 from semel_common.ids import GroupId
 from semel_group.admin_service import GroupAdminService
 from semel_group.config import GroupSettings
-from semel_group.handing_over import GroupsGiver
+from semel_group.handing_over import GroupsGiver, GroupsTaker
 from semel_group.inquiry import GroupInquirer
 from semel_group.lag import LagWatch
 from semel_group.machine import GroupMachine
@@ -19,15 +19,14 @@ from semel_group.retention import OffsetRetention
 from semel_group.serde import GroupSerde
 from semel_group.service import MembershipService, OffsetsService
 from semel_group.sessions import MemberExpiry, MemberSessions
-from semel_group.taking_over import GroupsTaker
 from semel_runtime.access.guarding import guard_of
 from semel_runtime.app import Environment, link_to_controller, open_runner
 from semel_runtime.cluster.image import ServiceRole
 from semel_runtime.cluster.link import ClusterLink, Identity
+from semel_runtime.moving.take_overs import TakeOvers
 from semel_runtime.participant.expiry_loop import ProducerExpiry
 from semel_runtime.participant.inquiry_loop import InquiryLoop
 from semel_runtime.participant.listing import OpenTransactionLister
-from semel_runtime.participant.take_overs import TakeOvers
 from semel_runtime.runner import Runner
 
 

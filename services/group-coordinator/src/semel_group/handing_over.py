@@ -1,21 +1,21 @@
-"""HandOverGroups: what the old leader of a partition of groups gives to the new one."""
+"""HandOverGroups: partitions of groups leave the old leader, and come to the new one."""
 
-from functools import partial
-
-import structlog
+from collections.abc import Sequence
 
 from semel.group.v1 import moves_pb2 as wire
+from semel_common.ids import InternalTopic
+from semel_common.wire.connection import Connection
 from semel_common.wire.methods import HAND_OVER_GROUPS
 from semel_group.machine import GroupMachine
-from semel_group.machine.moves import GroupsMove
 from semel_group.machine.records import Record
 from semel_group.serde import GroupSerde
-from semel_runtime.participant.pieces import piece_of
+from semel_runtime.cluster.image import ClusterImage, ServiceRole
+from semel_runtime.moving.giver import StateGiver
+from semel_runtime.moving.state import PartitionMove
+from semel_runtime.moving.take_overs import TakeOvers
+from semel_runtime.moving.taker import StateTaker
 from semel_runtime.runner import Runner
 from semel_runtime.server.calls import Call, Handlers
-from semel_runtime.server.checks import INT32_MAX, require_int
-
-log = structlog.get_logger(__name__)
 
 
 class GroupsGiver:
@@ -23,12 +23,13 @@ class GroupsGiver:
 
     def __init__(self, runner: Runner[Record], machine: GroupMachine, *, claim_epoch: int) -> None:
         """Give groups of one machine; ``claim_epoch`` is that of its journal."""
-        self._runner = runner
-        self._machine = machine
-        self._claim_epoch = claim_epoch
-        self._serde = GroupSerde()
-        self._giving: tuple[GroupsMove, tuple[Record, ...]] | None = None
-        """What is known of the groups that are asked for piece by piece."""
+        self._giver = StateGiver(
+            InternalTopic.CONSUMER_OFFSETS,
+            runner,
+            machine,
+            GroupSerde().encode,
+            claim_epoch=claim_epoch,
+        )
 
     def register(self, handlers: Handlers) -> None:
         """Add the handler."""
@@ -38,30 +39,46 @@ class GroupsGiver:
         self, request: wire.HandOverGroupsRequest, _call: Call
     ) -> wire.HandOverGroupsResponse:
         """Serve a partition no more, and answer a piece of what is known of its groups."""
-        move = GroupsMove(
-            partition=require_int("partition", request.partition, maximum=INT32_MAX),
-            leader_epoch=require_int("leader_epoch", request.leader_epoch),
-            moving_to=require_int("instance_id", request.instance_id, maximum=INT32_MAX),
-        )
-        first = require_int("first_record", request.first_record, maximum=INT32_MAX)
-        # A full disk must not keep anybody from leaving.
-        await self._runner.run(partial(self._machine.hand_over_groups, move), privileged=True)
-        known = self._known_of(move)
-        piece = piece_of(known, first, self._serde.encode)
-        if first + len(piece) >= len(known):
-            self._giving = None
-            log.info("groups handed over", partition=move.partition, to=move.moving_to)
+        given = await self._giver.hand_over(request)
         return wire.HandOverGroupsResponse(
-            records=piece,
-            record_count=len(known),
-            claim_epoch=self._claim_epoch,
+            records=given.records, record_count=given.record_count, claim_epoch=given.claim_epoch
         )
 
-    def _known_of(self, move: GroupsMove) -> tuple[Record, ...]:
-        """Return what was handed over: looked up once for all pieces, because it does not change.
 
-        This is why it must be so that no other request changes it: see ``GroupMoves.is_served``.
-        """
-        if self._giving is None or self._giving[0] != move:
-            self._giving = (move, self._machine.handed_over(move))
-        return self._giving[1]
+class GroupsTaker:
+    """Takes over the partitions of groups that move to one instance."""
+
+    def __init__(
+        self, runner: Runner[Record], machine: GroupMachine, take_overs: TakeOvers
+    ) -> None:
+        """Do nothing yet."""
+        self._taker = StateTaker(
+            InternalTopic.CONSUMER_OFFSETS,
+            ServiceRole.GROUP_COORDINATOR,
+            runner,
+            machine,
+            take_overs,
+            ask=_ask,
+            decode=GroupSerde().decode,
+        )
+
+    async def run(self) -> None:
+        """Take over what moves here, until cancelled."""
+        await self._taker.run()
+
+    def on_durable(self, records: Sequence[Record]) -> None:
+        """Note that something may move here from now on."""
+        if any(isinstance(record, ClusterImage) for record in records):
+            self._taker.look()
+
+
+async def _ask(
+    leader: Connection, move: PartitionMove, first_record: int, timeout_ms: int
+) -> wire.HandOverGroupsResponse:
+    request = wire.HandOverGroupsRequest(
+        partition=move.partition,
+        leader_epoch=move.leader_epoch,
+        instance_id=move.moving_to,
+        first_record=first_record,
+    )
+    return await leader.call(HAND_OVER_GROUPS, request, timeout_ms=timeout_ms)

@@ -33,10 +33,10 @@ from semel_runtime.access.guarding import guard_of
 from semel_runtime.app import Environment, link_to_controller, open_runner
 from semel_runtime.cluster.image import ClusterImage, ServiceRole
 from semel_runtime.cluster.link import ClusterLink, Identity
+from semel_runtime.moving.take_overs import TakeOvers
 from semel_runtime.participant.expiry_loop import ProducerExpiry
 from semel_runtime.participant.inquiry_loop import InquiryLoop
 from semel_runtime.participant.listing import OpenTransactionLister
-from semel_runtime.participant.take_overs import TakeOvers
 from semel_runtime.runner import Runner
 
 log = structlog.get_logger(__name__)

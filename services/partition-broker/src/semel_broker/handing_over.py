@@ -12,7 +12,7 @@ from semel_common.errors import KafkaStorageError
 from semel_common.ids import TopicPartition
 from semel_runtime.journal.base import BatchStore, StoredBatch
 from semel_runtime.journal.errors import JournalError
-from semel_runtime.participant.pieces import piece_of
+from semel_runtime.moving.pieces import piece_of
 from semel_runtime.runner import Runner
 from semel_runtime.server.calls import Call
 from semel_runtime.server.checks import INT32_MAX, require_int, require_name

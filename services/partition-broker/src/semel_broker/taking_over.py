@@ -14,13 +14,12 @@ from semel_broker.machine import BrokerMachine
 from semel_broker.machine.moves import Copy
 from semel_broker.machine.records import LogState, Record
 from semel_broker.serde import BrokerSerde
-from semel_common.errors import CorruptMessageError, SemelError
+from semel_common.errors import CorruptMessageError
 from semel_common.wire.connection import Connection
 from semel_common.wire.methods import COPY_LOG, HAND_OVER_LOG
 from semel_runtime.cluster.image import ServiceRole
 from semel_runtime.journal.base import StoredBatch
-from semel_runtime.machine import UnknownRecordError
-from semel_runtime.participant.take_overs import TakeOvers
+from semel_runtime.moving.take_overs import TakeOvers
 from semel_runtime.runner import Runner
 
 _NEARLY_BYTES = 256 << 10
@@ -49,47 +48,34 @@ class LogTaker:
 
     async def take_all(self) -> bool:
         """Try each move once; answers whether all came to their ends."""
-        done = True
-        for copy in await self._runner.run(self._machine.copies):
-            try:
-                await self._take(copy)
-            except (SemelError, UnknownRecordError) as error:
-                done = False
-                self._take_overs.failed(
-                    copy.move,
-                    "partition not taken over",
-                    topic=copy.topic,
-                    partition=copy.move.partition.partition,
-                    leader=copy.leader_id,
-                    error=str(error),
-                )
-        return done
+        done = [
+            await self._take_overs.attempt(
+                copy.move,
+                partial(self._take, copy),
+                topic=copy.topic,
+                partition=copy.move.partition.partition,
+                leader=copy.leader_id,
+            )
+            for copy in await self._runner.run(self._machine.copies)
+        ]
+        return all(done)
 
     async def _take(self, copy: Copy) -> None:
         if not copy.whole:
-            copy = await self._take_over(copy)
+            await self._take_over(copy)
         await self._take_overs.complete(
             copy.move.partition.topic_id,
             copy.move.partition.partition,
             leader_epoch=copy.move.leader_epoch,
             instance_id=copy.move.moving_to,
         )
-        self._take_overs.succeeded(
-            copy.move,
-            "partition taken over",
-            topic=copy.topic,
-            partition=copy.move.partition.partition,
-            from_broker=copy.leader_id,
-            log_end_offset=copy.log_end_offset,
-        )
 
-    async def _take_over(self, copy: Copy) -> Copy:
+    async def _take_over(self, copy: Copy) -> None:
         leader = self._take_overs.connect(ServiceRole.BROKER, copy.leader_id)
         copy = await self._copy(leader, copy, within_bytes=_NEARLY_BYTES)
         first = await self._hand_over(leader, copy, 0)
         copy = await self._copy(leader, copy, within_bytes=0)
         await self._know(leader, copy, first)
-        return copy
 
     # -- steps -----------------------------------------------------------------------------------
 

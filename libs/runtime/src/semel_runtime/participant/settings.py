@@ -5,10 +5,10 @@ from typing import Self
 from pydantic import model_validator
 
 from semel_runtime.config import Count, ServiceSettings
+from semel_runtime.moving.take_overs import TakeOverOptions
 from semel_runtime.participant.expiry_loop import ExpiryOptions
 from semel_runtime.participant.inquiry import InquiryTimes
 from semel_runtime.participant.inquiry_loop import InquiryOptions
-from semel_runtime.participant.take_overs import TakeOverOptions
 
 _SETTLING_MAX_MS = 600_000
 """Five times as long as a client of the SDK tries to deliver a batch by default."""

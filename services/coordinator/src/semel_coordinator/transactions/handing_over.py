@@ -1,24 +1,23 @@
-"""HandOverTransactions: what the old leader of a transaction-log partition gives to the new one."""
+"""HandOverTransactions: transaction-log partitions leave the old leader, and come to the new."""
 
-from functools import partial
-
-import structlog
+import asyncio
+from collections.abc import Sequence
 
 from semel.coordinator.journal.v1.transactions_pb2 import TransactionsRecord as JournalRecord
 from semel.coordinator.v1 import moves_pb2 as wire
+from semel_common.ids import InternalTopic
+from semel_common.wire.connection import Connection
 from semel_common.wire.methods import HAND_OVER_TRANSACTIONS
+from semel_coordinator.controller.records import InternalPartitionRecord
 from semel_coordinator.transactions import serde
-from semel_coordinator.transactions.machine import (
-    TransactionLogMove,
-    TransactionsMachine,
-    TransactionsRecord,
-)
+from semel_coordinator.transactions.machine import TransactionsMachine, TransactionsRecord
 from semel_coordinator.transactions.runs import Runs
-from semel_runtime.participant.pieces import piece_of
+from semel_runtime.cluster.image import ClusterImage, ServiceRole
+from semel_runtime.moving.giver import StateGiver
+from semel_runtime.moving.state import PartitionMove
+from semel_runtime.moving.take_overs import TakeOvers
+from semel_runtime.moving.taker import StateTaker
 from semel_runtime.server.calls import Call, Handlers
-from semel_runtime.server.checks import INT32_MAX, require_int
-
-log = structlog.get_logger(__name__)
 
 
 class TransactionsGiver:
@@ -26,11 +25,13 @@ class TransactionsGiver:
 
     def __init__(self, runner: Runs, machine: TransactionsMachine, *, claim_epoch: int) -> None:
         """Give transactions of one machine; ``claim_epoch`` is that of its journal."""
-        self._runner = runner
-        self._moves = machine.moves
-        self._claim_epoch = claim_epoch
-        self._giving: tuple[TransactionLogMove, tuple[TransactionsRecord, ...]] | None = None
-        """What is known of the transactions that are asked for piece by piece."""
+        self._giver = StateGiver(
+            InternalTopic.TRANSACTION_STATE,
+            runner,
+            machine.moves,
+            _encode,
+            claim_epoch=claim_epoch,
+        )
 
     def register(self, handlers: Handlers) -> None:
         """Add the handler."""
@@ -40,34 +41,76 @@ class TransactionsGiver:
         self, request: wire.HandOverTransactionsRequest, _call: Call
     ) -> wire.HandOverTransactionsResponse:
         """Serve a partition no more, and answer a piece of what is known of its transactions."""
-        move = TransactionLogMove(
-            partition=require_int("partition", request.partition, maximum=INT32_MAX),
-            leader_epoch=require_int("leader_epoch", request.leader_epoch),
-            moving_to=require_int("instance_id", request.instance_id, maximum=INT32_MAX),
-        )
-        first = require_int("first_record", request.first_record, maximum=INT32_MAX)
-        # A full disk must not keep anybody from leaving.
-        await self._runner.run(partial(self._moves.hand_over, move), privileged=True)
-        known = self._known_of(move)
-        piece = piece_of(known, first, _encode)
-        if first + len(piece) >= len(known):
-            self._giving = None
-            log.info("transactions handed over", partition=move.partition, to=move.moving_to)
+        given = await self._giver.hand_over(request)
         return wire.HandOverTransactionsResponse(
-            records=piece, record_count=len(known), claim_epoch=self._claim_epoch
+            records=given.records, record_count=given.record_count, claim_epoch=given.claim_epoch
         )
 
-    def _known_of(self, move: TransactionLogMove) -> tuple[TransactionsRecord, ...]:
-        """Return what was handed over: looked up once for all pieces, because it does not change.
 
-        This is why it must be so that nothing else changes it: see ``Ownership.serves``.
+class TransactionsTaker:
+    """Takes over what moves to one instance, and follows what becomes of moves."""
+
+    def __init__(self, runner: Runs, machine: TransactionsMachine, take_overs: TakeOvers) -> None:
+        """Do nothing yet."""
+        self._runner = runner
+        self._moves = machine.moves
+        self._changed = asyncio.Event()
+        self._changed.set()
+        self._taker = StateTaker(
+            InternalTopic.TRANSACTION_STATE,
+            ServiceRole.COORDINATOR,
+            runner,
+            machine.moves,
+            take_overs,
+            ask=_ask,
+            decode=_decode,
+        )
+
+    async def run(self) -> None:
+        """Take over what moves here, until cancelled. To be run after `claim`."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._follow(), name="moves that ended")
+            group.create_task(self._taker.run(), name="take-overs")
+
+    def on_durable(self, records: Sequence[object]) -> None:
+        """Note that something may move here from now on, or has come to its end.
+
+        The controller shows what it has decided in no record of its own, but before this is called.
         """
-        if self._giving is None or self._giving[0] != move:
-            self._giving = (move, self._moves.handed_over(move))
-        return self._giving[1]
+        if any(isinstance(each, (ClusterImage, InternalPartitionRecord)) for each in records):
+            self._changed.set()
+            self._taker.look()
+
+    async def _follow(self) -> None:
+        """Serve what is led here, and forget what is not, as soon as the metadata say so.
+
+        Not with the metadata in one step: those of the controller are decided elsewhere. Meanwhile
+        nobody serves what has moved.
+        """
+        while True:
+            await self._changed.wait()
+            self._changed.clear()
+            # A full disk must not keep transactions from being served.
+            await self._runner.run(self._moves.follow, privileged=True)
+
+
+async def _ask(
+    leader: Connection, move: PartitionMove, first_record: int, timeout_ms: int
+) -> wire.HandOverTransactionsResponse:
+    request = wire.HandOverTransactionsRequest(
+        partition=move.partition,
+        leader_epoch=move.leader_epoch,
+        instance_id=move.moving_to,
+        first_record=first_record,
+    )
+    return await leader.call(HAND_OVER_TRANSACTIONS, request, timeout_ms=timeout_ms)
 
 
 def _encode(record: TransactionsRecord) -> bytes:
     message = JournalRecord()
     serde.write(record, message)
     return message.SerializeToString()
+
+
+def _decode(data: bytes) -> TransactionsRecord:
+    return serde.read(JournalRecord.FromString(data))

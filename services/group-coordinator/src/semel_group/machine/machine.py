@@ -23,7 +23,7 @@ from semel_group.machine.describe import described, listed
 from semel_group.machine.fetch import fetch_all, fetch_named, holders
 from semel_group.machine.limits import GroupLimits
 from semel_group.machine.membership.machine import MembershipMachine
-from semel_group.machine.moves import Arrival, GroupMoves, GroupsMove, known_of, taken_over
+from semel_group.machine.moves import GroupMoves, known_of, taken_over
 from semel_group.machine.offsets.machine import OffsetsMachine
 from semel_group.machine.outcomes import apply_inquiry_answers, write_txn_markers
 from semel_group.machine.records import (
@@ -61,6 +61,7 @@ from semel_group.machine.values import (
 from semel_runtime.cluster.copy import ClusterCopy
 from semel_runtime.cluster.image import ClusterImage
 from semel_runtime.machine import Result
+from semel_runtime.moving.state import Arrival, PartitionMove
 from semel_runtime.participant.expiry import IdleProducer
 from semel_runtime.participant.inquiry import InquiryAnswer, OpenSince, OpenTransactionAt
 
@@ -314,11 +315,11 @@ class GroupMachine:
 
     # -- moving partitions of groups ---------------------------------------------------------------
 
-    def hand_over_groups(self, move: GroupsMove) -> Result[None, Record]:
+    def hand_over(self, move: PartitionMove) -> Result[None, Record]:
         """Serve the groups of a partition no more; see moves.py."""
         return self.moves.hand_over(move)
 
-    def handed_over(self, move: GroupsMove) -> tuple[Record, ...]:
+    def handed_over(self, move: PartitionMove) -> tuple[Record, ...]:
         """Return all that is known of groups that were handed over: it does not change."""
         return known_of(self._groups_in(move.partition), self.membership, self.offsets)
 
@@ -326,12 +327,12 @@ class GroupMachine:
         """Return the partitions of groups that move here."""
         return Result(self.moves.arrivals())
 
-    def begin_take_over(self, move: GroupsMove) -> Result[None, Record]:
+    def begin_take_over(self, move: PartitionMove) -> Result[None, Record]:
         """Know nothing yet of groups that move here. Raises FencedLeaderEpochError."""
         return self.moves.begin_take_over(move)
 
     def take_over(
-        self, move: GroupsMove, known: Sequence[Record], *, whole: bool
+        self, move: PartitionMove, known: Sequence[Record], *, whole: bool
     ) -> Result[None, Record]:
         """Know the next piece of what was handed over; see ``moves.taken_over``."""
         here = (self.moves, self.membership, self.offsets)

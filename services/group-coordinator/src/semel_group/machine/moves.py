@@ -20,8 +20,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import TypeVar, assert_never
 
-from msgspec import Struct
-
 from semel_common.errors import CorruptMessageError, FencedLeaderEpochError, NotCoordinatorError
 from semel_common.ids import InternalTopic, partition_for_id
 from semel_group.machine.membership.machine import MembershipMachine
@@ -44,32 +42,13 @@ from semel_group.machine.records import (
 from semel_runtime.cluster.copy import ClusterCopy
 from semel_runtime.cluster.image import ClusterImage, PartitionLeader
 from semel_runtime.machine import Result
+from semel_runtime.moving.state import Arrival, PartitionMove
 from semel_runtime.participant.coordinator_epochs import CoordinatorEpochSeen
 
 T = TypeVar("T")
 
 _partition_for_id = lru_cache(maxsize=1 << 17)(partition_for_id)
 """As many as there may be groups: in a move, each is asked about again and again."""
-
-
-class GroupsMove(Struct, frozen=True, kw_only=True):
-    """A partition of groups on its way, as both sides name it."""
-
-    partition: int
-    leader_epoch: int
-    """Of the group coordinator that it leaves."""
-    moving_to: int
-    """The one that takes over."""
-
-
-class Arrival(Struct, frozen=True, kw_only=True):
-    """A partition of groups that moves here."""
-
-    move: GroupsMove
-    leader_id: int
-    """The group coordinator that it leaves."""
-    whole: bool
-    """Whether all of it is here: only the controller does not know yet."""
 
 
 class GroupMoves:
@@ -119,7 +98,7 @@ class GroupMoves:
         image = self._cluster.image
         return [
             Arrival(
-                move=GroupsMove(
+                move=PartitionMove(
                     partition=partition,
                     leader_epoch=leader.leader_epoch,
                     moving_to=self._instance_id,
@@ -144,7 +123,7 @@ class GroupMoves:
                 # It was handed over in a life of which this volume, an older copy, knows nothing.
                 yield GroupsForgotten(partition=partition)
 
-    def hand_over(self, move: GroupsMove) -> Result[None, Record]:
+    def hand_over(self, move: PartitionMove) -> Result[None, Record]:
         """Serve the groups of a partition no more. Raises NotCoordinatorError."""
         leader = self._cluster.group_leader(move.partition)
         if leader != PartitionLeader(self._instance_id, move.leader_epoch, move.moving_to):
@@ -166,12 +145,12 @@ class GroupMoves:
             if leader.leader_id == self._instance_id and leader.moving_to is not None:
                 yield GroupsHandedOver(partition=partition, leader_epoch=leader.leader_epoch)
 
-    def begin_take_over(self, move: GroupsMove) -> Result[None, Record]:
+    def begin_take_over(self, move: PartitionMove) -> Result[None, Record]:
         """Know nothing yet of groups that move here. Raises FencedLeaderEpochError."""
         self.check_arriving(move)
         return Result(None, (GroupsForgotten(partition=move.partition), _taken(move, whole=False)))
 
-    def check_arriving(self, move: GroupsMove) -> None:
+    def check_arriving(self, move: PartitionMove) -> None:
         """Raise FencedLeaderEpochError if a partition does not move here, or is whole already."""
         leader = self._cluster.group_leader(move.partition)
         known = self._taken_over.get(move.partition)
@@ -276,7 +255,7 @@ def taken_over(
     moves: GroupMoves,
     membership: MembershipMachine,
     offsets: OffsetsMachine,
-    move: GroupsMove,
+    move: PartitionMove,
     records: Iterable[Record],
     *,
     whole: bool,
@@ -310,5 +289,5 @@ def taken_over(
         yield _taken(move, whole=True)
 
 
-def _taken(move: GroupsMove, *, whole: bool) -> GroupsTakenOver:
+def _taken(move: PartitionMove, *, whole: bool) -> GroupsTakenOver:
     return GroupsTakenOver(partition=move.partition, leader_epoch=move.leader_epoch, whole=whole)

@@ -31,7 +31,6 @@ from semel_coordinator.transactions.machine.joint.entities import (
 from semel_coordinator.transactions.machine.joint.joining import JoinTxn
 from semel_coordinator.transactions.machine.limits import TransactionLimits
 from semel_coordinator.transactions.machine.machine import TransactionsMachine
-from semel_coordinator.transactions.machine.moves import Arrival, TransactionLogMove
 from semel_coordinator.transactions.machine.outcome import (
     KnownOutcome,
     OutcomeAnswer,
@@ -61,7 +60,6 @@ from semel_coordinator.transactions.machine.timeouts import TimedOut
 __all__ = [
     "NO_VERSION",
     "AbortReason",
-    "Arrival",
     "CoordinatorEpoch",
     "DecidedTransaction",
     "EndJointTxn",
@@ -101,7 +99,6 @@ __all__ = [
     "TransactionListing",
     "TransactionLogForgotten",
     "TransactionLogHandedOver",
-    "TransactionLogMove",
     "TransactionLogServed",
     "TransactionLogTakenOver",
     "TransactionName",

@@ -23,9 +23,7 @@ hear of it at any time, and make it what is served.
 Invariant: what is known here is served, but for the partitions that are listed here.
 """
 
-from collections.abc import Iterable, Iterator
-
-from msgspec import Struct
+from collections.abc import Iterator, Sequence
 
 from semel_common.errors import CorruptMessageError, FencedLeaderEpochError, NotCoordinatorError
 from semel_common.ids import InternalTopic
@@ -42,26 +40,7 @@ from semel_coordinator.transactions.machine.state import TransactionsState
 from semel_runtime.cluster.copy import ClusterCopy
 from semel_runtime.cluster.image import ClusterImage, PartitionLeader
 from semel_runtime.machine import Result
-
-
-class TransactionLogMove(Struct, frozen=True, kw_only=True):
-    """A transaction-log partition on its way, as both sides name it."""
-
-    partition: int
-    leader_epoch: int
-    """Of the coordinator that it leaves."""
-    moving_to: int
-    """The one that takes over."""
-
-
-class Arrival(Struct, frozen=True, kw_only=True):
-    """A transaction-log partition that moves here."""
-
-    move: TransactionLogMove
-    leader_id: int
-    """The coordinator that it leaves."""
-    whole: bool
-    """Whether all of it is here: only the controller does not know yet."""
+from semel_runtime.moving.state import Arrival, PartitionMove
 
 
 class TransactionLogMoves:
@@ -104,7 +83,7 @@ class TransactionLogMoves:
 
     # -- the old leader --------------------------------------------------------------------------
 
-    def hand_over(self, move: TransactionLogMove) -> Result[None, TransactionsRecord]:
+    def hand_over(self, move: PartitionMove) -> Result[None, TransactionsRecord]:
         """Serve a partition no more. Raises NotCoordinatorError."""
         leader = self._cluster.transaction_log_leader(move.partition)
         if leader != PartitionLeader(self._instance_id, move.leader_epoch, move.moving_to):
@@ -118,7 +97,7 @@ class TransactionLogMoves:
         ended = TransactionLogHandedOver(partition=move.partition, leader_epoch=move.leader_epoch)
         return Result(None, (ended,))
 
-    def handed_over(self, move: TransactionLogMove) -> tuple[TransactionsRecord, ...]:
+    def handed_over(self, move: PartitionMove) -> tuple[TransactionsRecord, ...]:
         """Return all that is known of what was handed over: it does not change.
 
         In the order of a snapshot, decisions in the order in which they were taken; so it is, what
@@ -135,7 +114,7 @@ class TransactionLogMoves:
         return Result(
             [
                 Arrival(
-                    move=TransactionLogMove(
+                    move=PartitionMove(
                         partition=partition,
                         leader_epoch=leader.leader_epoch,
                         moving_to=self._instance_id,
@@ -148,7 +127,7 @@ class TransactionLogMoves:
             ]
         )
 
-    def begin_take_over(self, move: TransactionLogMove) -> Result[None, TransactionsRecord]:
+    def begin_take_over(self, move: PartitionMove) -> Result[None, TransactionsRecord]:
         """Know nothing yet of what moves here. Raises FencedLeaderEpochError."""
         self._check_arriving(move)
         count = self._cluster.layout.transaction_log_partitions
@@ -156,7 +135,7 @@ class TransactionLogMoves:
         return Result(None, (forgotten, _taken(move, whole=False)))
 
     def take_over(
-        self, move: TransactionLogMove, records: Iterable[TransactionsRecord], *, whole: bool
+        self, move: PartitionMove, records: Sequence[TransactionsRecord], *, whole: bool
     ) -> Result[None, TransactionsRecord]:
         """Know the next piece of what was handed over; ``whole``: it is the last one.
 
@@ -164,13 +143,12 @@ class TransactionLogMoves:
         """
         self._check_arriving(move)
         count = self._cluster.layout.transaction_log_partitions
-        known = tuple(records)
-        for record in known:
+        for record in records:
             if partition_of(record, partition_count=count) != move.partition:
                 raise CorruptMessageError(
                     f"{type(record).__name__} is not of transaction-log partition {move.partition}"
                 )
-        return Result(None, (*known, _taken(move, whole=True)) if whole else known)
+        return Result(None, (*records, _taken(move, whole=True)) if whole else records)
 
     # -- helpers ---------------------------------------------------------------------------------
 
@@ -203,7 +181,7 @@ class TransactionLogMoves:
         known = self._state.taken_over.get(partition)
         return known is not None and known.whole and known.leader_epoch == leader_epoch
 
-    def _check_arriving(self, move: TransactionLogMove) -> None:
+    def _check_arriving(self, move: PartitionMove) -> None:
         leader = self._cluster.transaction_log_leader(move.partition)
         moves_here = (leader.leader_epoch, leader.moving_to) == (move.leader_epoch, move.moving_to)
         if not moves_here or self._is_whole(move.partition, move.leader_epoch):
@@ -226,7 +204,7 @@ def _forgotten(image: ClusterImage, partition: int) -> TransactionLogForgotten:
     return TransactionLogForgotten(partition=partition, partition_count=count)
 
 
-def _taken(move: TransactionLogMove, *, whole: bool) -> TransactionLogTakenOver:
+def _taken(move: PartitionMove, *, whole: bool) -> TransactionLogTakenOver:
     return TransactionLogTakenOver(
         partition=move.partition, leader_epoch=move.leader_epoch, whole=whole
     )

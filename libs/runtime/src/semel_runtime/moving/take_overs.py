@@ -1,7 +1,6 @@
 """Taking over partitions that move here: again and again, until the controller knows of it.
 
-What the steps of a move are, is each service's own; see its ``machine/moves.py``. Here is what they
-have in common: when to try, and who is asked, and told.
+When to try, and who is asked, and told.
 """
 
 import asyncio
@@ -12,10 +11,12 @@ import structlog
 from msgspec import Struct
 
 from semel.coordinator.v1.moves_pb2 import CompletePartitionReassignmentRequest
+from semel_common.errors import SemelError
 from semel_common.wire.connection import Connection, Connector
 from semel_common.wire.methods import COMPLETE_PARTITION_REASSIGNMENT
 from semel_runtime.cluster.copy import ClusterCopy
 from semel_runtime.cluster.image import ServiceRole
+from semel_runtime.machine import UnknownRecordError
 
 log = structlog.get_logger(__name__)
 
@@ -66,16 +67,23 @@ class TakeOvers:
                 backoff_s = self._options.retry_backoff_ms / 1000
                 await asyncio.sleep(backoff_s * self._random.uniform(0.5, 1.0))
 
-    def failed(self, move: Hashable, event: str, **facts: object) -> None:
-        """Log that a move has failed; one that fails again and again is a warning once."""
-        level = log.debug if move in self._failed else log.warning
-        self._failed.add(move)
-        level(event, **facts)
+    async def attempt(
+        self, move: Hashable, take: Callable[[], Awaitable[None]], **facts: object
+    ) -> bool:
+        """Try a move once, and log what became of it; answers whether it came to its end.
 
-    def succeeded(self, move: Hashable, event: str, **facts: object) -> None:
-        """Log that a move has come to its end here."""
+        ``facts`` name it in the log. One that fails again and again is a warning once.
+        """
+        try:
+            await take()
+        except (SemelError, UnknownRecordError) as error:
+            level = log.debug if move in self._failed else log.warning
+            self._failed.add(move)
+            level("partition not taken over", **facts, error=str(error))
+            return False
         self._failed.discard(move)
-        log.info(event, **facts)
+        log.info("partition taken over", **facts)
+        return True
 
     def connect(self, role: ServiceRole, instance_id: int) -> Connection:
         """Return a way to another instance; raises if nobody knows where it is."""

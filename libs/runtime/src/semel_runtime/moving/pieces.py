@@ -21,6 +21,11 @@ class Piece(Protocol):
         ...
 
     @property
+    def record_count(self) -> int:
+        """How many the whole state has."""
+        ...
+
+    @property
     def claim_epoch(self) -> int:
         """Of the journal from which they come."""
         ...
