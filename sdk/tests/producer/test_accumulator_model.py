@@ -161,4 +161,4 @@ def _fields(limits: Limits) -> dict[str, int]:
 
 
 TestModel = Model.TestCase
-TestModel.settings = settings(max_examples=60, stateful_step_count=60, deadline=None)
+TestModel.settings = settings(max_examples=60, stateful_step_count=60)

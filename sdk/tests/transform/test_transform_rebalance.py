@@ -155,7 +155,7 @@ def scripts(draw: st.DrawFn) -> list[tuple[str, Fault]]:
     return [(method, draw(st.sampled_from(FAULTS[method]))) for method in methods]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     script=scripts(),
     expelled_at=st.lists(st.integers(1, 40), max_size=3),

@@ -91,7 +91,7 @@ def answers(group: GroupHarness) -> list[object]:
     return [outcome(group, each) for each in questions]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     st.lists(COMMANDS, max_size=25),
     st.lists(COMMANDS, max_size=10),

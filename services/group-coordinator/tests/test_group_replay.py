@@ -89,7 +89,7 @@ def attempt(group: GroupHarness, act: Command) -> None:
         act(group)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.lists(COMMANDS, max_size=30))
 def test_any_prefix_and_any_snapshot_replay_to_the_live_state(acts: list[Command]) -> None:
     group = GroupHarness()
@@ -100,7 +100,7 @@ def test_any_prefix_and_any_snapshot_replay_to_the_live_state(acts: list[Command
         assert state_of(rebuilt(group.machine.snapshot(), group.limits)) == live
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(COMMANDS, max_size=20), st.lists(COMMANDS, max_size=10))
 def test_a_machine_from_a_snapshot_decides_as_the_old_one_would(
     before: list[Command], after: list[Command]

@@ -178,7 +178,7 @@ CHANGES: tuple[Change, ...] = (
 
 @pytest.mark.parametrize("change", CHANGES, ids=[change.__name__ for change in CHANGES])
 @given(seed=st.integers(min_value=0, max_value=2**32))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_a_changed_history_breaks_a_rule(change: Change, seed: int) -> None:
     changed = change(Run(seed).events(), random.Random(seed))
     assume(changed is not None)

@@ -151,6 +151,6 @@ class Run:
 
 
 @given(seed=st.integers(min_value=0, max_value=2**32))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_a_correct_system_is_never_blamed(seed: int) -> None:
     assert [str(violation) for violation in check(Run(seed).events())] == []

@@ -196,7 +196,7 @@ async def test_closing_during_a_snapshot_leaves_the_journal_whole() -> None:
     await successor.runner.close()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     runs=st.lists(st.text("abcd", max_size=15), max_size=5),
     records_min=st.integers(1, 6),

@@ -205,7 +205,7 @@ def test_only_the_owner_says_that_a_fence_is_needless() -> None:
     assert not answer.is_needless
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(st.sampled_from(["commit", "abort", "complete", "restart"]), max_size=20))
 def test_nothing_below_a_needless_fence_is_ever_answered_committed(steps: list[str]) -> None:
     """Whatever happens afterwards: this is what lets a participant forget."""

@@ -293,5 +293,5 @@ class JointMachine(RuleBasedStateMachine):
         self.restart()
 
 
-JointMachine.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+JointMachine.TestCase.settings = settings(max_examples=60, stateful_step_count=40)
 TestJointMachine = JointMachine.TestCase

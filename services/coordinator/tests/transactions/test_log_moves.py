@@ -91,7 +91,7 @@ def outcome_of(h: TransactionsHarness, key: TransactionKey) -> object:
     return h.run(h.machine.get_transaction_outcome(name, now_ms=h.now_ms))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     st.lists(all_steps, max_size=30),
     st.lists(all_steps, max_size=12),
@@ -125,7 +125,7 @@ def test_transactions_that_have_moved_are_as_if_they_had_not(
         assert state_of(restored) == live
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(all_steps, max_size=25), st.lists(all_steps, max_size=15), st.integers(1, 3))
 def test_nothing_changes_what_was_handed_over(
     before: list[JointStep], afterwards: list[JointStep], pieces: int

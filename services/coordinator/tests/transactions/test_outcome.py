@@ -128,7 +128,7 @@ def test_a_producer_that_only_commits_keeps_no_reasons() -> None:
     assert len(harness.journal[-1]) < 100
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.lists(st.none() | st.sampled_from(AbortReason), max_size=OUTCOMES_KEPT + 20))
 def test_bitmaps_say_what_a_list_would_say(decisions: list[AbortReason | None]) -> None:
     producer = Producer(producer_id=1, transactional_id="app", producer_epoch=0, last_update_ms=0)

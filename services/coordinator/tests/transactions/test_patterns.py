@@ -34,7 +34,7 @@ texts = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(texts.filter(bool), st.lists(st.text("ab-_1. ", max_size=5), max_size=6))
 def test_what_matches_is_what_pythons_engine_says(text: str, names: list[str]) -> None:
     expected = [re.fullmatch(text, name) is not None for name in names]

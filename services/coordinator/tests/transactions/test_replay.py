@@ -12,7 +12,7 @@ from semel_common.errors import SemelError
 from semel_common.ids import Participant
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(steps, max_size=40))
 def test_every_prefix_of_the_journal_gives_the_state_that_was_live(taken: list[Step]) -> None:
     """C-100, C-110."""
@@ -26,7 +26,7 @@ def test_every_prefix_of_the_journal_gives_the_state_that_was_live(taken: list[S
         assert state_of(harness.replayed(harness.journal[:length])) == state
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(steps, max_size=40), st.lists(steps, max_size=15))
 def test_a_snapshot_and_what_follows_gives_the_state_that_was_live(
     before: list[Step], afterwards: list[Step]
@@ -45,7 +45,7 @@ def test_a_snapshot_and_what_follows_gives_the_state_that_was_live(
     assert told(restored) == told(harness.machine)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(steps, max_size=60))
 def test_indexes_say_what_the_transactions_say(taken: list[Step]) -> None:
     """C-110: legal states only, and nobody waits for what is complete."""
@@ -75,7 +75,7 @@ def test_indexes_say_what_the_transactions_say(taken: list[Step]) -> None:
     )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(steps, max_size=40))
 def test_handlers_change_nothing_themselves(taken: list[Step]) -> None:
     harness = TransactionsHarness(limits=LIMITS)

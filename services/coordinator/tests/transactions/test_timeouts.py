@@ -94,7 +94,7 @@ def test_an_inquiry_after_the_clock_went_far_back_is_answered_for_good() -> None
     assert answer.outcome is InquiryOutcome.ABORTED
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     st.lists(
         st.tuples(

@@ -141,4 +141,4 @@ class CompactedLog(RuleBasedStateMachine):
 
 
 TestCompactedLog = CompactedLog.TestCase
-TestCompactedLog.settings = settings(max_examples=100, stateful_step_count=25, deadline=None)
+TestCompactedLog.settings = settings(max_examples=100, stateful_step_count=25)
