@@ -34,7 +34,7 @@ ENGINE      ?= $(firstword $(foreach each,docker podman buildah,$(shell command 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-journals simulate defects explore fuzz chaos pipeline pipeline-chaos coverage check format \
         protos docs release-protos bench bench-growth bench-growth-docs bench-kafka bench-spark jaeger trace-demo \
-        alerts-check dist clean images k8s-check k8s-test test-clients loadtest
+        alerts-check dist clean images k8s-check crd-schemas k8s-test test-clients loadtest
 
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):[^#]*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | \
@@ -75,6 +75,9 @@ pipeline-chaos: $(SPARK) ## jobs of Spark that are killed, and exact topics: SCE
 k8s-check: $(SPARK) ## k8s/ without a cluster: schemas, rules, and mistakes that must be found; needs kubectl
 	@command -v kubectl >/dev/null || { echo "kubectl IS NOT THERE: k8s/ is not checked"; exit 1; }
 	$(BIN)/pytest tests/manifests -q
+
+crd-schemas: $(SPARK) ## fetch what k8s-check knows of the kinds of others; needs Go
+	$(BIN)/python tools/fetch_crd_schemas.py
 
 k8s-test: $(SYNCED) ## k8s/ on the cluster of KUBECTL, under its faults; IMAGE=semel-cli's image there
 	@test -n "$(IMAGE)" || { echo "IMAGE=name:tag: an image of semel-cli that the cluster can pull"; exit 1; }
