@@ -1,12 +1,22 @@
-"""What a transaction that is not recorded costs: one question to the sampler, where it begins."""
+"""What a transaction that is not recorded costs: one question to the sampler, where it begins.
+
+Not even that, if the sampler is one by ratio: then it makes no call to OpenTelemetry's SDK.
+"""
 
 from collections import Counter
 from collections.abc import Sequence
 
+import pytest
 from opentelemetry.context import Context
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.sampling import Decision, Sampler, SamplingResult
+from opentelemetry.sdk.trace.sampling import (
+    Decision,
+    ParentBased,
+    Sampler,
+    SamplingResult,
+    TraceIdRatioBased,
+)
 from opentelemetry.trace import Link, SpanKind, TraceState
 from opentelemetry.util.types import Attributes
 
@@ -38,8 +48,49 @@ class Dropping(Sampler):
         return "drops everything, and counts"
 
 
+class Counting(TraceIdRatioBased):
+    """Records a share, and counts what it is asked about: each span that is begun, once."""
+
+    def __init__(self, rate: float) -> None:
+        super().__init__(rate)
+        self.asked: Counter[str] = Counter()
+
+    def should_sample(
+        self,
+        parent_context: Context | None,
+        trace_id: int,
+        name: str,
+        kind: SpanKind | None = None,
+        attributes: Attributes = None,
+        links: Sequence[Link] | None = None,
+        trace_state: TraceState | None = None,
+    ) -> SamplingResult:
+        self.asked[name] += 1
+        return super().should_sample(
+            parent_context, trace_id, name, kind, attributes, links, trace_state
+        )
+
+
 async def test_a_transaction_that_is_not_recorded_is_decided_once_and_makes_no_other_span() -> None:
     sampler = Dropping()
+    assert await _asked(sampler, sampler.asked) == {"transaction": 3}
+
+
+@pytest.mark.parametrize("parent_based", [True, False])
+async def test_a_transaction_outside_the_share_that_is_recorded_makes_no_span_at_all(
+    parent_based: bool,
+) -> None:
+    share = Counting(0)
+    assert await _asked(ParentBased(share) if parent_based else share, share.asked) == {}
+
+
+async def test_a_transaction_inside_the_share_is_decided_once() -> None:
+    share = Counting(1)
+    assert await _asked(ParentBased(share), share.asked) == {"transaction": 3}
+
+
+async def _asked(sampler: Sampler, asked: Counter[str]) -> Counter[str]:
+    """Return what three transactions, with several participants each, ask a sampler about."""
     provider = TracerProvider(sampler=sampler, shutdown_on_exit=False)
     async with (
         LocalCluster(brokers=2, tracer_provider=provider) as cluster,
@@ -49,15 +100,15 @@ async def test_a_transaction_that_is_not_recorded_is_decided_once_and_makes_no_o
         group = client.consumer("payers").group_metadata()
         producer = client.transactional_producer("payer")
         await producer.init_transactions()
-        sampler.asked.clear()
+        asked.clear()
         for number in range(3):
             async with producer.transaction(wait_until_visible=True) as transaction:
                 for partition in range(4):
                     await transaction.send("orders", b"pizza", partition=partition)
                 await transaction.send_offsets({("orders", 0): number}, group)
-        asked = Counter(sampler.asked)
+        asked = Counter(asked)
     provider.shutdown()
-    assert asked == {"transaction": 3}
+    return asked
 
 
 def test_what_begins_where_nothing_is_traced_hides_nothing() -> None:

@@ -7,7 +7,7 @@ group commit, belongs to several traces; so there may be several spans of now.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from itertools import islice
@@ -43,6 +43,9 @@ _FORM = re.compile("(?!ff)[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2}
 _SAMPLED_ENDS = frozenset("13579bdf")
 _SPANS: ContextVar[tuple[Span, ...]] = ContextVar("semel_spans", default=())
 _NOTHING = nullcontext()
+
+spans_of_now: Callable[[], tuple[Span, ...]] = _SPANS.get
+"""Return the recorded spans that what happens now belongs to: those of ``within``."""
 
 
 def tracer_of(provider: TracerProvider | None, name: str) -> Tracer | None:
@@ -102,11 +105,6 @@ def is_recorded() -> bool:
     return bool(here) and bool(get_current_span(here).get_span_context().trace_flags & 1)
 
 
-def spans_of_now() -> tuple[Span, ...]:
-    """Return the recorded spans that what happens now belongs to: those of ``within``."""
-    return _SPANS.get()
-
-
 @contextmanager
 def within(spans: Sequence[Span]) -> Iterator[None]:
     """Let what happens in the block belong to these spans; OpenTelemetry sees the first."""
@@ -119,12 +117,16 @@ def within(spans: Sequence[Span]) -> Iterator[None]:
         _SPANS.reset(token)
 
 
+def is_nowhere() -> bool:
+    """Whether what happens now is in no trace at all."""
+    here = contexts.get_current()
+    return not here or get_current_span(here) is INVALID_SPAN
+
+
 def outside() -> AbstractContextManager[None]:
     """Let what is started in the block belong to no span: it outlives the one of now."""
     # Mostly there is none, and then nothing is to be hidden.
-    here = contexts.get_current()
-    nowhere = (not here or get_current_span(here) is INVALID_SPAN) and not _SPANS.get()
-    return _NOTHING if nowhere else _outside()
+    return _NOTHING if is_nowhere() and not _SPANS.get() else _outside()
 
 
 @contextmanager

@@ -21,6 +21,7 @@ from opentelemetry.trace import (
 from aiosemel._producer.batch import Batch, Request
 from aiosemel._producer.transaction_manager import TransactionManager
 from semel_common import tracing
+from semel_common.roots import Roots
 
 _NOTHING = nullcontext()
 
@@ -30,6 +31,7 @@ class ProducerSpans:
 
     def __init__(self, tracer: Tracer, transactional_id: str | None) -> None:
         self._tracer = tracer
+        self._roots = Roots(tracer)
         self._transactional_id = transactional_id or ""
         self._transaction: Span | None = None
         """If it is recorded."""
@@ -44,11 +46,11 @@ class ProducerSpans:
         """Begin the span of a transaction: below ``parent``, else below the span of now."""
         self.end("UNKNOWN")
         context = None if parent is None else tracing.below(parent)
-        span = self._tracer.start_span("transaction", context=context, kind=SpanKind.INTERNAL)
-        self._is_dropped = not span.is_recording()
-        if self._is_dropped:
-            return
+        span = self._roots.begin("transaction", context=context, kind=SpanKind.INTERNAL)
         self._transaction = span
+        self._is_dropped = span is None
+        if span is None:
+            return
         span.set_attributes(
             {
                 "semel.transactional_id": self._transactional_id,
@@ -89,12 +91,12 @@ class ProducerSpans:
         if self._is_dropped or batch.span is not None:
             return
         transaction = self._transaction
-        batch.span = span = self._tracer.start_span(
+        batch.span = span = self._roots.begin(
             f"send {topic}",
             context=None if transaction is None else set_span_in_context(transaction),
             kind=SpanKind.PRODUCER,
         )
-        if span.is_recording():
+        if span is not None:
             span.set_attributes(
                 {
                     "messaging.system": "semel",
@@ -110,7 +112,7 @@ def producing(request: Request) -> AbstractContextManager[object]:
     """Let a request be below the span of its first batch, and linked to those of the others."""
     spans = []
     for batch in request.batches:
-        if batch.span is not None and batch.span.is_recording():
+        if batch.span is not None:
             batch.span.set_attribute("messaging.batch.message_count", len(batch.values))
             spans.append(batch.span)
     return tracing.within(spans) if spans else _NOTHING
@@ -119,7 +121,7 @@ def producing(request: Request) -> AbstractContextManager[object]:
 def settled(batch: Batch) -> None:
     """End the span of a batch, which is stored or given up."""
     span = batch.span
-    if span is None or not span.is_recording():
+    if span is None:
         return
     span.set_attribute("semel.attempts", batch.attempts)
     if batch.error is None:

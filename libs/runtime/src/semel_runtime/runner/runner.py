@@ -229,8 +229,8 @@ class Runner(Generic[R]):
             self._fail(failure)
             raise
         commit = self._queue.add(decided)
-        if self._spans is not None:
-            commit.served += tracing.spans_of_now()
+        if self._spans is not None and (served := tracing.spans_of_now()):
+            commit.served += served
 
     def _encode(self, result: Result[T, R]) -> Decided[R]:
         assert result.records or not result.batches, "batches never ride without a record"

@@ -15,6 +15,7 @@ from opentelemetry.trace import Span, SpanKind, Tracer
 from semel.common.v1.participants_pb2 import TransactionResult, TxnMarker, WriteTxnMarkersRequest
 from semel_common import tracing
 from semel_common.errors import SemelError
+from semel_common.roots import Roots
 from semel_common.wire import methods, rpc_spans
 from semel_runtime.server.answer import answer
 from semel_runtime.server.calls import Call, Endpoint
@@ -42,6 +43,7 @@ class ServerSpans:
 
     def __init__(self, tracer: Tracer) -> None:
         self._tracer = tracer
+        self._roots = Roots(tracer)
 
     def answer(
         self, endpoint: Endpoint[Message, Message], request: Message, call: Call
@@ -50,6 +52,10 @@ class ServerSpans:
 
         What is not recorded goes straight on: it is not even awaited here.
         """
+        # A client that traces says this of most of its requests: so it is looked at first.
+        is_of_markers = isinstance(request, WriteTxnMarkersRequest)
+        if call.traceparent == tracing.NOT_RECORDED and not is_of_markers:
+            return answer(endpoint, request, call)
         spans = self._begin(endpoint, request, call.traceparent)
         if not spans:
             return answer(endpoint, request, call)
@@ -99,13 +105,13 @@ class ServerSpans:
             return ()
         else:
             context = None
-        span = self._tracer.start_span(
+        span = self._roots.begin(
             rpc_spans.span_name(endpoint.method),
             context=context,
             kind=SpanKind.SERVER,
             attributes=rpc_spans.request_attributes(endpoint.method, request),
         )
-        return (span,) if span.is_recording() else ()
+        return () if span is None else (span,)
 
     def _of_markers(
         self, endpoint: Endpoint[Message, Message], request: WriteTxnMarkersRequest
