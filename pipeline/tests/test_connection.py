@@ -2,8 +2,10 @@
 
 import asyncio
 import gc
+import sys
 import threading
 from collections.abc import Iterator
+from types import ModuleType
 
 import pytest
 
@@ -44,10 +46,13 @@ def test_a_process_has_one_connection_to_a_cluster(connection: Connection) -> No
     assert connect("127.0.0.1:2") is not connection
 
 
-def test_what_was_imported_is_left_out_of_collections_of_garbage() -> None:
+def test_what_was_imported_since_the_last_task_is_left_out_of_collections_of_garbage(
+    connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
     gc.unfreeze()
     assert len(gc.get_objects()) > 10_000
-    connect("127.0.0.1:3")
+    monkeypatch.setitem(sys.modules, "imported_by_a_task", ModuleType("imported_by_a_task"))
+    assert connect(NOBODY) is connection
     assert len(gc.get_objects()) < 1_000
     gc.unfreeze()
 

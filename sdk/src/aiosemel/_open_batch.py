@@ -14,9 +14,10 @@ def open_batch(*, check_crcs: bool) -> Callable[[TopicPartition, RecordBatch], C
 
     def opened(topic_partition: TopicPartition, batch: RecordBatch) -> ColumnBatch:
         try:
+            payload = batch.payload
             if check_crcs:
-                check_crc(batch, batch.payload)
-            columns = decode_records(batch)
+                check_crc(batch, payload)
+            columns = decode_records(batch, payload)
         except (CorruptMessageError, MessageTooLargeError) as error:
             raise type(error)(
                 f"{topic_partition}, offset {batch.base_offset}: {error.message}",

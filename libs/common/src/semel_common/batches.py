@@ -84,14 +84,17 @@ def encode_records(columns: Columns) -> bytes:
 
 
 def decode_records(
-    batch: RecordBatch, *, payload_max_bytes: int = PAYLOAD_SIZE_MAX_BYTES
+    batch: RecordBatch,
+    payload: bytes | None = None,
+    *,
+    payload_max_bytes: int = PAYLOAD_SIZE_MAX_BYTES,
 ) -> Columns:
-    """Open the payload of a batch.
+    """Open the payload of a batch; whoever has read it gives it, because reading copies it.
 
     Raises CorruptMessageError when it is not what the header says, MessageTooLargeError when it is
     over ``payload_max_bytes`` once it is decompressed.
     """
-    records = _open(batch, payload_max_bytes)
+    records = _open(batch, batch.payload if payload is None else payload, payload_max_bytes)
     base, deltas = records.base_timestamp_ms, records.timestamp_deltas_ms
     count = len(records.values)
     return Columns(
@@ -110,16 +113,16 @@ def position_without_key(
 
     Raises as ``decode_records``, which costs more.
     """
-    records = _open(batch, payload_max_bytes)
+    records = _open(batch, batch.payload, payload_max_bytes)
     if not records.keys:
         return 0
     return min(records.absent_keys, default=None)
 
 
-def _open(batch: RecordBatch, payload_max_bytes: int) -> Records:
+def _open(batch: RecordBatch, payload: bytes, payload_max_bytes: int) -> Records:
     try:
-        payload = decompress(batch.payload, batch.codec, size_max_bytes=payload_max_bytes)
-        records = Records.FromString(payload)
+        opened = decompress(payload, batch.codec, size_max_bytes=payload_max_bytes)
+        records = Records.FromString(opened)
     except MessageTooLargeError as error:
         raise MessageTooLargeError(
             f"batch at offset {batch.base_offset}: {error.message}", **error.details

@@ -8,6 +8,7 @@ options, never a connection.
 import asyncio
 import gc
 import os
+import sys
 import threading
 from collections.abc import Callable, Coroutine, Iterator, Sized
 from concurrent.futures import Future
@@ -71,8 +72,10 @@ class Connection:
 def connect(
     bootstrap: str, *, api_timeout_ms: int = API_TIMEOUT_MS, security: Security | None = None
 ) -> Connection:
-    """Return this process's connection to a cluster."""
-    return _connection(bootstrap, api_timeout_ms, security, os.getpid())
+    """Return this process's connection to a cluster; each task asks for it."""
+    connection = _connection(bootstrap, api_timeout_ms, security, os.getpid())
+    _keep_from_collector(len(sys.modules))
+    return connection
 
 
 def _result(future: "Future[_T]") -> _T:
@@ -88,16 +91,17 @@ def _connection(
     bootstrap: str, api_timeout_ms: int, security: Security | None, process: int
 ) -> Connection:
     options = ClientOptions(default_api_timeout_ms=api_timeout_ms)
-    connection = Connection(bootstrap, _loop(process), options, security)
-    _keep_from_collector()
-    return connection
+    return Connection(bootstrap, _loop(process), options, security)
 
 
-def _keep_from_collector() -> None:
+@cache
+def _keep_from_collector(_modules: int) -> None:
     """Let the garbage collector leave out what there is now: all that was imported.
 
     Spark has its processes look for garbage after each task. To walk everything, tens of
-    milliseconds in each of them, is a large part of what a small micro-batch computes.
+    milliseconds in each of them, is a large part of what a small micro-batch computes. A first task
+    imports more while it runs (PyArrow looks for pandas with the first array that it makes), so it
+    is done again when the number of modules is another one.
     """
     gc.collect()
     gc.freeze()

@@ -90,8 +90,9 @@ def _size_bytes(stored: StoredBatch) -> int:
 
 def _columns(batch: RecordBatch, payload_max_bytes: int) -> Columns | None:
     try:
-        check_crc(batch, batch.payload)
-        return decode_records(batch, payload_max_bytes=payload_max_bytes)
+        payload = batch.payload
+        check_crc(batch, payload)
+        return decode_records(batch, payload, payload_max_bytes=payload_max_bytes)
     except (CorruptMessageError, MessageTooLargeError):
         return None
 
