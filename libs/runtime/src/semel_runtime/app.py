@@ -22,6 +22,7 @@ from opentelemetry.trace import Tracer
 from pydantic import ValidationError
 
 from semel_common.errors import KafkaStorageError, SemelError, StaleClaimEpochError
+from semel_common.memory import keep_freed_memory
 from semel_common.telemetry import Telemetry, open_telemetry
 from semel_common.wire.connection import Connector
 from semel_common.wire.grpc_connection import ChannelOptions, GrpcConnector
@@ -35,7 +36,7 @@ from semel_runtime.journal import Journal, JournalError
 from semel_runtime.journal.opening import is_folder, open_journal
 from semel_runtime.logs import configure_logging, log_of_telemetry
 from semel_runtime.machine import Machine, Serde
-from semel_runtime.memory import collect_garbage_seldom, keep_freed_memory
+from semel_runtime.memory import collect_garbage_seldom
 from semel_runtime.offload import Offload, in_thread, inline
 from semel_runtime.recovery import RECOVERED
 from semel_runtime.refusal import (

@@ -16,6 +16,7 @@ from functools import cache
 from typing import TypeVar
 
 from aiosemel import ClientOptions, Security, SemelClient
+from aiosemel.memory import keep_freed_memory
 from pyspark_semel.settings import telemetry
 
 _T = TypeVar("_T")
@@ -90,6 +91,7 @@ def _result(future: "Future[_T]") -> _T:
 def _connection(
     bootstrap: str, api_timeout_ms: int, security: Security | None, process: int
 ) -> Connection:
+    keep_freed_memory()
     options = ClientOptions(default_api_timeout_ms=api_timeout_ms)
     return Connection(bootstrap, _loop(process), options, security)
 
