@@ -55,6 +55,11 @@ def volume(objects: Objects, name: str) -> Any:  # noqa: ANN401 - JSON
     return next(each for each in pod(objects)["volumes"] if each["name"] == name)
 
 
+def application(objects: Objects) -> Any:  # noqa: ANN401 - JSON
+    """Return the container of the main job's application."""
+    return spec(objects, "StatefulSet", "pizza-app")["template"]["spec"]["containers"][0]
+
+
 def synchronous(objects: Objects) -> Any:  # noqa: ANN401 - JSON
     """Return who has to confirm what is written to the database."""
     return spec(objects, "Cluster", "journal")["postgresql"]["synchronous"]
@@ -203,8 +208,11 @@ MUTATIONS = [
              lambda o: _put(spec(o, "Job", "topics")["template"]["spec"]["containers"][0]["env"][0],
                             value="semel:9999")),
     Mutation("an application that is told of nobody", "clients_are_told_of_services_that_are_there",
-             lambda o: spec(o, "StatefulSet", "pizza-app")["template"]["spec"]["containers"][0]
-             ["command"].__setitem__(3, "other:9092")),
+             lambda o: _put(application(o)["env"][-1], value="other:9092")),
+    Mutation("an application that shows nothing", "clients_show_a_certificate_where_one_is_asked",
+             lambda o: application(o).pop("volumeMounts"), "prod"),
+    Mutation("a client that believes nobody", "clients_show_a_certificate_where_one_is_asked",
+             lambda o: application(o)["env"].pop(0), "ha"),
     Mutation("traces to nobody", "clients_are_told_of_services_that_are_there",
              lambda o: without(o, "Service", "jaeger")),
     Mutation("a port that is not declared", "ports_are_those_of_the_settings",
