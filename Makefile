@@ -76,9 +76,10 @@ k8s-check: $(SPARK) ## k8s/ without a cluster: schemas, rules, and mistakes that
 	@command -v kubectl >/dev/null || { echo "kubectl IS NOT THERE: k8s/ is not checked"; exit 1; }
 	$(BIN)/pytest tests/manifests -q
 
-k8s-test: $(SYNCED) ## k8s/ on the cluster of KUBECTL, under its faults; IMAGE=semel-cli's image there
+k8s-test: $(SYNCED) ## k8s/ on the cluster of KUBECTL, under its faults: IMAGE=semel-cli's there, OVERLAY=ha
 	@test -n "$(IMAGE)" || { echo "IMAGE=name:tag: an image of semel-cli that the cluster can pull"; exit 1; }
 	PYTHONPATH=tests $(BIN)/python -m real_cluster --kubectl "$(or $(KUBECTL),kubectl)" --image "$(IMAGE)" \
+		--overlay $(or $(OVERLAY),dev) --postgres "$(POSTGRES)" \
 		--outside "$(OUTSIDE)" --cut-node "$(CUT_NODE)" --cut "$(CUT)" --heal "$(HEAL)"
 
 images: ## build the images of k8s/ with docker, podman or buildah: TAG=0.1.0 REGISTRY=registry.example.com/
