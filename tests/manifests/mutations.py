@@ -180,6 +180,8 @@ MUTATIONS = [
     Mutation("a database on one node", "databases_keep_what_they_confirm",
              lambda o: _put(spec(o, "Cluster", "journal")["affinity"],
                             podAntiAffinityType="preferred"), "ha"),
+    Mutation("a primary that waits for services", "primaries_do_not_wait_for_those_who_stay",
+             lambda o: spec(o, "Cluster", "journal").pop("smartShutdownTimeout"), "ha"),
     Mutation("five minutes on a node that is down", "nothing_waits_for_a_node_that_keeps_nothing",
              lambda o: pod(o)["tolerations"].pop(), "ha"),
     Mutation("a zone that is down and counts", "nothing_waits_for_a_node_that_keeps_nothing",
