@@ -79,9 +79,10 @@ k8s-check: $(SPARK) ## k8s/ without a cluster: schemas, rules, and mistakes that
 crd-schemas: $(SPARK) ## fetch what k8s-check knows of the kinds of others; needs Go
 	$(BIN)/python tools/fetch_crd_schemas.py
 
-k8s-test: $(SYNCED) ## k8s/ on the cluster of KUBECTL, under its faults; IMAGE=semel-cli's image there
+k8s-test: $(SYNCED) ## k8s/ on the cluster of KUBECTL, under its faults: IMAGE=semel-cli's there, OVERLAY=ha
 	@test -n "$(IMAGE)" || { echo "IMAGE=name:tag: an image of semel-cli that the cluster can pull"; exit 1; }
 	PYTHONPATH=tests $(BIN)/python -m real_cluster --kubectl "$(or $(KUBECTL),kubectl)" --image "$(IMAGE)" \
+		--overlay $(or $(OVERLAY),dev) --postgres "$(POSTGRES)" \
 		--outside "$(OUTSIDE)" --cut-node "$(CUT_NODE)" --cut "$(CUT)" --heal "$(HEAL)"
 
 images: ## build the images of k8s/ with docker, podman or buildah: TAG=0.1.0 REGISTRY=registry.example.com/

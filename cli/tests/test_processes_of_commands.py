@@ -150,6 +150,9 @@ async def test_a_cluster_with_tls_is_found_with_its_certificates(tmp_path: Path)
             produce.process.stdin.write(b"one\n")
             produce.process.stdin.close()
             assert await produce.ends() == 0
+        async with command("demo", "income", "--timeout", "0") as demo:
+            assert await demo.ends() == 1
+        assert "not all income is there" in demo.said[-1]
         async with command("--no-tls", "topics", "list") as plain:
             assert await plain.ends() == 1
         async with command("--tls-ca", str(folder / "tls" / "ca.pem"), "topics", "list") as nobody:

@@ -1,4 +1,4 @@
-"""`semel demo orders` and `semel demo income`: the main job on a cluster that is there already."""
+"""`semel demo orders`, `application` and `income`: the main job on a cluster that is elsewhere."""
 
 import subprocess
 import sys
@@ -13,7 +13,7 @@ def test_orders_come_in_once_and_their_income_is_exact(semel: CommandLine, boots
     assert "49,574 order lines" in semel("demo", "orders").err
     assert "0 order lines" in semel("demo", "orders").err
     application = subprocess.Popen(
-        [sys.executable, "-m", "semel_cli.demo.application", bootstrap, "pizza-app-0"]
+        [sys.executable, "-m", "semel_cli", "demo", "application", "pizza-app-0", "-b", bootstrap]
     )
     try:
         checked = semel("demo", "income", "--format", "json")

@@ -1,6 +1,7 @@
 """Rules between the manifests and the code: settings, addresses, ports, health, ends."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -14,6 +15,7 @@ from manifests.rendered import (
     Objects,
     containers,
     environment,
+    labels_of,
     policy_ports,
     ports,
 )
@@ -169,6 +171,19 @@ def clients_are_told_of_services_that_are_there(objects: Objects) -> Iterator[st
         endpoint = objects.settings(each).get("OTEL_EXPORTER_OTLP_ENDPOINT")
         if endpoint and endpoint.removeprefix("http://") not in there:
             yield f"{each['metadata']['name']} sends traces to {endpoint}"
+
+
+def clients_show_a_certificate_where_one_is_asked(objects: Objects) -> Iterator[str]:
+    """By the variables that `semel` reads, in files that are mounted."""
+    asked = {objects.settings(each).get("SEMEL_SSL_CLIENT_AUTH") for each in objects.services()}
+    for name, pod in objects.pods():
+        clients = labels_of(pod).get("semel-client") == "true" and "required" in asked
+        for container in containers(pod) if clients else ():
+            told = {each["name"]: each.get("value", "") for each in container.get("env", ())}
+            mounted = {Path(each["mountPath"]) for each in container.get("volumeMounts", ())}
+            for variable in ("SEMEL_TLS_CA", "SEMEL_TLS_CERT", "SEMEL_TLS_KEY"):
+                if Path(told.get(variable, "")).parent not in mounted:
+                    yield f"{name}: {container['name']} has no {variable}"
 
 
 def reached_ports(objects: Objects, workload: Object) -> set[int]:

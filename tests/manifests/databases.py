@@ -24,6 +24,13 @@ def databases_keep_what_they_confirm(objects: Objects) -> Iterator[str]:
             yield f"{name} may have two instances on one node"
 
 
+def primaries_do_not_wait_for_those_who_stay(objects: Objects) -> Iterator[str]:
+    """Services never close their connections: a smart shutdown only keeps new ones out."""
+    for each in objects.of("Cluster"):
+        if each["spec"].get("smartShutdownTimeout") != 0:
+            yield f"{each['metadata']['name']} admits nobody while it waits for its services"
+
+
 def nothing_waits_for_a_node_that_keeps_nothing(objects: Objects) -> Iterator[str]:
     """Instances without a volume go elsewhere at once; places that are down do not count."""
     for each in objects.services() if objects.of("Cluster") else ():

@@ -55,6 +55,11 @@ def volume(objects: Objects, name: str) -> Any:  # noqa: ANN401 - JSON
     return next(each for each in pod(objects)["volumes"] if each["name"] == name)
 
 
+def application(objects: Objects) -> Any:  # noqa: ANN401 - JSON
+    """Return the container of the main job's application."""
+    return spec(objects, "StatefulSet", "pizza-app")["template"]["spec"]["containers"][0]
+
+
 def synchronous(objects: Objects) -> Any:  # noqa: ANN401 - JSON
     """Return who has to confirm what is written to the database."""
     return spec(objects, "Cluster", "journal")["postgresql"]["synchronous"]
@@ -202,6 +207,8 @@ MUTATIONS = [
     Mutation("a database on one node", "databases_keep_what_they_confirm",
              lambda o: _put(spec(o, "Cluster", "journal")["affinity"],
                             podAntiAffinityType="preferred"), "ha"),
+    Mutation("a primary that waits for services", "primaries_do_not_wait_for_those_who_stay",
+             lambda o: spec(o, "Cluster", "journal").pop("smartShutdownTimeout"), "ha"),
     Mutation("five minutes on a node that is down", "nothing_waits_for_a_node_that_keeps_nothing",
              lambda o: pod(o)["tolerations"].pop(), "ha"),
     Mutation("a zone that is down and counts", "nothing_waits_for_a_node_that_keeps_nothing",
@@ -230,8 +237,11 @@ MUTATIONS = [
              lambda o: _put(spec(o, "Job", "topics")["template"]["spec"]["containers"][0]["env"][0],
                             value="semel:9999")),
     Mutation("an application that is told of nobody", "clients_are_told_of_services_that_are_there",
-             lambda o: spec(o, "StatefulSet", "pizza-app")["template"]["spec"]["containers"][0]
-             ["command"].__setitem__(3, "other:9092")),
+             lambda o: _put(application(o)["env"][-1], value="other:9092")),
+    Mutation("an application that shows nothing", "clients_show_a_certificate_where_one_is_asked",
+             lambda o: application(o).pop("volumeMounts"), "prod"),
+    Mutation("a client that believes nobody", "clients_show_a_certificate_where_one_is_asked",
+             lambda o: application(o)["env"].pop(0), "ha"),
     Mutation("traces to nobody", "clients_are_told_of_services_that_are_there",
              lambda o: without(o, "Service", "jaeger")),
     Mutation("a port that is not declared", "ports_are_those_of_the_settings",

@@ -21,8 +21,8 @@ MODULES = {"coordinator": "semel_coordinator", "broker": "semel_broker"} | {
 NAME = "app.kubernetes.io/name"
 INSTALLED = {
     "dev": ("overlays/dev", "topics", "pizza"),
-    "prod": ("overlays/prod", "overlays/prod-topics", "pipeline"),
-    "ha": ("overlays/ha", "overlays/prod-topics", "pipeline"),
+    "prod": ("overlays/prod", "overlays/prod-topics", "overlays/prod-pizza", "pipeline"),
+    "ha": ("overlays/ha", "overlays/prod-topics", "overlays/prod-pizza", "pipeline"),
 }
 """Folders whose objects are in one cluster together."""
 WORKLOADS = ("StatefulSet", "Deployment", "Job")

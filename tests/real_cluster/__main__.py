@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import secrets
 import shlex
 import sys
 import time
@@ -9,11 +10,24 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from random import Random
 
-from real_cluster import faults, outside
+from real_cluster import certificates, database, faults, outside
 from real_cluster.faults import Cut
-from real_cluster.job import SERVICES, check_nothing_was_seen, progress
+from real_cluster.job import (
+    APPLICATION,
+    SERVICES,
+    check_nothing_was_seen,
+    progress,
+    standstill_s,
+)
 from real_cluster.kubectl import ClusterError, Kubectl, wait_until
-from real_cluster.overlay import WITHOUT_JAEGER, of_kubernetes, render
+from real_cluster.overlay import (
+    DEV,
+    Installed,
+    highly_available,
+    of_kind,
+    of_kubernetes,
+    render,
+)
 
 LINES = 49_574
 EXACT = {"exact": True, "income": "817860.05", "lines": LINES, "duplicates": 0, "losses": 0}
@@ -31,7 +45,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="real_cluster", description=__doc__)
     parser.add_argument("--kubectl", default="kubectl", help="the command, as a shell takes it")
     parser.add_argument("--image", required=True, help="semel-cli's, with which all services run")
-    parser.add_argument("--overlay", default="overlays/dev", help="folder below k8s/")
+    parser.add_argument("--overlay", choices=("dev", "ha"), default="dev", help="what is applied")
+    parser.add_argument("--postgres", default="", help="for ha: the image, if not the operator's")
     parser.add_argument("--seed", type=int, default=0, help="which pods are deleted")
     parser.add_argument("--outside", default="", help="a command before that of clients outside")
     parser.add_argument("--cut-node", default="", help="the node that is cut off")
@@ -41,7 +56,7 @@ def main() -> int:
     kubectl = Kubectl.parse(options.kubectl)
     run = Run(kubectl)
     try:
-        _all(run, options)
+        (_highly_available if options.overlay == "ha" else _on_volumes)(run, options)
     except ClusterError as error:
         print(f"FAILED: {error}", file=sys.stderr)
         print(kubectl.attempt("get", "pods", "--output", "wide").stdout, file=sys.stderr)
@@ -68,11 +83,16 @@ class Run:
         now = time.monotonic()
         print(f"{now - self._began:6.1f} s  {what} ({now - began:.1f} s)", flush=True)
 
-    def fault(self, what: str, happens: Callable[[], None]) -> None:
-        """Let something happen; the job must go on after it."""
+    def fault(self, what: str, happens: Callable[[], object], *, spared: bool = True) -> None:
+        """Let something happen; the job must go on after it.
+
+        ``spared``: no service may end by itself. (Those whose database goes away do.)
+        """
         with self.check(what):
+            began = time.monotonic()
             happens()
-            check_nothing_was_seen(self.kubectl)
+            services = SERVICES if spared else ()
+            check_nothing_was_seen(self.kubectl, (*services, APPLICATION))
             at = progress(self.kubectl)
             if at["orders"] >= LINES:
                 raise ClusterError("all orders were there before the last fault")
@@ -80,41 +100,93 @@ class Run:
                 f"{_AFTER} lines more",
                 lambda: progress(self.kubectl)["income"] >= at["income"] + _AFTER,
             )
+            still_s = standstill_s(self.kubectl, time.monotonic() - began)
+            print(f"          no income for up to {still_s:.0f} s", flush=True)
 
 
-def _all(run: Run, options: argparse.Namespace) -> None:
+def _on_volumes(run: Run, options: argparse.Namespace) -> None:
     kubectl, image = run.kubectl, options.image
     with run.check("the API server would take what is for work, without a warning"):
         _try(Kubectl(kubectl.command, _TRIED), ("overlays/prod", "pipeline"), image)
     with run.check("the overlay is applied without a warning, its collector of traces is away"):
-        text = render(kubectl, options.overlay, image, [WITHOUT_JAEGER])
-        _apply(kubectl, text)
-    with run.check("all instances are ready"):
-        kubectl.rolled_out(*SERVICES)
-    with run.check("a Job creates topics"):
-        _apply(kubectl, render(kubectl, "topics", image))
-        kubectl("wait", "--for=condition=complete", "job/topics", "--timeout=60s")
+        _apply(kubectl, render(kubectl, DEV.overlay, image, DEV.patches))
+    _made(run, DEV, image)
     with run.check("a client outside works through port-forward"), outside.forwarded(kubectl):
         outside.transaction(shlex.split(options.outside))
-    with run.check("the pizza job is at work"):
-        pizza = render(kubectl, "pizza", image)
-        _apply(kubectl, pizza.replace(_YEAR, "--seconds=1200"))
-        wait_until("any income", lambda: progress(kubectl)["income"] > 0)
+    pizza = _at_work(run, DEV, image)
     run.fault("pods are killed", lambda: faults.delete_pods(kubectl, Random(options.seed)))
     run.fault("a node is drained, a second one is refused", lambda: faults.drain(kubectl))
     run.fault("every StatefulSet is restarted", lambda: faults.restart(kubectl))
-    if options.cut_node:
-        cut = Cut.parse(options.cut_node, options.cut, options.heal)
+    if cut := _cut(options):
         run.fault("a node is cut off and comes back", lambda: faults.cut_off(kubectl, cut))
-    else:
-        print("NOT RUN: a node is cut off (CUT_NODE, CUT and HEAL say how)")
+    _exact(run, pizza)
+
+
+def _highly_available(run: Run, options: argparse.Namespace) -> None:
+    kubectl, image = run.kubectl, options.image
+    installed = highly_available(options.postgres)
+    database.check_operator(kubectl)
+    with run.check("the overlay is applied without a warning, certificates are made for it"):
+        text = render(kubectl, installed.overlay, image, installed.patches)
+        _apply(kubectl, of_kind("Namespace", text))
+        _apply(kubectl, certificates.secrets(text))
+        secret = f"--from-literal=secrets={secrets.token_hex(32)}"
+        kubectl("create", "secret", "generic", "producer-tokens", secret)
+        _apply(kubectl, of_kubernetes(text))
+    with run.check("the database is there, on three nodes"):
+        database.whole(kubectl)
+    _made(run, installed, image)
+    pizza = _at_work(run, installed, image)
+    run.fault("pods are killed", lambda: faults.delete_pods(kubectl, Random(options.seed)))
+    run.fault("a standby is killed", lambda: database.kill_standby(kubectl))
+    run.fault("the primary is killed", lambda: database.kill_primary(kubectl), spared=False)
+    run.fault("the primary is dismissed", lambda: database.dismiss_primary(kubectl), spared=False)
+    run.fault("the primary's node is drained", lambda: faults.drain_primary(kubectl), spared=False)
+    run.fault("every StatefulSet is restarted", lambda: faults.restart(kubectl), spared=False)
+    if cut := _cut(options):
+        with run.check("the primary moves to the node that will be cut off"):
+            database.move_primary(kubectl, cut.node)
+            kubectl.rolled_out(*SERVICES)
+        run.fault("it is given up", lambda: faults.give_up(kubectl, cut), spared=False)
+    _exact(run, pizza)
+
+
+def _cut(options: argparse.Namespace) -> Cut | None:
+    if options.cut_node:
+        return Cut.parse(options.cut_node, options.cut, options.heal)
+    print("NOT RUN: a node is cut off (CUT_NODE, CUT and HEAL say how)")
+    return None
+
+
+def _made(run: Run, installed: Installed, image: str) -> None:
+    """Wait for all instances, and let a Job use them."""
+    kubectl = run.kubectl
+    with run.check("all instances are ready"):
+        kubectl.rolled_out(*SERVICES)
+    with run.check("a Job creates topics"):
+        _apply(kubectl, render(kubectl, installed.topics, image))
+        kubectl("wait", "--for=condition=complete", "job/topics", "--timeout=60s")
+
+
+def _at_work(run: Run, installed: Installed, image: str) -> str:
+    """Start the main job, slowly; return its objects, as they are in the manifests."""
+    with run.check("the pizza job is at work"):
+        pizza: str = render(run.kubectl, installed.pizza, image)
+        _apply(run.kubectl, pizza.replace(_YEAR, "--seconds=1200"))
+        wait_until("any income", lambda: progress(run.kubectl)["income"] > 0)
+    return pizza
+
+
+def _exact(run: Run, pizza: str) -> None:
+    """Let the main job come to its end."""
+    kubectl = run.kubectl
     with run.check("the orders that are left come in at once"):
         kubectl("delete", "job", "orders")
         _apply(kubectl, pizza.replace(_YEAR, "--seconds=0"))
         kubectl("wait", "--for=condition=complete", "job/orders", "--timeout=120s")
     with run.check("the income is exact, and the application has seen no error"):
         kubectl("wait", "--for=condition=complete", "job/income", "--timeout=300s")
-        check_nothing_was_seen(kubectl)
+        check_nothing_was_seen(kubectl, (APPLICATION,))
         last = json.loads(kubectl("logs", "job/income", "--tail=1"))
         wrong = {name: last.get(name) for name, value in EXACT.items() if last.get(name) != value}
         if wrong:

@@ -7,11 +7,14 @@ import time
 from dataclasses import dataclass
 from random import Random
 
+from real_cluster import database
 from real_cluster.job import APPLICATION, SERVICES
 from real_cluster.kubectl import ClusterError, Kubectl, wait_until
 
 _AWAY_S = 20.0
 """How long a node is cut off: long enough for every call to it to time out."""
+_OUT_OF_SERVICE = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
+"""What whoever knows that a node is gone tells Kubernetes, for its pods to start elsewhere."""
 _DRAIN = ("--ignore-daemonsets", "--delete-emptydir-data")
 
 
@@ -36,9 +39,10 @@ def delete_pods(kubectl: Kubectl, random: Random) -> None:
     kubectl.rolled_out(*SERVICES, APPLICATION)
 
 
-def drain(kubectl: Kubectl) -> None:
+def drain(kubectl: Kubectl, first: str = "") -> None:
     """Drain a node; a second one must be refused as long as the first has not come back."""
     nodes = [node["metadata"]["name"] for node in kubectl.items("nodes")]
+    nodes.sort(key=lambda node: node != first)
     kubectl("drain", nodes[0], *_DRAIN, "--timeout=90s")
     refused = kubectl.attempt("drain", nodes[1], *_DRAIN, "--timeout=10s")
     if not refused.returncode or "disruption budget" not in refused.stderr + refused.stdout:
@@ -46,6 +50,12 @@ def drain(kubectl: Kubectl) -> None:
     for node in nodes[:2]:
         kubectl("uncordon", node)
     kubectl.rolled_out(*SERVICES, APPLICATION)
+
+
+def drain_primary(kubectl: Kubectl) -> None:
+    """Drain the primary's node, and a second one, as ``drain`` does."""
+    drain(kubectl, first=database.node_of_primary(kubectl))
+    database.whole(kubectl)
 
 
 def restart(kubectl: Kubectl) -> None:
@@ -62,6 +72,23 @@ def cut_off(kubectl: Kubectl, cut: Cut) -> None:
     finally:
         subprocess.run(cut.heal, check=True)
     wait_until(f"{cut.node} is ready again", lambda: _is_ready(kubectl, cut.node))
+    kubectl.rolled_out(*SERVICES, APPLICATION)
+
+
+def give_up(kubectl: Kubectl, cut: Cut) -> None:
+    """Cut a node off for as long as it takes to go on without it, then bring it back."""
+    killed = database.primary(kubectl)
+    gone = ("taint", "node", cut.node, _OUT_OF_SERVICE)
+    subprocess.run(cut.cut, check=True)
+    try:
+        database.promoted(kubectl, instead_of=killed)
+        kubectl(*gone)
+        kubectl.rolled_out(*SERVICES, APPLICATION, timeout_s=240)
+    finally:
+        subprocess.run(cut.heal, check=True)
+    wait_until(f"{cut.node} is ready again", lambda: _is_ready(kubectl, cut.node))
+    kubectl(*gone[:-1], f"{_OUT_OF_SERVICE}-")
+    database.whole(kubectl)
     kubectl.rolled_out(*SERVICES, APPLICATION)
 
 

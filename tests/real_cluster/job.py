@@ -1,13 +1,16 @@
 """The main job as it goes on inside the cluster, and what must not be seen of it."""
 
 import json
+from collections.abc import Sequence
+from datetime import datetime
+from itertools import pairwise
 from typing import Any
 
 from real_cluster.kubectl import ClusterError, Kubectl
 
 SERVICES = ("coordinator", "broker", "group-coordinator")
 APPLICATION = "pizza-app"
-_SIGNS = ("Traceback", "Error:")
+_SIGNS = ("Traceback", "Error:", "semel: ")
 """What an application writes that was not spared an error."""
 
 
@@ -18,6 +21,21 @@ def progress(kubectl: Kubectl) -> dict[str, int]:
     return found[-1] if found else {"orders": 0, "income": 0}
 
 
+def standstill_s(kubectl: Kubectl, since_s: float) -> float:
+    """Return the longest time in which no income came, of so many seconds, to two seconds.
+
+    That is how often the checking Job looks; the time is that of its node.
+    """
+    options = ("--timestamps", f"--since={since_s:.0f}s")
+    came, seen = [], -1
+    for line in kubectl("logs", "job/income", *options).splitlines():
+        at, _, said = line.partition(" ")
+        if said.startswith('{"orders"') and (income := json.loads(said)["income"]) > seen:
+            came.append(datetime.fromisoformat(at))
+            seen = income
+    return max(((after - before).total_seconds() for before, after in pairwise(came)), default=0)
+
+
 def errors_of_application(kubectl: Kubectl) -> list[str]:
     """Return the lines of its logs that tell of an error."""
     options = ("--selector", f"app.kubernetes.io/name={APPLICATION}", "--tail=-1", "--prefix")
@@ -25,11 +43,12 @@ def errors_of_application(kubectl: Kubectl) -> list[str]:
     return [line for line in lines if any(sign in line for sign in _SIGNS)]
 
 
-def restarts(kubectl: Kubectl) -> dict[str, int]:
-    """Return how often Kubernetes has restarted containers that ended by themselves."""
+def restarts(kubectl: Kubectl, *names: str) -> dict[str, int]:
+    """Return how often Kubernetes has restarted containers of these that ended by themselves."""
+    selector = f"app.kubernetes.io/name in ({', '.join(names)})"
     return {
         pod["metadata"]["name"]: count
-        for pod in kubectl.items("pods")
+        for pod in kubectl.items("pods", selector)
         if (count := sum(map(_restarts, pod["status"].get("containerStatuses", ()))))
     }
 
@@ -38,9 +57,9 @@ def _restarts(status: Any) -> int:  # noqa: ANN401 - JSON
     return int(status["restartCount"])
 
 
-def check_nothing_was_seen(kubectl: Kubectl) -> None:
-    """Raise ClusterError if an application had an error, or a service had to be restarted."""
+def check_nothing_was_seen(kubectl: Kubectl, never_restarted: Sequence[str]) -> None:
+    """Raise ClusterError if an application had an error, or one of these had to be restarted."""
     if found := errors_of_application(kubectl):
         raise ClusterError("the application had errors:\n" + "\n".join(found[:20]))
-    if found_restarts := restarts(kubectl):
+    if found_restarts := restarts(kubectl, *never_restarted):
         raise ClusterError(f"containers ended by themselves: {found_restarts}")

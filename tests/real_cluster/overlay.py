@@ -4,17 +4,66 @@ import json
 import os
 import tempfile
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from real_cluster.kubectl import NAMESPACE, Kubectl
 
 ROOT = Path(__file__).parents[2]
 IMAGES = ("semel-coordinator", "semel-broker", "semel-group", "semel-cli")
-WITHOUT_JAEGER = {
-    "target": {"kind": "Deployment", "name": "jaeger"},
-    "patch": "$patch: delete\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: jaeger}",
-}
-"""Its Service stays, and so does what services are told: traces go nowhere."""
+_REGISTRY = "registry.example.com/"
+"""Where overlays for work have them, until somebody says where they really are."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Installed:
+    """The folders of `k8s/` whose objects are in one cluster together, and what is changed."""
+
+    overlay: str
+    topics: str
+    pizza: str
+    patches: tuple[object, ...]
+
+
+def _patch(kind: str, name: str, **changes: object) -> object:
+    """Return a patch of the objects of a kind; ``name`` may be any of theirs."""
+    api = {"StatefulSet": "apps/v1", "Deployment": "apps/v1"}.get(kind, "postgresql.cnpg.io/v1")
+    whole = {"apiVersion": api, "kind": kind, "metadata": {"name": name}, **changes}
+    return {"target": {"kind": kind}, "patch": json.dumps(whole)}
+
+
+DEV = Installed(
+    overlay="overlays/dev",
+    topics="topics",
+    pizza="pizza",
+    # Its Service stays, and so does what services are told: traces go nowhere.
+    patches=(_patch("Deployment", "jaeger", **{"$patch": "delete"}),),
+)
+
+
+def highly_available(postgres: str) -> Installed:
+    """Return the overlay `ha`, made small. ``postgres``: an image; "": what its operator takes."""
+    small = {"requests": {"cpu": "50m", "memory": "128Mi"}, "limits": {"memory": "512Mi"}}
+    container = {"name": "semel", "resources": small}
+    database = {
+        "resources": {"requests": {"cpu": "100m", "memory": "512Mi"}, "limits": {"memory": "1Gi"}},
+        "postgresql": {
+            "parameters": {"shared_buffers": "128MB", "max_slot_wal_keep_size": "512MB"}
+        },
+        "storage": {"size": "1Gi"},
+        "walStorage": {"size": "1Gi"},
+    }
+    if postgres:
+        database["imageName"] = postgres
+    return Installed(
+        overlay="overlays/ha",
+        topics="overlays/prod-topics",
+        pizza="overlays/prod-pizza",
+        patches=(
+            _patch("StatefulSet", "any", spec={"template": {"spec": {"containers": [container]}}}),
+            _patch("Cluster", "journal", spec=database),
+        ),
+    )
 
 
 NOT_OF_KUBERNETES = ("cert-manager.io/", "monitoring.coreos.com/", "sparkoperator.k8s.io/")
@@ -27,6 +76,12 @@ def of_kubernetes(text: str) -> str:
     return "\n---\n".join(
         each for each in documents if not any(group in each for group in NOT_OF_KUBERNETES)
     )
+
+
+def of_kind(kind: str, text: str) -> str:
+    """Return the objects of this kind only."""
+    documents = text.split("\n---\n")
+    return "\n---\n".join(each for each in documents if f"\nkind: {kind}\n" in f"\n{each}\n")
 
 
 def render(
@@ -44,7 +99,11 @@ def render(
             "apiVersion": "kustomize.config.k8s.io/v1beta1",
             "kind": "Kustomization",
             "resources": [os.path.relpath(ROOT / "k8s" / folder, Path(place).resolve())],
-            "images": [{"name": each, "newName": name, "newTag": tag} for each in IMAGES],
+            "images": [
+                {"name": registry + each, "newName": name, "newTag": tag}
+                for each in IMAGES
+                for registry in ("", _REGISTRY)
+            ],
             "patches": list(patches),
             "namespace": namespace,
         }

@@ -24,16 +24,21 @@ async def sell(orders: Sequence[ConsumerRecord], _outputs: Outputs) -> list[Outp
     return [income_of(order) for order in orders]
 
 
+async def work(client: SemelClient, instance: str) -> None:
+    """Work until stopped; a successor with the same instance name settles what was left open."""
+    await client.transform(
+        source=[EXACTLY_ONCE.orders],
+        group=EXACTLY_ONCE.group,
+        transactional_id=instance,
+        handler=sell,
+        options=TransformOptions(max_records=100),
+    )
+
+
 async def main(bootstrap: str, instance: str) -> None:
-    """Work until killed; a successor with the same instance name settles what was left open."""
+    """Work on a cluster without certificates."""
     async with SemelClient(bootstrap) as client:
-        await client.transform(
-            source=[EXACTLY_ONCE.orders],
-            group=EXACTLY_ONCE.group,
-            transactional_id=instance,
-            handler=sell,
-            options=TransformOptions(max_records=100),
-        )
+        await work(client, instance)
 
 
 if __name__ == "__main__":

@@ -32,6 +32,7 @@ _SLOW_S = 30.0
 
 app.command(epilog=remote.ORDERS_EXAMPLES)(remote.orders)
 app.command(epilog=remote.INCOME_EXAMPLES)(remote.income)
+app.command(epilog=remote.APPLICATION_EXAMPLES)(remote.application)
 
 
 @app.command(epilog=examples("semel demo pizza", "semel demo pizza --seed 7 --no-plain"))

@@ -1,7 +1,6 @@
 """The main job on a cluster that is elsewhere: orders come in there, and the income is checked.
 
-Instances of the application (`python -m semel_cli.demo.application`) work in between, started and
-killed by others: `k8s/pizza` has all of it.
+Instances of the application work in between, killed by others: `k8s/pizza` has all of it.
 """
 
 import asyncio
@@ -16,7 +15,14 @@ import typer
 from semel_cli.demo.topics import EXACTLY_ONCE, PARTITIONS
 from semel_cli.offsets import watermarks
 from semel_cli.output import Facts, Format, FormatOption, Json, examples, note, show
-from semel_cli.session import EXIT_FAILURE, BootstrapOption, CommandError, find_bootstrap, run
+from semel_cli.session import (
+    EXIT_FAILURE,
+    BootstrapOption,
+    CommandError,
+    find_bootstrap,
+    find_security,
+    run,
+)
 
 if TYPE_CHECKING:
     from aiosemel import SemelClient
@@ -57,12 +63,36 @@ def income(
     raise typer.Exit(run(_income(find_bootstrap(bootstrap), timeout, output_format)))
 
 
+def application(
+    instance: Annotated[str, typer.Argument(help="Its transactional id; no two have the same.")],
+    bootstrap: BootstrapOption = None,
+) -> None:
+    """Be one instance of the application that makes income of orders, until stopped.
+
+    One that is started again by the same name settles what its predecessor left open.
+    """
+    run(_application(find_bootstrap(bootstrap), instance))
+
+
 ORDERS_EXAMPLES = examples("semel demo orders --seconds 60")
 INCOME_EXAMPLES = examples("semel demo income --format json")
+APPLICATION_EXAMPLES = examples("semel demo application pizza-app-0")
+
+
+def _client(bootstrap: str) -> "SemelClient":
+    from aiosemel import SemelClient
+
+    return SemelClient(bootstrap, security=find_security(bootstrap))
+
+
+async def _application(bootstrap: str, instance: str) -> None:
+    from semel_cli.demo.application import work
+
+    async with _client(bootstrap) as client:
+        await work(client, instance)
 
 
 async def _orders(bootstrap: str, seconds: float) -> None:
-    from aiosemel import SemelClient
     from semel_cli.demo.input import InputMissingError, read_orders
 
     try:
@@ -70,7 +100,7 @@ async def _orders(bootstrap: str, seconds: float) -> None:
     except InputMissingError as error:
         raise CommandError(str(error)) from error
     began = time.monotonic()
-    async with SemelClient(bootstrap) as client:
+    async with _client(bootstrap) as client:
         await _make_topics(client)
         loaded = await _load_through_aborts(client, lines, seconds)
     note(f"{loaded:,} order lines in {time.monotonic() - began:.1f} s")
@@ -111,13 +141,12 @@ async def _load(client: "SemelClient", lines: "Sequence[OrderLine]", seconds: fl
 
 async def _income(bootstrap: str, timeout_s: float, output_format: Format) -> int:
     """Return the exit status."""
-    from aiosemel import SemelClient
     from semel_cli.demo.input import read_orders
     from semel_cli.demo.report import sum_up
     from semel_cli.demo.settling import all_consumed, settled_ends
 
     expected = read_orders()
-    async with SemelClient(bootstrap) as client:
+    async with _client(bootstrap) as client:
         await _make_topics(client)
         try:
             async with asyncio.timeout(timeout_s):
