@@ -29,6 +29,15 @@ def test_every_rule_has_a_mistake_to_find() -> None:
     assert {mutation.rule for mutation in MUTATIONS} == set(RULES)
 
 
+def test_operators_of_databases_are_not_lost_with_one_node() -> None:
+    patch = yaml.safe_load((ROOT / "k8s/components/postgres/operator.yaml").read_text())["spec"]
+    pod = patch["template"]["spec"]
+    (apart,) = pod["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    assert patch["replicas"] > 1
+    assert apart["topologyKey"] == "kubernetes.io/hostname"
+    assert {each["tolerationSeconds"] for each in pod["tolerations"]} == {0}
+
+
 @pytest.mark.parametrize("role", ["driver", "executor"])
 def test_spark_submit_makes_the_pods_that_the_operator_makes(role: str) -> None:
     pod = yaml.safe_load((ROOT / "k8s" / "pipeline" / "pod.yaml").read_text())
