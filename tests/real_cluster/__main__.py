@@ -16,6 +16,7 @@ from real_cluster.job import (
     APPLICATION,
     SERVICES,
     check_nothing_was_seen,
+    observer,
     progress,
     standstill_s,
 )
@@ -89,7 +90,7 @@ class Run:
         ``spared``: no service may end by itself. (Those whose database goes away do.)
         """
         with self.check(what):
-            began = time.monotonic()
+            began, looks = time.monotonic(), observer(self.kubectl)
             happens()
             services = SERVICES if spared else ()
             check_nothing_was_seen(self.kubectl, (*services, APPLICATION))
@@ -100,8 +101,9 @@ class Run:
                 f"{_AFTER} lines more",
                 lambda: progress(self.kubectl)["income"] >= at["income"] + _AFTER,
             )
-            still_s = standstill_s(self.kubectl, time.monotonic() - began)
-            print(f"          no income for up to {still_s:.0f} s", flush=True)
+            still_s = standstill_s(self.kubectl, looks, time.monotonic() - began)
+            if still_s is not None:
+                print(f"          no income for up to {still_s:.0f} s", flush=True)
 
 
 def _on_volumes(run: Run, options: argparse.Namespace) -> None:

@@ -39,10 +39,9 @@ def delete_pods(kubectl: Kubectl, random: Random) -> None:
     kubectl.rolled_out(*SERVICES, APPLICATION)
 
 
-def drain(kubectl: Kubectl, first: str = "") -> None:
+def drain(kubectl: Kubectl) -> None:
     """Drain a node; a second one must be refused as long as the first has not come back."""
     nodes = [node["metadata"]["name"] for node in kubectl.items("nodes")]
-    nodes.sort(key=lambda node: node != first)
     kubectl("drain", nodes[0], *_DRAIN, "--timeout=90s")
     refused = kubectl.attempt("drain", nodes[1], *_DRAIN, "--timeout=10s")
     if not refused.returncode or "disruption budget" not in refused.stderr + refused.stdout:
@@ -53,8 +52,11 @@ def drain(kubectl: Kubectl, first: str = "") -> None:
 
 
 def drain_primary(kubectl: Kubectl) -> None:
-    """Drain the primary's node, and a second one, as ``drain`` does."""
-    drain(kubectl, first=database.node_of_primary(kubectl))
+    """Drain the primary's node; all but its standby must be there again before it comes back."""
+    node = database.node_of_primary(kubectl)
+    kubectl("drain", node, *_DRAIN, "--timeout=90s")
+    kubectl.rolled_out(*SERVICES, APPLICATION)
+    kubectl("uncordon", node)
     database.whole(kubectl)
 
 

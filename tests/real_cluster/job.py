@@ -10,6 +10,8 @@ from real_cluster.kubectl import ClusterError, Kubectl
 
 SERVICES = ("coordinator", "broker", "group-coordinator")
 APPLICATION = "pizza-app"
+_BEFORE_S = 10
+"""From when on logs are read for a standstill: it begins with the last income before it."""
 _SIGNS = ("Traceback", "Error:", "semel: ")
 """What an application writes that was not spared an error."""
 
@@ -21,18 +23,27 @@ def progress(kubectl: Kubectl) -> dict[str, int]:
     return found[-1] if found else {"orders": 0, "income": 0}
 
 
-def standstill_s(kubectl: Kubectl, since_s: float) -> float:
+def observer(kubectl: Kubectl) -> str:
+    """Return the name of the pod that checks; another one has not seen what this one has."""
+    pods = kubectl.items("pods", "app.kubernetes.io/name=income")
+    return next((p["metadata"]["name"] for p in pods if p["status"]["phase"] == "Running"), "")
+
+
+def standstill_s(kubectl: Kubectl, pod: str, since_s: float) -> float | None:
     """Return the longest time in which no income came, of so many seconds, to two seconds.
 
-    That is how often the checking Job looks; the time is that of its node.
+    That is how often the checking pod looks; the time is that of its node. None: it is gone.
     """
-    options = ("--timestamps", f"--since={since_s:.0f}s")
+    options = ("--timestamps", f"--since={since_s + _BEFORE_S:.0f}s")
+    said = kubectl.attempt("logs", pod, *options)
     came, seen = [], -1
-    for line in kubectl("logs", "job/income", *options).splitlines():
-        at, _, said = line.partition(" ")
-        if said.startswith('{"orders"') and (income := json.loads(said)["income"]) > seen:
+    for line in said.stdout.splitlines():
+        at, _, text = line.partition(" ")
+        if text.startswith('{"orders"') and (income := json.loads(text)["income"]) > seen:
             came.append(datetime.fromisoformat(at))
             seen = income
+    if said.returncode:
+        return None
     return max(((after - before).total_seconds() for before, after in pairwise(came)), default=0)
 
 
