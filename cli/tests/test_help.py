@@ -34,6 +34,7 @@ def test_the_commands_are_those_that_are_promised() -> None:
         "cluster describe",
         "cluster rebalance",
         "consume",
+        "demo application",
         "demo income",
         "demo orders",
         "demo pizza",
