@@ -2,8 +2,8 @@
 
 A sampler by ratio looks at the id of a trace, and at nothing else. So the id is drawn first: where
 it falls into the share that is dropped, OpenTelemetry's SDK is not called at all, which would make
-a span of it that records nothing, at thirty times the price. Where it does not, the SDK makes the
-span with this id, and asks its sampler as ever. With any other sampler, it is always asked.
+a span of it that records nothing. Where it does not, the SDK makes the span with this id, and asks
+its sampler as ever. With any other sampler, it is always asked.
 """
 
 from collections.abc import Mapping
