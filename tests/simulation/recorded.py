@@ -161,14 +161,19 @@ class RecordedProducer(TransactionalProducer):
         record = NamedRecord.of(value, key, headers).as_sent()
         operation = Send(writer=self.writer, partition=named, records=(record,))
         op = self._recorder.invoked(self._process, operation)
-        delivery = await super().send(
-            topic,
-            value,
-            key=key,
-            partition=partition,
-            headers=headers,
-            timestamp_ms=timestamp_ms,
-        )
+        try:
+            delivery = await super().send(
+                topic,
+                value,
+                key=key,
+                partition=partition,
+                headers=headers,
+                timestamp_ms=timestamp_ms,
+            )
+        except SemelError as error:
+            # It is in no batch. The transaction may have nothing else, and the next one its epoch.
+            self._recorder.returned(self._process, op, Outcome.FAILED, error=type(error).__name__)
+            raise
         self._sends.append((op, delivery))
         return delivery
 
