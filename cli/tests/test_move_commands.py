@@ -58,7 +58,7 @@ def test_a_move_has_a_place_to_go_to(
     semel: CommandLine, topic: str, options: tuple[str, ...]
 ) -> None:
     assert (
-        "either --to BROKER or --cancel" in semel("topics", "move", topic, *options, status=2).err
+        "either --to NUMBER or --cancel" in semel("topics", "move", topic, *options, status=2).err
     )
 
 
@@ -66,26 +66,28 @@ def test_a_move_has_a_place_to_go_to(
 def reopened(semel: CommandLine) -> Iterator[None]:
     """Other tests need both brokers."""
     yield
-    semel("cluster", "decommission", "1", "--undo")
+    semel("cluster", "decommission", "broker-1", "--undo")
 
 
 @pytest.mark.usefixtures("reopened")
 def test_a_broker_is_emptied_and_taken_back(semel: CommandLine, topic: str) -> None:
-    closed = semel("cluster", "decommission", "1")
+    closed = semel("cluster", "decommission", "broker-1")
     assert "broker-1 is decommissioned, but not empty yet" in closed.err
     planned = semel("cluster", "rebalance", "--dry-run", "--format", "json").json
     assert {each["leader_id"] for each in planned["partitions"]} == {1}
     assert {each["moving_to"] for each in planned["partitions"]} == {0}
     semel("cluster", "rebalance", "--wait")
     assert places(semel, topic) == [(0, None), (0, None)]
-    assert "broker-1 is decommissioned and empty" in semel("cluster", "decommission", "1").err
+    assert (
+        "broker-1 is decommissioned and empty" in semel("cluster", "decommission", "broker-1").err
+    )
     shown = semel("cluster", "describe", "--format", "json").json["instances"]
     brokers = {each["instance_id"]: each for each in shown if each["role"] == "broker"}
     assert (brokers[1]["decommissioned"], brokers[1]["leader_partitions"]) == (True, 0)
     assert "decommissioned" in semel("cluster", "describe").out
     assert "is decommissioned" in semel("topics", "move", topic, "--to", "1", status=1).err
-    undone = semel("cluster", "decommission", "1", "--undo", "--format", "json")
-    assert undone.json == {"broker_id": 1, "decommissioned": False, "leader_partitions": 0}
+    undone = semel("cluster", "decommission", "broker-1", "--undo", "--format", "json")
+    assert undone.json == {"instance": "broker-1", "decommissioned": False, "leader_partitions": 0}
     assert "may lead partitions again" in undone.err
     semel("cluster", "rebalance", "--wait")
     assert sorted(places(semel, topic)) == [(0, None), (1, None)]
@@ -93,4 +95,25 @@ def test_a_broker_is_emptied_and_taken_back(semel: CommandLine, topic: str) -> N
 
 
 def test_a_broker_that_nobody_knows_is_not_decommissioned(semel: CommandLine) -> None:
-    assert "no broker 7" in semel("cluster", "decommission", "7", status=1).err
+    assert "no broker 7" in semel("cluster", "decommission", "broker-7", status=1).err
+
+
+@pytest.mark.parametrize(
+    ("name", "status", "says"),
+    [
+        ("coordinator-0", 1, "coordinator 0 is the controller"),
+        ("group-coordinator-7", 1, "no group coordinator 7 has ever registered"),
+        ("1", 2, "'1' names no instance"),
+        ("broker-x", 2, "'broker-x' names no instance"),
+        ("bookkeeper-1", 2, "'bookkeeper-1' names no instance"),
+    ],
+)
+def test_only_an_instance_that_may_go_is_decommissioned(
+    semel: CommandLine, name: str, status: int, says: str
+) -> None:
+    assert says in semel("cluster", "decommission", name, status=status).err
+
+
+def test_partitions_of_groups_are_led_by_group_coordinators(semel: CommandLine) -> None:
+    ran = semel("topics", "move", "__consumer_offsets", "-p", "3", "--to", "0", "--dry-run")
+    assert ran.lines[1].split("\t") == ["__consumer_offsets", "3", "group-coordinator-0", "-"]

@@ -204,6 +204,7 @@ class FakeCluster:
             return self.canned[address, name]
         handlers: dict[str, Callable[..., Message]] = {
             "Metadata": self._metadata,
+            "DescribeCluster": self._describe_cluster,
             "InitProducerId": self._init_producer_id,
             "AddPartitionsToTxn": self._add_partitions,
             "AddOffsetsToTxn": self._add_offsets,
@@ -256,6 +257,17 @@ class FakeCluster:
                 if key.topic_id == topic.topic_id:
                     topic.partitions.add(index=key.partition, leader_id=log.leader)
         return response
+
+    def _describe_cluster(
+        self, _request: cluster.DescribeClusterRequest
+    ) -> cluster.DescribeClusterResponse:
+        known = self._metadata(cluster.MetadataRequest())
+        return cluster.DescribeClusterResponse(
+            instances=[
+                cluster.InstanceDescription(instance=each, leader_partitions=1)
+                for each in known.instances
+            ]
+        )
 
     def _create_topics(self, request: cluster.CreateTopicsRequest) -> cluster.CreateTopicsResponse:
         response = cluster.CreateTopicsResponse()

@@ -295,9 +295,9 @@ CLUSTER_CASES = (
         on_cluster(Op.ALTER),
     ),
     case_of(
-        methods.DECOMMISSION_BROKER,
+        methods.DECOMMISSION_INSTANCE,
         COORDINATOR,
-        moves.DecommissionBrokerRequest(),
+        cluster.DecommissionInstanceRequest(),
         on_cluster(Op.ALTER),
     ),
     case_of(

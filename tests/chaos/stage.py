@@ -7,6 +7,7 @@ So whoever calls it goes through the link of its role, by the addresses that the
 import asyncio
 import contextlib
 import shutil
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, product
 from pathlib import Path
@@ -132,7 +133,7 @@ class Stage:
                 link = self.links[source, name] = Link(source, name, real)
                 await link.listen(self._next_ports())
         layout = {name: self._real_ports[CLIENTS, str(name)].grpc for name in NAMES}
-        write_layout(data, ClusterLayout(layout))
+        write_layout(data, ClusterLayout(layout, Counter(name.role for name in NAMES)))
         await self._tasks.__aenter__()
         await self._cluster.open()
         self._open = True

@@ -16,9 +16,11 @@ from aiosemel import (
     OffsetReset,
     PartitionReassignment,
     SemelClient,
+    ServiceRole,
     TopicPartition,
 )
 from semel_local import ProcessCluster
+from semel_local.layout import Role
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 
@@ -144,22 +146,50 @@ async def test_a_broker_that_is_added_gets_its_share_and_one_that_goes_is_emptie
     tmp_path: Path,
 ) -> None:
     async with stage_of(tmp_path, brokers=1) as stage:
-        assert await stage.cluster.add_broker() == "broker-1"
+        assert await stage.cluster.add(Role.BROKER) == "broker-1"
         begun = await stage.moves.rebalance_partitions()
         assert await stage.moved(begun) == [1] * (PARTITIONS // 2)
         assert sorted(await stage.leaders()) == [0, 0, 1, 1]
         await stage.traffic.go_on()
-        await stage.moves.decommission_broker(0)
+        await stage.moves.decommission_instance(ServiceRole.BROKER, 0)
         await stage.moved(await stage.moves.rebalance_partitions())
-        assert await stage.moves.decommission_broker(0) == 0
+        assert await stage.moves.decommission_instance(ServiceRole.BROKER, 0) == 0
         await stage.cluster.stop_service("broker-0")
         await stage.traffic.go_on()
         assert await stage.leaders() == [1] * PARTITIONS
 
 
+async def test_groups_and_transactions_are_shared_out_and_their_coordinators_emptied(
+    tmp_path: Path,
+) -> None:
+    groups = [f"group-{number}" for number in range(8)]
+    async with stage_of(tmp_path, brokers=1) as stage:
+        admin = stage.client.admin()
+        for number, group in enumerate(groups):
+            await admin.groups.alter_offsets(group, {FIRST: number})
+        for role in (Role.GROUP_COORDINATOR, Role.COORDINATOR):
+            assert await stage.cluster.add(role) == f"{role}-1"
+        begun = await stage.moves.rebalance_partitions()
+        assert {each.target for each in begun.values()} == {"coordinator-1", "group-coordinator-1"}
+        assert await stage.moved(begun) == [1] * 50
+        await stage.traffic.go_on()
+        for gone, number in ((ServiceRole.GROUP_COORDINATOR, 0), (ServiceRole.COORDINATOR, 1)):
+            assert await stage.moves.decommission_instance(gone, number) == 25
+            await stage.moved(await stage.moves.rebalance_partitions())
+            assert await stage.moves.decommission_instance(gone, number) == 0
+            await stage.cluster.stop_service(f"{gone}-{number}")
+            await stage.traffic.go_on()
+        listed = await admin.list_groups()
+        assert sorted(each.group_id for each in listed) == groups
+        for number, group in enumerate(groups):
+            kept = await admin.list_consumer_group_offsets(group)
+            assert {at: each and each.offset for at, each in kept.items()} == {FIRST: number}
+        assert [each.transactional_id for each in await admin.list_transactions()] == ["mover"]
+
+
 async def test_a_move_to_a_broker_that_is_down_waits_and_can_be_given_up(tmp_path: Path) -> None:
     async with stage_of(tmp_path, brokers=1) as stage:
-        await stage.cluster.kill(await stage.cluster.add_broker())
+        await stage.cluster.kill(await stage.cluster.add(Role.BROKER))
         await stage.moves.alter_partition_reassignments({FIRST: 1})
         await stage.traffic.go_on()
         waiting = PartitionReassignment(leader_id=0, moving_to=1)

@@ -16,6 +16,7 @@ from aiosemel import (
     ResourceType,
     SemelClient,
     SemelError,
+    ServiceRole,
     TransactionalProducer,
 )
 from aiosemel._retry import Deadline
@@ -40,7 +41,8 @@ AT_ONCE = ProducerOptions(registration_delay_ms=0)
 async def ordinary_work(client: SemelClient, name: str) -> None:
     """Use everything once, so that there are valid requests of every kind."""
     admin = client.admin()
-    await admin.moves.decommission_broker(0, undo=True)
+    for role in (ServiceRole.BROKER, ServiceRole.GROUP_COORDINATOR):
+        await admin.moves.decommission_instance(role, 0, undo=True)
     for topic in await admin.list_topics():
         if topic.name != VICTIM:
             await admin.delete_topic(topic.name, missing_ok=True)
@@ -75,8 +77,8 @@ async def _move(client: SemelClient, name: str) -> None:
     moves = client.admin().moves
     await moves.alter_partition_reassignments({(name, 0): 0, (name, 1): None})
     await moves.rebalance_partitions()
-    await moves.decommission_broker(0)
-    await moves.decommission_broker(0, undo=True)
+    await moves.decommission_instance(ServiceRole.BROKER, 0)
+    await moves.decommission_instance(ServiceRole.BROKER, 0, undo=True)
     topic = await client.admin().describe_topic(name)
     log: dict[str, Any] = {
         "topic_id": topic.topic_id,

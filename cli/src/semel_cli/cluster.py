@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from aiosemel import InstanceDescription
 
 app = typer.Typer(
-    help="Describe the cluster, and spread its partitions over its brokers.", no_args_is_help=True
+    help="Describe the cluster, and share its partitions out over its instances.",
+    no_args_is_help=True,
 )
 
 
@@ -59,7 +60,7 @@ def describe(output_format: FormatOption = Format.TEXT, bootstrap: BootstrapOpti
                     f"{each.role}-{each.instance_id}",
                     f"{each.host}:{each.port}",
                     each.claim_epoch,
-                    each.leader_partitions if each.role == "broker" else None,
+                    each.leader_partitions,
                     time_text(each.last_registered_ms or 0),
                     _note(each),
                 )

@@ -67,20 +67,20 @@ def unreachable(found: "OpenTransactions") -> Iterator[Finding]:
 def waiting_moves(
     moving: Mapping["TopicPartition", "PartitionReassignment"], found: "OpenTransactions"
 ) -> Iterator[Finding]:
-    """Partitions on their way between brokers of which one does not answer: they wait for it."""
+    """Partitions on their way between instances of which one does not answer: they wait for it."""
     away = {each.partition(":")[0] for each in found.unreachable}
     for at, each in moving.items():
-        for broker in (f"broker-{each.leader_id}", f"broker-{each.moving_to}"):
-            if broker in away:
+        for instance in (each.leader, each.target):
+            if instance in away:
                 yield Finding(
                     check="waiting move",
                     what=(
-                        f"{at} moves from broker-{each.leader_id} to broker-{each.moving_to}, and"
-                        f" {broker} does not answer"
+                        f"{at} moves from {each.leader} to {each.target}, and {instance} does not"
+                        " answer"
                     ),
                     do=(
-                        f"start {broker} again, or give the move up: `semel topics move {at.topic}"
-                        f" --partition {at.partition} --cancel`"
+                        f"start {instance} again, or give the move up: `semel topics move"
+                        f" {at.topic} --partition {at.partition} --cancel`"
                     ),
                 )
 

@@ -9,20 +9,21 @@ from semel_cli.output import Format, FormatOption, Table, examples, note, progre
 from semel_cli.session import BootstrapOption, CommandError, UsageError, with_client
 
 if TYPE_CHECKING:
-    from aiosemel import PartitionReassignment, SemelClient, TopicPartition
+    from aiosemel import PartitionReassignment, SemelClient, ServiceRole, TopicPartition
 
 MOVE_EXAMPLES = examples(
     "semel topics move orders --partition 0 --partition 2 --to 3 --wait",
     "semel topics move orders --to 3 --dry-run",
     "semel topics move orders --partition 2 --cancel",
+    "semel topics move __consumer_offsets --partition 3 --to 1   # of group coordinators",
 )
 REBALANCE_EXAMPLES = examples(
     "semel cluster rebalance --dry-run",
     "semel cluster rebalance --wait",
 )
 DECOMMISSION_EXAMPLES = examples(
-    "semel cluster decommission 2   # then: semel cluster rebalance --wait",
-    "semel cluster decommission 2 --undo",
+    "semel cluster decommission broker-2   # then: semel cluster rebalance --wait",
+    "semel cluster decommission group-coordinator-1 --undo",
 )
 
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show it, but move nothing.")]
@@ -40,7 +41,9 @@ def move(
     ] = None,
     to: Annotated[
         int | None,
-        typer.Option(metavar="BROKER", min=0, help="Who is to lead them.", show_default=False),
+        typer.Option(
+            metavar="NUMBER", min=0, help="The broker that is to lead them.", show_default=False
+        ),
     ] = None,
     cancel: Annotated[
         bool, typer.Option("--cancel", help="Give moves up: they stay where they are led.")
@@ -52,12 +55,14 @@ def move(
 ) -> None:
     """Move partitions of a topic to another broker, or give moves up.
 
-    Producers and readers go on meanwhile. `semel topics describe` shows what moves.
+    Producers and readers go on meanwhile. `semel topics describe` shows what moves. Groups are
+    partitions of `__consumer_offsets`, which move between group coordinators, and the transaction
+    log is `__transaction_state`, which moves between coordinators.
     """
 
     async def work(client: "SemelClient") -> "dict[TopicPartition, PartitionReassignment]":
         if cancel == (to is not None):
-            raise UsageError("where to? Give either --to BROKER or --cancel")
+            raise UsageError("where to? Give either --to NUMBER or --cancel")
         admin = client.admin()
         chosen = partitions or [
             each.partition for each in (await admin.describe_topic(topic)).partitions
@@ -79,7 +84,8 @@ def rebalance(
 ) -> None:
     """Move partitions so that every broker leads its share of each topic, and of all together.
 
-    As few of them as that takes. Brokers that are decommissioned end with none.
+    Groups are shared out over group coordinators likewise, and the transaction log over
+    coordinators. As few partitions move as that takes. Who is decommissioned ends with none.
     """
 
     async def work(client: "SemelClient") -> "dict[TopicPartition, PartitionReassignment]":
@@ -95,31 +101,47 @@ def rebalance(
 
 
 def decommission(
-    broker: Annotated[int, typer.Argument(min=0, show_default=False)],
+    instance: Annotated[
+        str,
+        typer.Argument(help="As `semel cluster describe` names it: broker-2.", show_default=False),
+    ],
     undo: Annotated[bool, typer.Option("--undo", help="Let it lead partitions again.")] = False,
     output_format: FormatOption = Format.TEXT,
     bootstrap: BootstrapOption = None,
 ) -> None:
-    """Give a broker no partitions any more; `semel cluster rebalance` takes those that it has."""
+    """Give an instance no partitions any more; `semel cluster rebalance` takes what it has."""
 
     async def work(client: "SemelClient") -> int:
-        return await client.admin().moves.decommission_broker(broker, undo=undo)
+        role, instance_id = _instance_named(instance)
+        return await client.admin().moves.decommission_instance(role, instance_id, undo=undo)
 
     left = with_client(bootstrap, work)
     if undo:
-        note(f"broker-{broker} may lead partitions again: semel cluster rebalance")
+        note(f"{instance} may lead partitions again: semel cluster rebalance")
     elif left:
-        note(f"broker-{broker} is decommissioned, but not empty yet: semel cluster rebalance")
+        note(f"{instance} is decommissioned, but not empty yet: semel cluster rebalance")
     else:
-        note(f"broker-{broker} is decommissioned and empty: it may be stopped for good")
+        note(f"{instance} is decommissioned and empty: it may be stopped for good")
     show(
         output_format,
-        {"broker_id": broker, "decommissioned": not undo, "leader_partitions": left},
+        {"instance": instance, "decommissioned": not undo, "leader_partitions": left},
         Table(
-            headings=("Broker", "Decommissioned", "Partitions"),
-            rows=[(f"broker-{broker}", "" if undo else "yes", left)],
+            headings=("Instance", "Decommissioned", "Partitions"),
+            rows=[(instance, "" if undo else "yes", left)],
         ),
     )
+
+
+def _instance_named(name: str) -> "tuple[ServiceRole, int]":
+    from aiosemel import ServiceRole
+
+    role, _, number = name.rpartition("-")
+    if role not in set(ServiceRole) or not number.isdecimal():
+        raise UsageError(
+            f"{name!r} names no instance: give it as `semel cluster describe` does, like"
+            f" {', '.join(f'{each}-2' for each in ServiceRole)}"
+        )
+    return ServiceRole(role), int(number)
 
 
 async def _waited(
@@ -134,17 +156,16 @@ async def _waited(
 
     with progress("moving"):
         led = await client.admin().moves.wait_for_reassignments(moved)
-    for at, broker_id in led.items():
-        wanted = moved[at].leader_id if moved[at].moving_to is None else moved[at].moving_to
-        if broker_id != wanted:
+    places = {}
+    for at, leader_id in led.items():
+        role, wanted = moved[at].role, moved[at].target or moved[at].leader
+        places[at] = PartitionReassignment(role=role, leader_id=leader_id, moving_to=None)
+        if places[at].leader != wanted:
             raise CommandError(
-                f"{at} is led by broker-{broker_id}, not by broker-{wanted}: its move was changed"
+                f"{at} is led by {places[at].leader}, not by {wanted}: its move was changed"
                 " meanwhile"
             )
-    return {
-        at: PartitionReassignment(leader_id=broker_id, moving_to=None)
-        for at, broker_id in led.items()
-    }
+    return places
 
 
 def _note_moves(moved: "Mapping[TopicPartition, PartitionReassignment]", *, dry_run: bool) -> None:
@@ -166,6 +187,7 @@ def _show_moves(
                 {
                     "topic": at.topic,
                     "partition": at.partition,
+                    "role": each.role,
                     "leader_id": each.leader_id,
                     "moving_to": each.moving_to,
                 }
@@ -174,15 +196,7 @@ def _show_moves(
         },
         Table(
             headings=("Topic", "Partition", "Leader", "Moving to"),
-            rows=[
-                (at.topic, at.partition, f"broker-{each.leader_id}", broker_text(each.moving_to))
-                for at, each in moved.items()
-            ],
+            rows=[(at.topic, at.partition, each.leader, each.target) for at, each in moved.items()],
             empty="Nothing has to move.",
         ),
     )
-
-
-def broker_text(broker_id: int | None) -> str | None:
-    """Name a broker for people."""
-    return None if broker_id is None else f"broker-{broker_id}"

@@ -15,7 +15,7 @@ from semel_cli.configs import (
 )
 from semel_cli.delete_records import EXAMPLES as DELETE_RECORDS_EXAMPLES
 from semel_cli.delete_records import delete_records
-from semel_cli.moves import MOVE_EXAMPLES, broker_text, move
+from semel_cli.moves import MOVE_EXAMPLES, move
 from semel_cli.output import Facts, Format, FormatOption, Json, Table, examples, note, show
 from semel_cli.session import BootstrapOption, with_client
 
@@ -123,7 +123,7 @@ def describe(
                 (
                     each.partition,
                     f"broker-{each.leader_id}",
-                    broker_text(each.moving_to),
+                    None if each.moving_to is None else f"broker-{each.moving_to}",
                     marks.start,
                     marks.stable_end,
                     marks.end,

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 RESTARTS_MAX = 5
 RESTARTS_WINDOW_S = 60.0
 
-FixedCount = Annotated[
-    int | None, typer.Option(min=1, max=50, help="Fixed at the first start.", show_default="1")
+Count = Annotated[
+    int | None, typer.Option(min=1, max=100, help="May be raised later.", show_default="1")
 ]
 
 EXAMPLES = examples(
@@ -74,12 +74,9 @@ def up(  # noqa: PLR0913, PLR0917 - each option is an argument
             show_default="semel in the user's data folder",
         ),
     ] = None,
-    brokers: Annotated[
-        int | None,
-        typer.Option(min=1, max=100, help="May be raised later.", show_default="1"),
-    ] = None,
-    coordinators: FixedCount = None,
-    group_coordinators: FixedCount = None,
+    brokers: Count = None,
+    coordinators: Count = None,
+    group_coordinators: Count = None,
     port: Annotated[
         int | None,
         typer.Option(

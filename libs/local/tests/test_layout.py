@@ -1,7 +1,9 @@
 """Which services a local cluster has, where they are, and the file that keeps it."""
 
+import json
 import socket
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,12 +13,12 @@ from semel_local.errors import FolderError, PortInUseError
 from semel_local.layout import (
     CONTROLLER,
     LAYOUT_FILE,
-    ClusterLayout,
     Role,
     ServiceName,
     Wanted,
     plan_layout,
     read_layout,
+    service_settings,
     write_layout,
 )
 from semel_local.ports import free_port, is_free, port_range
@@ -59,24 +61,44 @@ def test_a_layout_comes_back_from_its_folder_as_it_was(tmp_path: Path) -> None:
     assert plan_layout(layout, Wanted()) == layout
 
 
-def test_brokers_may_be_added_and_the_others_keep_their_ports() -> None:
-    two = plan_layout(None, TWO_BROKERS)
-    three = plan_layout(two, Wanted(brokers=3))
-    assert three.ports.items() >= two.ports.items()
-    assert len(three.of(Role.BROKER)) == 3
+@pytest.mark.parametrize(
+    ("role", "wanted"),
+    [
+        (Role.BROKER, Wanted(brokers=3)),
+        (Role.COORDINATOR, Wanted(coordinators=3)),
+        (Role.GROUP_COORDINATOR, Wanted(group_coordinators=3)),
+    ],
+)
+def test_instances_may_be_added_and_the_others_keep_their_ports(role: Role, wanted: Wanted) -> None:
+    before = plan_layout(None, TWO_BROKERS)
+    after = plan_layout(before, wanted)
+    assert after.ports.items() >= before.ports.items()
+    assert len(after.of(role)) == 3
 
 
-def test_brokers_may_not_be_taken_away() -> None:
+def test_instances_may_not_be_taken_away() -> None:
     with pytest.raises(FolderError, match="has 2 brokers, more than 1"):
         plan_layout(plan_layout(None, TWO_BROKERS), Wanted(brokers=1))
 
 
-@pytest.mark.parametrize(
-    "wanted", [Wanted(coordinators=2), Wanted(group_coordinators=2)], ids=["coordinators", "groups"]
-)
-def test_coordinators_are_fixed_when_a_cluster_is_made(wanted: Wanted) -> None:
-    with pytest.raises(FolderError, match="fixed when a cluster is made"):
-        plan_layout(plan_layout(None, Wanted(port=0)), wanted)
+def test_those_that_are_added_do_not_change_what_a_cluster_was_made_with(tmp_path: Path) -> None:
+    made = plan_layout(None, Wanted(coordinators=2, port=0))
+    more = plan_layout(made, Wanted(coordinators=3, group_coordinators=2))
+    write_layout(tmp_path, more)
+    again = read_layout(tmp_path)
+    assert again == more
+    settings = service_settings(ServiceName(Role.COORDINATOR, 2), more.made_with)
+    assert settings == {"instance_id": 2, "coordinators": 2, "group_coordinators": 1}
+
+
+def test_a_folder_of_before_instances_could_be_added_was_made_with_what_it_has(
+    tmp_path: Path,
+) -> None:
+    ports = {"coordinator-0": 9092, "broker-0": 9093, "broker-1": 9094, "group-coordinator-0": 9095}
+    (tmp_path / LAYOUT_FILE).write_text(json.dumps({"format": 1, "ports": ports}), encoding="utf-8")
+    known = read_layout(tmp_path)
+    assert known is not None
+    assert known.made_with == {Role.COORDINATOR: 1, Role.BROKER: 2, Role.GROUP_COORDINATOR: 1}
 
 
 def test_a_taken_bootstrap_port_is_refused_with_what_to_do(taken_port: int) -> None:
@@ -87,7 +109,7 @@ def test_a_taken_bootstrap_port_is_refused_with_what_to_do(taken_port: int) -> N
 def test_a_taken_port_of_another_service_is_replaced(taken_port: int) -> None:
     known = plan_layout(None, Wanted(port=0))
     broker = ServiceName(Role.BROKER, 0)
-    planned = plan_layout(ClusterLayout({**known.ports, broker: taken_port}), Wanted())
+    planned = plan_layout(replace(known, ports={**known.ports, broker: taken_port}), Wanted())
     assert planned.ports[broker] != taken_port
     assert planned.ports[CONTROLLER] == known.ports[CONTROLLER]
 
@@ -96,7 +118,8 @@ def test_any_port_will_do_where_the_stored_one_is_taken_and_none_was_asked_for(
     taken_port: int,
 ) -> None:
     known = plan_layout(None, Wanted(port=0))
-    planned = plan_layout(ClusterLayout({**known.ports, CONTROLLER: taken_port}), Wanted(port=0))
+    moved = replace(known, ports={**known.ports, CONTROLLER: taken_port})
+    planned = plan_layout(moved, Wanted(port=0))
     assert planned.ports[CONTROLLER] != taken_port
 
 

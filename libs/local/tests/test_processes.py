@@ -63,7 +63,7 @@ async def test_all_services_stop_in_order_and_come_back_at_their_addresses(tmp_p
 async def test_a_broker_is_added_while_the_others_run_and_comes_back(tmp_path: Path) -> None:
     async with ProcessCluster(tmp_path) as first:
         pids = first.pids()
-        assert await first.add_broker() == "broker-1"
+        assert await first.add(Role.BROKER) == "broker-1"
         assert pids.items() <= first.pids().items()
         async with asyncio.timeout(10):
             await wait_serving(first.address("broker-1"))

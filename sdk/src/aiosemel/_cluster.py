@@ -113,9 +113,8 @@ class Cluster:
         return self.known.next_coordinator
 
     async def everyone(self, role: Role, deadline: Deadline) -> tuple[Route, ...]:
-        """Return a route to each coordinator, or each group coordinator."""
-        if not self.known.is_anything:
-            await self.refresh(deadline)
+        """Return a route to each coordinator, or each group coordinator, that there is now."""
+        await self.refresh(deadline)
         numbers = self.metadata.instance_ids(role)
         return tuple(partial(self.address_of, role, number) for number in numbers)
 

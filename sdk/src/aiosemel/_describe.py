@@ -38,6 +38,7 @@ ROLES = {
     cluster.SERVICE_ROLE_BROKER: ServiceRole.BROKER,
     cluster.SERVICE_ROLE_GROUP_COORDINATOR: ServiceRole.GROUP_COORDINATOR,
 }
+ROLES_ON_WIRE = {role: number for number, role in ROLES.items()}
 GROUP_STATES = {
     group.GROUP_STATE_EMPTY: GroupState.EMPTY,
     group.GROUP_STATE_RECONCILING: GroupState.RECONCILING,

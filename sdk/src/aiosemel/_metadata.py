@@ -84,6 +84,8 @@ class ClusterMetadata:
     """The same topics, by id."""
     moved: Mapping[tuple[str, int], int] = field(default_factory=dict)
     """Who leads partitions of internal topics that the layout gives to others."""
+    decommissioned: frozenset[tuple[Role, int]] = frozenset()
+    """Instances that are to lead nothing any more."""
 
     def topic_by_id(self, topic_id: str) -> TopicMetadata:
         """Return a topic; raises UnknownTopicIdError."""
@@ -130,10 +132,7 @@ class ClusterMetadata:
     def group_coordinator_address(self, group_id: str) -> str:
         """Return where the coordinator of a group is; raises CoordinatorNotAvailableError."""
         partition = _partition_for_id(group_id, self.layout.group_partitions)
-        leader_id = self.moved.get((InternalTopic.CONSUMER_OFFSETS, partition))
-        if leader_id is None:
-            leader_id = owner_of(partition, self.layout.group_coordinators)
-        return self.instance_address(GROUP_COORDINATOR, leader_id)
+        return self.instance_address(GROUP_COORDINATOR, self._group_leader(partition))
 
     def instance_address(self, role: Role, instance_id: int) -> str:
         """Return where an instance is; raises CoordinatorNotAvailableError."""
@@ -144,17 +143,31 @@ class ClusterMetadata:
         return address
 
     def _transaction_log_address(self, partition: int) -> str:
-        leader_id = self.moved.get((InternalTopic.TRANSACTION_STATE, partition))
-        if leader_id is None:
-            leader_id = owner_of(partition, self.layout.coordinators)
-        return self.instance_address(COORDINATOR, leader_id)
+        return self.instance_address(COORDINATOR, self._transaction_log_leader(partition))
 
     def instance_ids(self, role: Role) -> tuple[int, ...]:
-        """Return the coordinators, or group coordinators, that may be in charge of anything."""
+        """Return the coordinators, or group coordinators, that may be in charge of anything.
+
+        One that is decommissioned and empty is not: it may be gone for good.
+        """
         layout = self.layout
-        count = layout.coordinators if role == COORDINATOR else layout.group_coordinators
-        added = (number for its, number in self.addresses if its == role and number >= count)
-        return (*range(count), *sorted(added))
+        leader_of, partition_count = (
+            (self._transaction_log_leader, layout.transaction_log_partitions)
+            if role == COORDINATOR
+            else (self._group_leader, layout.group_partitions)
+        )
+        leaders = set(map(leader_of, range(partition_count)))
+        others = {number for its, number in self.addresses if its == role}
+        closed = {number for its, number in self.decommissioned if its == role}
+        return tuple(sorted(leaders | (others - closed)))
+
+    def _group_leader(self, partition: int) -> int:
+        moved = self.moved.get((InternalTopic.CONSUMER_OFFSETS, partition))
+        return owner_of(partition, self.layout.group_coordinators) if moved is None else moved
+
+    def _transaction_log_leader(self, partition: int) -> int:
+        moved = self.moved.get((InternalTopic.TRANSACTION_STATE, partition))
+        return owner_of(partition, self.layout.coordinators) if moved is None else moved
 
     def addresses_of(self, role: Role) -> tuple[str, ...]:
         """Return where all instances of a role are, by instance id."""
@@ -210,6 +223,9 @@ def _from_response(response: cluster.MetadataResponse) -> ClusterMetadata:
         addresses={
             (i.role, i.instance_id): _address(i.host, i.port) for i in response.instances if i.host
         },
+        decommissioned=frozenset(
+            (i.role, i.instance_id) for i in response.instances if i.decommissioned
+        ),
         topics={topic.name: topic for topic in topics},
         topics_by_id={topic.topic_id: topic for topic in topics},
         topic_errors={

@@ -62,11 +62,22 @@ class OperatorCalls:
         )
 
     async def _participants(self) -> list[tuple[str, Route]]:
+        """Return whom to ask. Who is decommissioned and empty may be gone for good."""
         await self._cluster.refresh(self._deadline)
-        addresses = self._cluster.metadata.addresses
+        described = await self._cluster.call(
+            self._cluster.any_coordinator(),
+            methods.DESCRIBE_CLUSTER,
+            cluster.DescribeClusterRequest(),
+            deadline=self._deadline,
+        )
+        instances = sorted(
+            (each.instance.role, each.instance.instance_id)
+            for each in described.instances
+            if each.leader_partitions or not each.instance.decommissioned
+        )
         return [
             (f"{_ROLE_NAMES[role]}-{number}", partial(self._cluster.address_of, role, number))
-            for role, number in sorted(addresses)
+            for role, number in instances
             if role != COORDINATOR
         ]
 

@@ -21,14 +21,34 @@ class PartitionDescription:
     """The broker that takes over, while the partition moves."""
 
 
+class ServiceRole(StrEnum):
+    """What an instance of the cluster does."""
+
+    COORDINATOR = "coordinator"
+    BROKER = "broker"
+    GROUP_COORDINATOR = "group-coordinator"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionReassignment:
     """Where a partition is led, and where it moves."""
 
+    role: ServiceRole = ServiceRole.BROKER
+    """What leads it; of internal topics it is a group coordinator, or a coordinator."""
     leader_id: int
-    """The broker, or coordinator of some kind, that leads it until the move is at its end."""
+    """The instance that leads it until the move is at its end."""
     moving_to: int | None
     """None: it stays."""
+
+    @property
+    def leader(self) -> str:
+        """The instance that leads it, for people: ``broker-1``."""
+        return f"{self.role}-{self.leader_id}"
+
+    @property
+    def target(self) -> str | None:
+        """The instance that it moves to, for people; None: it stays."""
+        return None if self.moving_to is None else f"{self.role}-{self.moving_to}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,14 +85,6 @@ class ConfigDescription:
     """One sentence on what it does, with its unit."""
 
 
-class ServiceRole(StrEnum):
-    """What an instance of the cluster does."""
-
-    COORDINATOR = "coordinator"
-    BROKER = "broker"
-    GROUP_COORDINATOR = "group-coordinator"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstanceDescription:
     """One process of the cluster."""
@@ -86,10 +98,10 @@ class InstanceDescription:
     last_registered_ms: int | None
     """Milliseconds since 1970-01-01 UTC; None: the instance that answered does not know."""
     leader_partitions: int
-    """How many partitions it leads, if it is a broker."""
+    """How many partitions it leads: of topics, of groups, or of the transaction log."""
     is_controller: bool
     is_decommissioned: bool = False
-    """Whether it is a broker that is to lead nothing any more."""
+    """Whether it is to lead nothing any more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

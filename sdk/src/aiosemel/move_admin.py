@@ -1,6 +1,6 @@
-"""The part of the admin client that says which broker leads which partition.
+"""The part of the admin client that says which instance leads which partition.
 
-A move is decided by the controller, and carried out by the brokers: it goes on when the call has
+A move is decided by the controller, and carried out by the instances: it goes on when the call has
 returned, and whoever asked is gone. Producers and readers go on meanwhile. All that is asked here
 is asked of the controller itself, so that each call sees what the last one has done.
 """
@@ -10,23 +10,30 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 
 from aiosemel._cluster import Cluster
+from aiosemel._describe import ROLES_ON_WIRE
 from aiosemel._metadata import COORDINATOR, topics_in
 from aiosemel._retry import Deadline
-from aiosemel.descriptions import PartitionReassignment
+from aiosemel.descriptions import PartitionReassignment, ServiceRole
 from aiosemel.offsets import PartitionKey, TopicPartition
 from semel.coordinator.v1 import cluster_pb2 as cluster
 from semel.coordinator.v1 import moves_pb2 as moves
+from semel_common.ids import InternalTopic
 from semel_common.wire import methods, status
 from semel_common.wire.methods import Method, Req, Res
 
 _CONTROLLER_ID = 0
+_INTERNAL: Mapping[str, ServiceRole] = {
+    InternalTopic.CONSUMER_OFFSETS: ServiceRole.GROUP_COORDINATOR,
+    InternalTopic.TRANSACTION_STATE: ServiceRole.COORDINATOR,
+}
+"""What leads the partitions of internal topics."""
 _PARTITIONS_IN_REQUEST = 10_000
 _WAIT_MS = 5_000
 """How long the controller may take until it answers that nothing has changed."""
 
 
 class MoveAdmin:
-    """Moves partitions between brokers. Made by ``Admin.moves``; needs no closing."""
+    """Moves partitions between instances. Made by ``Admin.moves``; needs no closing."""
 
     def __init__(self, cluster_: Cluster) -> None:
         self._cluster = cluster_
@@ -95,26 +102,33 @@ class MoveAdmin:
     async def rebalance_partitions(
         self, *, validate_only: bool = False
     ) -> dict[TopicPartition, PartitionReassignment]:
-        """Begin the moves after which every broker leads its share; returns them.
+        """Begin the moves after which every instance leads its share; returns them.
 
         Every broker leads equally many partitions then, to within one: of each topic, and of all
-        together. Decommissioned brokers have no share. As few partitions move as that takes; one
-        that moves already counts where it goes, so this may be repeated. ``validate_only`` moves
-        nothing. Raises BrokerNotAvailableError if no broker may lead anything.
+        together; so do group coordinators of groups (``__consumer_offsets``), and coordinators of
+        the transaction log (``__transaction_state``). Decommissioned instances have no share. As
+        few partitions move as that takes; one that moves already counts where it goes, so this may
+        be repeated. ``validate_only`` moves nothing. Raises BrokerNotAvailableError if no instance
+        of a role may lead anything.
         """
         request = moves.RebalancePartitionsRequest(validate_only=validate_only)
         response = await self._ask(methods.REBALANCE_PARTITIONS, request, self._deadline())
         return _reassigned(response.partitions)
 
-    async def decommission_broker(self, broker_id: int, *, undo: bool = False) -> int:
-        """Say that a broker is to lead nothing any more; returns how many partitions it holds.
+    async def decommission_instance(
+        self, role: ServiceRole, instance_id: int, *, undo: bool = False
+    ) -> int:
+        """Say that an instance is to lead nothing any more; returns how many partitions it holds.
 
         Those are the ones that it leads, or that move to it: they stay until
         ``rebalance_partitions``. No new ones come. ``undo`` lets it lead partitions again. May be
-        repeated. Raises InvalidRequestError for a broker that has never registered.
+        repeated. Raises InvalidRequestError for an instance that has never registered, and for the
+        controller, which is coordinator 0.
         """
-        request = moves.DecommissionBrokerRequest(broker_id=broker_id, decommissioned=not undo)
-        response = await self._ask(methods.DECOMMISSION_BROKER, request, self._deadline())
+        request = cluster.DecommissionInstanceRequest(
+            role=ROLES_ON_WIRE[role], instance_id=instance_id, decommissioned=not undo
+        )
+        response = await self._ask(methods.DECOMMISSION_INSTANCE, request, self._deadline())
         return response.leader_partitions
 
     async def _ask(self, method: Method[Req, Res], request: Req, deadline: Deadline) -> Res:
@@ -135,13 +149,7 @@ def _places(
             yield TopicPartition(topic.name, each.partition), place
     for internal in response.internal_partitions:
         known = internal.partition
-        yield (
-            TopicPartition(internal.topic, known.index),
-            PartitionReassignment(
-                leader_id=known.leader_id,
-                moving_to=known.moving_to if known.HasField("moving_to") else None,
-            ),
-        )
+        yield TopicPartition(internal.topic, known.index), _place(internal.topic, known)
 
 
 def _moves(each: PartitionReassignment) -> bool:
@@ -152,9 +160,15 @@ def _reassigned(
     results: Iterable[moves.PartitionReassignmentResult],
 ) -> dict[TopicPartition, PartitionReassignment]:
     return {
-        TopicPartition(each.topic, each.partition): PartitionReassignment(
-            leader_id=each.leader_id,
-            moving_to=each.moving_to if each.HasField("moving_to") else None,
-        )
-        for each in results
+        TopicPartition(each.topic, each.partition): _place(each.topic, each) for each in results
     }
+
+
+def _place(
+    topic: str, known: cluster.Partition | moves.PartitionReassignmentResult
+) -> PartitionReassignment:
+    return PartitionReassignment(
+        role=_INTERNAL.get(topic, ServiceRole.BROKER),
+        leader_id=known.leader_id,
+        moving_to=known.moving_to if known.HasField("moving_to") else None,
+    )

@@ -18,7 +18,7 @@ def internal(topic: str, partition: int, leader_id: int) -> wire.InternalPartiti
     )
 
 
-def response(*moved: wire.InternalPartition) -> wire.MetadataResponse:
+def response(*moved: wire.InternalPartition, closed: tuple[int, ...] = ()) -> wire.MetadataResponse:
     roles = (COORDINATOR, GROUP_COORDINATOR)
     return wire.MetadataResponse(
         cluster_id="c",
@@ -26,7 +26,13 @@ def response(*moved: wire.InternalPartition) -> wire.MetadataResponse:
         layout=LAYOUT,
         internal_partitions=moved,
         instances=[
-            wire.Instance(role=role, instance_id=number, host=f"{role}-{number}", port=1)
+            wire.Instance(
+                role=role,
+                instance_id=number,
+                host=f"{role}-{number}",
+                port=1,
+                decommissioned=number in closed,
+            )
             for role in roles
             for number in (0, 3)
         ],
@@ -56,3 +62,12 @@ def test_everyone_includes_instances_beyond_the_layout() -> None:
     assert known.instance_ids(GROUP_COORDINATOR) == (0, 3)
     alone = replace(known, addresses={})
     assert alone.instance_ids(COORDINATOR) == (0,)
+
+
+def test_who_is_decommissioned_is_asked_as_long_as_it_leads_anything() -> None:
+    everything = [internal(InternalTopic.CONSUMER_OFFSETS, each, 3) for each in range(50)]
+    emptied = merge(None, response(*everything, closed=(0, 3)))
+    assert emptied.instance_ids(GROUP_COORDINATOR) == (3,)
+    assert emptied.instance_ids(COORDINATOR) == (0,)
+    nearly = merge(None, response(*everything[1:], closed=(0,)))
+    assert nearly.instance_ids(GROUP_COORDINATOR) == (0, 3)

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from producer_harness import FakeCluster, elapse, open_client
 
-from aiosemel import PartitionReassignment, SemelClient, TopicPartition
+from aiosemel import PartitionReassignment, SemelClient, ServiceRole, TopicPartition
 from aiosemel.errors import InvalidRequestError
 from semel.coordinator.v1 import cluster_pb2 as cluster
 from semel.coordinator.v1 import moves_pb2 as moves
@@ -73,7 +73,14 @@ async def test_partitions_of_groups_are_listed_and_waited_for_too(fake: FakeClus
         fake.canned[CONTROLLER, "Metadata"] = response
         done = await admin.wait_for_reassignments(moving)
     place_of_groups = TopicPartition("__consumer_offsets", 3)
-    assert moving == {place_of_groups: PartitionReassignment(leader_id=1, moving_to=2)}
+    place_before = PartitionReassignment(
+        role=ServiceRole.GROUP_COORDINATOR, leader_id=1, moving_to=2
+    )
+    assert moving == {place_of_groups: place_before}
+    assert (place_before.leader, place_before.target) == (
+        "group-coordinator-1",
+        "group-coordinator-2",
+    )
     assert done == {place_of_groups: 1}
 
 
@@ -126,15 +133,19 @@ async def test_partitions_are_balanced(fake: FakeCluster) -> None:
     assert asked.validate_only
 
 
-async def test_brokers_are_decommissioned_and_taken_back(fake: FakeCluster) -> None:
-    fake.canned[CONTROLLER, "DecommissionBroker"] = moves.DecommissionBrokerResponse(
+async def test_instances_are_decommissioned_and_taken_back(fake: FakeCluster) -> None:
+    fake.canned[CONTROLLER, "DecommissionInstance"] = cluster.DecommissionInstanceResponse(
         leader_partitions=3
     )
     async with open_client(fake) as client:
-        assert await client.admin().moves.decommission_broker(1) == 3
-        await client.admin().moves.decommission_broker(1, undo=True)
-    asked = fake.asked(moves.DecommissionBrokerRequest)
-    assert [(each.broker_id, each.decommissioned) for each in asked] == [(1, True), (1, False)]
+        moves_ = client.admin().moves
+        assert await moves_.decommission_instance(ServiceRole.BROKER, 1) == 3
+        await moves_.decommission_instance(ServiceRole.GROUP_COORDINATOR, 2, undo=True)
+    asked = fake.asked(cluster.DecommissionInstanceRequest)
+    assert [(each.role, each.instance_id, each.decommissioned) for each in asked] == [
+        (cluster.SERVICE_ROLE_BROKER, 1, True),
+        (cluster.SERVICE_ROLE_GROUP_COORDINATOR, 2, False),
+    ]
 
 
 async def test_descriptions_name_who_takes_over(fake: FakeCluster) -> None:

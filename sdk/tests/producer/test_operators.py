@@ -17,6 +17,7 @@ from aiosemel import (
 from aiosemel.errors import InvalidRequestError, NetworkExceptionError, NotLeaderOrFollowerError
 from semel.broker.v1 import producers_pb2 as producers
 from semel.common.v1 import participants_pb2 as participants
+from semel.coordinator.v1 import cluster_pb2 as cluster
 from semel.coordinator.v1 import outcomes_pb2 as outcomes
 from semel_common.wire import status
 
@@ -109,6 +110,27 @@ async def test_an_instance_that_is_away_is_named_and_asked_once(fake: FakeCluste
     assert found.unreachable == ("broker-0: nobody answers",)
     assert len(found.transactions) == 2
     assert len(fake.asked(participants.ListOpenTransactionsRequest)) == 3
+
+
+async def test_an_instance_that_was_emptied_for_good_is_not_asked(fake: FakeCluster) -> None:
+    kept, empty, left = (
+        cluster.InstanceDescription(
+            instance=cluster.Instance(
+                role=cluster.SERVICE_ROLE_BROKER, instance_id=number, decommissioned=closed
+            ),
+            leader_partitions=partitions,
+        )
+        for number, closed, partitions in ((0, False, 0), (1, True, 0), (1, True, 2))
+    )
+    for last, asked in ((empty, [BROKER_0]), (left, [BROKER_0, BROKER_1])):
+        fake.canned["coordinator:1", "DescribeCluster"] = cluster.DescribeClusterResponse(
+            instances=[kept, last]
+        )
+        before = len(fake.calls)
+        async with open_client(fake) as client:
+            await client.admin().operators.list_open_transactions()
+        calls = zip(fake.addresses[before:], fake.calls[before:], strict=True)
+        assert [to for to, (name, _) in calls if name == "ListOpenTransactions"] == asked
 
 
 async def test_a_transaction_that_no_coordinator_knows_is_told_with_why(fake: FakeCluster) -> None:

@@ -1,14 +1,16 @@
 """Which services a local cluster has and where they are, and the file that keeps it.
 
 ``semel.json`` in the data folder is written before the first start, so that every later start
-comes back at the same addresses. Coordinators and group coordinators are fixed when a cluster is
-made, for ids and groups are spread over their number; brokers may be added.
+comes back at the same addresses. Instances may be added; how many coordinators and group
+coordinators there were when the cluster was made stays with it, for that says who leads the ids and
+groups that were never moved.
 """
 
 import json
 import os
+from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
@@ -54,12 +56,12 @@ Settings: TypeAlias = Mapping[Role, Mapping[str, str | int]]
 """Options for the services of each role, by their names in the service's configuration."""
 
 
-def service_settings(name: ServiceName, counts: Mapping[Role, int]) -> dict[str, str | int]:
+def service_settings(name: ServiceName, made_with: Mapping[Role, int]) -> dict[str, str | int]:
     """Return the options by which a service knows its place among the others."""
     settings: dict[str, str | int] = {"instance_id": name.instance_id}
     if name.role is Role.COORDINATOR:
-        settings["coordinators"] = counts[Role.COORDINATOR]
-        settings["group_coordinators"] = counts[Role.GROUP_COORDINATOR]
+        settings["coordinators"] = made_with[Role.COORDINATOR]
+        settings["group_coordinators"] = made_with[Role.GROUP_COORDINATOR]
     return settings
 
 
@@ -90,6 +92,8 @@ class ClusterLayout:
     """Every service with its port."""
 
     ports: Mapping[ServiceName, int]
+    made_with: Mapping[Role, int]
+    """How many instances of each role there were when the cluster was made."""
 
     @property
     def names(self) -> tuple[ServiceName, ...]:
@@ -127,19 +131,20 @@ def read_layout(folder: Path) -> ClusterLayout | None:
         known = content["format"] == _FORMAT
         ports = {ServiceName.parse(name): int(port) for name, port in content["ports"].items()}
         ports[CONTROLLER]
+        counts = Counter(name.role for name in ports)
+        made_with = {role: int(content.get("made_with", counts)[role]) for role in Role}
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise FolderError(f"{path} is damaged: restore it, or choose another folder") from error
     if not known:
         raise FolderError(f"{path} was written by a newer version of Semel: use that one")
-    return ClusterLayout(ports)
+    return ClusterLayout(ports, made_with)
 
 
 def write_layout(folder: Path, layout: ClusterLayout) -> None:
     """Keep a layout in its folder, all of it or nothing."""
     ports = {str(name): layout.ports[name] for name in layout.names}
-    write_atomically(
-        folder / LAYOUT_FILE, json.dumps({"format": _FORMAT, "ports": ports}, indent=2)
-    )
+    content = {"format": _FORMAT, "ports": ports, "made_with": dict(layout.made_with)}
+    write_atomically(folder / LAYOUT_FILE, json.dumps(content, indent=2))
 
 
 def write_atomically(path: Path, text: str) -> None:
@@ -158,14 +163,15 @@ def plan_layout(known: ClusterLayout | None, wanted: Wanted) -> ClusterLayout:
     names = [ServiceName(role, number) for role in Role for number in range(counts[role])]
     kept = dict(known.ports) if known else {}
     bootstrap = _bootstrap_port(kept.get(CONTROLLER), wanted.port)
-    return ClusterLayout(_fill_ports({**kept, CONTROLLER: bootstrap}, names))
+    ports = _fill_ports({**kept, CONTROLLER: bootstrap}, names)
+    return ClusterLayout(ports, known.made_with if known else counts)
 
 
 def with_one_more(layout: ClusterLayout, name: ServiceName) -> ClusterLayout:
     """Return a layout of which all services but the new one run already, on their ports."""
     taken = set(layout.ports.values())
     candidates = (port for port in port_range(layout.ports[CONTROLLER]) if port not in taken)
-    return ClusterLayout({**layout.ports, name: free_port(candidates)})
+    return replace(layout, ports={**layout.ports, name: free_port(candidates)})
 
 
 def _count(known: ClusterLayout | None, wanted: int | None, role: Role) -> int:
@@ -174,14 +180,9 @@ def _count(known: ClusterLayout | None, wanted: int | None, role: Role) -> int:
     stored = len(known.of(role))
     if wanted is None or wanted == stored:
         return stored
-    if role is not Role.BROKER:
-        raise FolderError(
-            f"the number of {role}s of this cluster is {stored}, not {wanted}: it is fixed when a"
-            " cluster is made. Leave it out, or start a new cluster in another folder"
-        )
     if wanted < stored:
         raise FolderError(
-            f"this cluster has {stored} brokers, more than {wanted}: brokers may be added, but not"
+            f"this cluster has {stored} {role}s, more than {wanted}: they may be added, but not"
             f" taken away, for partitions live on them. Ask for {stored} or more"
         )
     return wanted

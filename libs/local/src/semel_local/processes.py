@@ -186,12 +186,12 @@ class ProcessCluster:
         if wait:
             await self.wait_ready(name)
 
-    async def add_broker(self) -> str:
-        """Start one more broker, which leads nothing yet; returns its name when it is ready.
+    async def add(self, role: Role) -> str:
+        """Start one more instance, which leads nothing yet; returns its name when it is ready.
 
         The folder keeps it: later starts have it, too. Raises ServiceFailedError.
         """
-        name = ServiceName(Role.BROKER, len(self.layout.of(Role.BROKER)))
+        name = ServiceName(role, len(self.layout.of(role)))
         self._layout = with_one_more(self.layout, name)
         write_layout(self.folder, self._layout)
         self._processes[str(name)] = self._process(name)
@@ -303,7 +303,7 @@ class ProcessCluster:
         layout, own = self.layout, self._start_options(name)
         options = {
             "data_dir": str(self.folder / str(name)),
-            **service_settings(name, {role: len(layout.of(role)) for role in Role}),
+            **service_settings(name, layout.made_with),
             "listeners": f"default://{layout.address(name)}",
             "controller": layout.address(CONTROLLER),
             **({} if self._certificates is None else self._certificates.settings()),

@@ -1,5 +1,7 @@
 """Moves of partitions of groups, and of the transaction log, which have names but are no topics."""
 
+from collections import Counter
+
 import pytest
 from controller_harness import (
     BROKER,
@@ -9,8 +11,11 @@ from controller_harness import (
     ControllerHarness,
     replayed,
 )
+from hypothesis import given
+from hypothesis import strategies as st
 
 from semel_common.errors import (
+    BrokerNotAvailableError,
     FencedLeaderEpochError,
     InvalidRequestError,
     InvalidTopicError,
@@ -18,7 +23,7 @@ from semel_common.errors import (
     UnknownTopicOrPartitionError,
 )
 from semel_common.ids import InternalTopic, owner_of
-from semel_coordinator.controller.machine import Completion, Reassignment
+from semel_coordinator.controller.machine import CONTROLLER, Completion, InstanceKey, Reassignment
 from semel_coordinator.controller.serde import controller_from_journal, controller_to_journal
 from semel_runtime.cluster.image import InternalPartition, PartitionLeader
 from semel_runtime.machine import Result
@@ -164,3 +169,122 @@ def test_the_controller_keeps_partition_0_of_the_transaction_log(
         "partition 0 of __transaction_state cannot be moved: the controller keeps it"
     )
     assert move(controller, 0, TRANSACTIONS, 0) == PartitionLeader(0, 0)
+
+
+# -- shares ------------------------------------------------------------------------------------
+
+
+ROLES = {GROUPS: GROUP_COORDINATOR, TRANSACTIONS: COORDINATOR}
+OWNERS = {GROUPS: LAYOUT.group_coordinators, TRANSACTIONS: LAYOUT.coordinators}
+SIZES = {GROUPS: LAYOUT.group_partitions, TRANSACTIONS: LAYOUT.transaction_log_partitions}
+
+
+def rebalance(controller: ControllerHarness) -> list[tuple[str, int, PartitionLeader]]:
+    """Begin the moves that there are to be made, and bring them to their end."""
+    moves = controller.run(controller.machine.rebalance_partitions())
+    for topic, partition, leader in moves:
+        assert leader.moving_to is not None
+        done = Completion(
+            topic_id=topic,
+            partition=partition,
+            leader_epoch=leader.leader_epoch,
+            broker_id=leader.moving_to,
+        )
+        controller.run(controller.machine.complete_partition_reassignment(done))
+    return [(each.topic, each.partition, each.leader) for each in moves]
+
+
+def decommission(controller: ControllerHarness, key: InstanceKey, *, to: bool = True) -> int:
+    return controller.run(controller.machine.decommission_instance(key, to=to))
+
+
+def led(controller: ControllerHarness, topic: InternalTopic) -> Counter[int]:
+    """Count what each instance leads that is not decommissioned."""
+    moved = {
+        each.partition: each.leader.leader_id
+        for each in controller.image.internal_partitions
+        if each.topic == topic
+    }
+    counts = Counter(
+        {
+            each.instance_id: 0
+            for each in controller.image.instances
+            if each.role is ROLES[topic] and not each.decommissioned
+        }
+    )
+    counts.update(moved.get(each, owner_of(each, OWNERS[topic])) for each in range(SIZES[topic]))
+    return counts
+
+
+def test_what_the_layout_shares_out_stays(controller: ControllerHarness) -> None:
+    decommission(controller, InstanceKey(GROUP_COORDINATOR, NEW))
+    for number in range(LAYOUT.coordinators):
+        controller.register(COORDINATOR, number)
+    assert rebalance(controller) == []
+
+
+@pytest.mark.parametrize("topic", InternalTopic)
+def test_an_instance_that_is_added_gets_its_share(
+    controller: ControllerHarness, topic: InternalTopic
+) -> None:
+    for number in range(7):
+        controller.register(ROLES[topic], number)
+    moved = rebalance(controller)
+    counts = led(controller, topic)
+    assert set(counts) == set(range(7))
+    assert max(counts.values()) - min(counts.values()) <= 1
+    assert {each for each, _, _ in moved} >= {topic.value}
+    assert rebalance(controller) == []
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.booleans()), max_size=30))
+def test_the_controller_keeps_its_partition_whoever_comes_and_goes(
+    changes: list[tuple[int, bool]],
+) -> None:
+    controller = ControllerHarness()
+    controller.brokers(1)
+    controller.register(COORDINATOR, 0)
+    for number, closed in changes:
+        controller.register(COORDINATOR, number)
+        if number != 0:
+            decommission(controller, InstanceKey(COORDINATOR, number), to=closed)
+        for topic, partition, _ in rebalance(controller):
+            assert (topic, partition) != (TRANSACTIONS, 0)
+        counts = led(controller, TRANSACTIONS)
+        assert max(counts.values()) - min(counts.values()) <= 1
+        assert counts[0] >= 1
+
+
+@pytest.mark.parametrize("topic", InternalTopic)
+def test_a_decommissioned_instance_ends_with_nothing(
+    controller: ControllerHarness, topic: InternalTopic
+) -> None:
+    for number in range(3):
+        controller.register(ROLES[topic], number)
+    rebalance(controller)
+    key = InstanceKey(ROLES[topic], 1)
+    held = decommission(controller, key)
+    assert held > 0
+    refused = move(controller, 1, topic, 2)
+    assert isinstance(refused, InvalidRequestError)
+    assert refused.message == f"{key} is decommissioned: nothing can move to it"
+    assert len(rebalance(controller)) == held
+    assert decommission(controller, key) == 0
+    assert decommission(controller, key, to=False) == 0
+    rebalance(controller)
+    assert abs(decommission(controller, key) - held) <= 1
+
+
+def test_the_controller_cannot_be_decommissioned(controller: ControllerHarness) -> None:
+    controller.register(COORDINATOR, 0)
+    controller.register(COORDINATOR, 1)
+    with pytest.raises(InvalidRequestError, match="coordinator 0 is the controller, which keeps"):
+        decommission(controller, CONTROLLER)
+    assert not controller.image.instances[0].decommissioned
+
+
+def test_somebody_is_left_to_lead_groups(controller: ControllerHarness) -> None:
+    for number in range(NEW + 1):
+        decommission(controller, InstanceKey(GROUP_COORDINATOR, number))
+    with pytest.raises(BrokerNotAvailableError, match="group coordinators are decommissioned"):
+        rebalance(controller)

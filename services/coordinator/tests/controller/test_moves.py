@@ -13,7 +13,7 @@ from semel_common.wire.methods import (
     ALTER_PARTITION_REASSIGNMENTS,
     COMPLETE_PARTITION_REASSIGNMENT,
     CREATE_TOPICS,
-    DECOMMISSION_BROKER,
+    DECOMMISSION_INSTANCE,
     DESCRIBE_CLUSTER,
     REBALANCE_PARTITIONS,
 )
@@ -59,6 +59,12 @@ async def leaders(cluster: Coordinators) -> list[tuple[int, int, int | None]]:
         (each.leader_id, each.leader_epoch, each.moving_to if each.HasField("moving_to") else None)
         for each in (await topic(cluster)).partitions
     ]
+
+
+def decommissioning(broker_id: int) -> cluster_wire.DecommissionInstanceRequest:
+    return cluster_wire.DecommissionInstanceRequest(
+        role=cluster_wire.SERVICE_ROLE_BROKER, instance_id=broker_id, decommissioned=True
+    )
 
 
 def completion(topic_id: str, **fields: int) -> wire.CompletePartitionReassignmentRequest:
@@ -117,23 +123,23 @@ async def test_any_coordinator_takes_what_the_controller_decides(cluster: Coordi
     await move(cluster, ("orders", 0, 1), instance_id=1)
     asked = completion((await topic(cluster)).topic_id)
     await cluster.ask(COMPLETE_PARTITION_REASSIGNMENT, asked, instance_id=1)
-    request = wire.DecommissionBrokerRequest(broker_id=1, decommissioned=True)
-    assert (await cluster.ask(DECOMMISSION_BROKER, request, instance_id=1)).leader_partitions == 1
+    request = decommissioning(1)
+    assert (await cluster.ask(DECOMMISSION_INSTANCE, request, instance_id=1)).leader_partitions == 1
     rebalance = wire.RebalancePartitionsRequest()
     (begun,) = (await cluster.ask(REBALANCE_PARTITIONS, rebalance, instance_id=1)).partitions
     assert (begun.leader_id, begun.moving_to) == (1, 0)
 
 
 async def test_a_broker_is_emptied_and_shown_so(cluster: Coordinators) -> None:
-    decommission = wire.DecommissionBrokerRequest(broker_id=0, decommissioned=True)
-    assert (await cluster.ask(DECOMMISSION_BROKER, decommission)).leader_partitions == 2
+    decommission = decommissioning(0)
+    assert (await cluster.ask(DECOMMISSION_INSTANCE, decommission)).leader_partitions == 2
     begun = (await cluster.ask(REBALANCE_PARTITIONS, wire.RebalancePartitionsRequest())).partitions
     assert [(each.partition, each.moving_to) for each in begun] == [(0, 1), (1, 1)]
     topic_id = (await topic(cluster)).topic_id
     for partition in range(2):
         asked = completion(topic_id, partition=partition)
         await cluster.ask(COMPLETE_PARTITION_REASSIGNMENT, asked)
-    assert (await cluster.ask(DECOMMISSION_BROKER, decommission)).leader_partitions == 0
+    assert (await cluster.ask(DECOMMISSION_INSTANCE, decommission)).leader_partitions == 0
     described = await cluster.ask(DESCRIBE_CLUSTER, cluster_wire.DescribeClusterRequest())
     shown = [
         (each.instance.instance_id, each.instance.decommissioned, each.leader_partitions)
@@ -145,8 +151,8 @@ async def test_a_broker_is_emptied_and_shown_so(cluster: Coordinators) -> None:
 
 async def test_brokers_are_emptied_when_the_disk_is_nearly_full(cluster: Coordinators) -> None:
     cluster.volumes[0].free_bytes = 0
-    request = wire.DecommissionBrokerRequest(broker_id=0, decommissioned=True)
-    await cluster.ask(DECOMMISSION_BROKER, request)
+    request = decommissioning(0)
+    await cluster.ask(DECOMMISSION_INSTANCE, request)
     await cluster.ask(REBALANCE_PARTITIONS, wire.RebalancePartitionsRequest())
     await move(cluster, ("orders", 0, 1))
     await cluster.ask(COMPLETE_PARTITION_REASSIGNMENT, completion((await topic(cluster)).topic_id))
@@ -181,7 +187,7 @@ async def test_a_topic_that_is_gone_is_taken_over_by_nobody(cluster: Coordinator
 
 
 async def test_a_broker_has_a_number(cluster: Coordinators) -> None:
-    with pytest.raises(InvalidRequestError, match="broker_id is -1"):
-        await cluster.ask(DECOMMISSION_BROKER, wire.DecommissionBrokerRequest(broker_id=-1))
+    with pytest.raises(InvalidRequestError, match="instance_id is -1"):
+        await cluster.ask(DECOMMISSION_INSTANCE, decommissioning(-1))
     with pytest.raises(InvalidRequestError, match="no broker 7 has ever registered"):
-        await cluster.ask(DECOMMISSION_BROKER, wire.DecommissionBrokerRequest(broker_id=7))
+        await cluster.ask(DECOMMISSION_INSTANCE, decommissioning(7))

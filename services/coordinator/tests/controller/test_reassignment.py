@@ -11,7 +11,12 @@ from semel_common.errors import (
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
 )
-from semel_coordinator.controller.machine import Completion, Reassigned, Reassignment
+from semel_coordinator.controller.machine import (
+    Completion,
+    InstanceKey,
+    Reassigned,
+    Reassignment,
+)
 from semel_coordinator.controller.machine.reassignment import retargeted
 from semel_coordinator.controller.records import TopicRecord
 from semel_runtime.cluster.image import PartitionLeader, Topic
@@ -148,7 +153,7 @@ def test_what_cannot_be_moved_is_answered_with_the_reason(
     kind: type[SemelError],
     message: str,
 ) -> None:
-    controller.run(controller.machine.decommission_broker(C))
+    controller.run(controller.machine.decommission_instance(InstanceKey(BROKER, C)))
     answer = move(controller, target, name=name, partition=partition)
     assert isinstance(answer, kind)
     assert message in str(answer)
@@ -225,7 +230,7 @@ def test_a_move_to_a_broker_that_was_decommissioned_since_comes_to_its_end(
     controller: ControllerHarness,
 ) -> None:
     move(controller, B)
-    controller.run(controller.machine.decommission_broker(B))
+    controller.run(controller.machine.decommission_instance(InstanceKey(BROKER, B)))
     complete(controller, B)
     assert leader(controller) == PartitionLeader(B, 1)
 
@@ -234,7 +239,9 @@ def test_a_move_to_a_broker_that_was_decommissioned_since_comes_to_its_end(
 
 
 def decommission(controller: ControllerHarness, broker_id: int, *, to: bool = True) -> int:
-    return controller.run(controller.machine.decommission_broker(broker_id, to=to))
+    return controller.run(
+        controller.machine.decommission_instance(InstanceKey(BROKER, broker_id), to=to)
+    )
 
 
 def test_a_decommissioned_broker_says_what_it_leads_and_what_comes(

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from semel_common.errors import BrokerNotAvailableError
-from semel_coordinator.controller.machine import Move
+from semel_coordinator.controller.machine import InstanceKey, Move
 from semel_coordinator.controller.machine.rebalance import planned
 from semel_runtime.cluster.image import PartitionLeader, Topic
 
@@ -127,7 +127,7 @@ def test_a_plan_can_be_seen_before_it_is_carried_out(controller: ControllerHarne
 
 def test_a_decommissioned_broker_ends_with_nothing(controller: ControllerHarness) -> None:
     controller.create("orders", 4)
-    controller.run(controller.machine.decommission_broker(0))
+    controller.run(controller.machine.decommission_instance(InstanceKey(BROKER, 0)))
     moves = rebalance(controller)
     assert {each.leader for each in moves} == {PartitionLeader(0, 0, 1)}
     assert len(moves) == 2
@@ -138,17 +138,17 @@ def test_what_was_on_its_way_to_a_decommissioned_broker_goes_back_under_a_new_ep
 ) -> None:
     controller.create("orders", 2)
     controller.register(BROKER, 2)
-    controller.run(controller.machine.decommission_broker(1))
+    controller.run(controller.machine.decommission_instance(InstanceKey(BROKER, 1)))
     (move,) = rebalance(controller)
     assert move.leader == PartitionLeader(1, 0, 2)
-    controller.run(controller.machine.decommission_broker(1, to=False))
-    controller.run(controller.machine.decommission_broker(2))
+    controller.run(controller.machine.decommission_instance(InstanceKey(BROKER, 1), to=False))
+    controller.run(controller.machine.decommission_instance(InstanceKey(BROKER, 2)))
     (back,) = rebalance(controller)
     assert back.leader == PartitionLeader(1, 1)
 
 
 def test_without_a_broker_nothing_can_be_even(controller: ControllerHarness) -> None:
     for broker_id in range(2):
-        controller.run(controller.machine.decommission_broker(broker_id))
+        controller.run(controller.machine.decommission_instance(InstanceKey(BROKER, broker_id)))
     with pytest.raises(BrokerNotAvailableError, match="all 2 brokers are decommissioned"):
         rebalance(controller)

@@ -17,7 +17,7 @@ def newest() -> ControllerHarness:
     controller.register(BROKER, 2)
     moved = Reassignment(topic="new", partition=0, broker_id=2)
     controller.run(controller.machine.alter_partition_reassignments([moved]))
-    controller.run(controller.machine.decommission_broker(1))
+    controller.run(controller.machine.decommission_instance(InstanceKey(BROKER, 1)))
     return controller
 
 

@@ -108,10 +108,8 @@ def complete(name: str, partition: int) -> Step:
     return step
 
 
-def decommission(broker_id: int, *, to: bool) -> Step:
-    return lambda controller: controller.run(
-        controller.machine.decommission_broker(broker_id, to=to)
-    )
+def decommission(key: InstanceKey, *, to: bool) -> Step:
+    return lambda controller: controller.run(controller.machine.decommission_instance(key, to=to))
 
 
 def rebalance() -> Step:
@@ -141,7 +139,7 @@ STEPS = st.one_of(
     ),
     st.builds(move, NAMES, st.integers(0, 3), st.none() | st.integers(0, 3)),
     st.builds(complete, NAMES, st.integers(0, 3)),
-    st.builds(decommission, st.integers(0, 3), to=st.booleans()),
+    st.builds(decommission, KEYS, to=st.booleans()),
     st.builds(rebalance),
     st.builds(live, st.sets(KEYS, max_size=2)),
     st.builds(allow, ACLS),

@@ -194,11 +194,11 @@ REBALANCE_PARTITIONS = Method(
     moves.RebalancePartitionsRequest,
     moves.RebalancePartitionsResponse,
 )
-DECOMMISSION_BROKER = Method(
+DECOMMISSION_INSTANCE = Method(
     CLUSTER,
-    "DecommissionBroker",
-    moves.DecommissionBrokerRequest,
-    moves.DecommissionBrokerResponse,
+    "DecommissionInstance",
+    cluster.DecommissionInstanceRequest,
+    cluster.DecommissionInstanceResponse,
 )
 COMPLETE_PARTITION_REASSIGNMENT = Method(
     CLUSTER,

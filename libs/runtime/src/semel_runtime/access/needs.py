@@ -257,7 +257,7 @@ _CLUSTER: dict[str, Needs] = {
     methods.DESCRIBE_CLIENT_QUOTAS.path: _on_cluster(Operation.DESCRIBE_CONFIGS),
     methods.ALTER_PARTITION_REASSIGNMENTS.path: _on_cluster(Operation.ALTER),
     methods.REBALANCE_PARTITIONS.path: _on_cluster(Operation.ALTER),
-    methods.DECOMMISSION_BROKER.path: _on_cluster(Operation.ALTER),
+    methods.DECOMMISSION_INSTANCE.path: _on_cluster(Operation.ALTER),
     methods.COMPLETE_PARTITION_REASSIGNMENT.path: Needs(cluster_only=True),
     methods.REGISTER_INSTANCE.path: Needs(cluster_only=True),
 }

@@ -37,7 +37,7 @@ class Instance(Struct, frozen=True, kw_only=True):
     instance_id: int
     listeners: tuple[Listener, ...]
     decommissioned: bool = False
-    """A broker that is to lead nothing any more."""
+    """Whether it is to lead nothing any more."""
 
     def listener(self, name: str) -> Listener | None:
         """Return the listener of this name."""

@@ -82,7 +82,7 @@ class Instance(_message.Message):
     host: _builtins.str
     port: _builtins.int
     decommissioned: _builtins.bool
-    """A broker that is to lead nothing any more."""
+    """It is to lead nothing any more."""
     @_builtins.property
     def listeners(self) -> _containers.RepeatedCompositeFieldContainer[Global___AdvertisedListener]:
         """Its addresses on all listeners; only when all_listeners was asked for."""
@@ -521,7 +521,7 @@ class InstanceDescription(_message.Message):
     started, or the asked instance is not the controller.
     """
     leader_partitions: _builtins.int
-    """Partitions that it leads; of a broker."""
+    """Partitions that it leads: of topics, of groups, or of the transaction log."""
     controller: _builtins.bool
     @_builtins.property
     def instance(self) -> Global___Instance: ...
@@ -1230,3 +1230,58 @@ class RegisterInstanceResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___RegisterInstanceResponse: _TypeAlias = RegisterInstanceResponse  # noqa: Y015
+
+@_typing.final
+class DecommissionInstanceRequest(_message.Message):
+    """DecommissionInstanceRequest names an instance; never the controller, which keeps partition 0 of
+    the transaction log.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ROLE_FIELD_NUMBER: _builtins.int
+    INSTANCE_ID_FIELD_NUMBER: _builtins.int
+    DECOMMISSIONED_FIELD_NUMBER: _builtins.int
+    role: Global___ServiceRole.ValueType
+    instance_id: _builtins.int
+    decommissioned: _builtins.bool
+    """False: it may lead partitions again."""
+    def __init__(
+        self,
+        *,
+        role: Global___ServiceRole.ValueType = ...,
+        instance_id: _builtins.int = ...,
+        decommissioned: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["decommissioned", b"decommissioned", "instance_id", b"instance_id", "role", b"role"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DecommissionInstanceRequest: _TypeAlias = DecommissionInstanceRequest  # noqa: Y015
+
+@_typing.final
+class DecommissionInstanceResponse(_message.Message):
+    """DecommissionInstanceResponse says what is left to do."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    THROTTLE_TIME_MS_FIELD_NUMBER: _builtins.int
+    LEADER_PARTITIONS_FIELD_NUMBER: _builtins.int
+    throttle_time_ms: _builtins.int
+    leader_partitions: _builtins.int
+    """Partitions that it leads now, or that move to it."""
+    def __init__(
+        self,
+        *,
+        throttle_time_ms: _builtins.int = ...,
+        leader_partitions: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["leader_partitions", b"leader_partitions", "throttle_time_ms", b"throttle_time_ms"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DecommissionInstanceResponse: _TypeAlias = DecommissionInstanceResponse  # noqa: Y015

@@ -115,10 +115,10 @@ class ClusterServiceStub(object):
                 request_serializer=semel_dot_coordinator_dot_v1_dot_moves__pb2.RebalancePartitionsRequest.SerializeToString,
                 response_deserializer=semel_dot_coordinator_dot_v1_dot_moves__pb2.RebalancePartitionsResponse.FromString,
                 _registered_method=True)
-        self.DecommissionBroker = channel.unary_unary(
-                '/semel.coordinator.v1.ClusterService/DecommissionBroker',
-                request_serializer=semel_dot_coordinator_dot_v1_dot_moves__pb2.DecommissionBrokerRequest.SerializeToString,
-                response_deserializer=semel_dot_coordinator_dot_v1_dot_moves__pb2.DecommissionBrokerResponse.FromString,
+        self.DecommissionInstance = channel.unary_unary(
+                '/semel.coordinator.v1.ClusterService/DecommissionInstance',
+                request_serializer=semel_dot_coordinator_dot_v1_dot_cluster__pb2.DecommissionInstanceRequest.SerializeToString,
+                response_deserializer=semel_dot_coordinator_dot_v1_dot_cluster__pb2.DecommissionInstanceResponse.FromString,
                 _registered_method=True)
         self.CompletePartitionReassignment = channel.unary_unary(
                 '/semel.coordinator.v1.ClusterService/CompletePartitionReassignment',
@@ -239,15 +239,16 @@ class ClusterServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def RebalancePartitions(self, request, context):
-        """Begins the moves after which every broker leads its share, with as few moves as that takes.
-        Decommissioned brokers have no share. May be repeated.
+        """Begins the moves after which every instance leads its share, with as few moves as that takes:
+        brokers of topics, group coordinators of groups, coordinators of the transaction log.
+        Decommissioned instances have no share. May be repeated.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def DecommissionBroker(self, request, context):
-        """Says that a broker is to lead nothing any more, or that it may again. It is given no new
+    def DecommissionInstance(self, request, context):
+        """Says that an instance is to lead nothing any more, or that it may again. It is given no new
         partitions; those that it leads stay until RebalancePartitions.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -348,10 +349,10 @@ def add_ClusterServiceServicer_to_server(servicer, server):
                     request_deserializer=semel_dot_coordinator_dot_v1_dot_moves__pb2.RebalancePartitionsRequest.FromString,
                     response_serializer=semel_dot_coordinator_dot_v1_dot_moves__pb2.RebalancePartitionsResponse.SerializeToString,
             ),
-            'DecommissionBroker': grpc.unary_unary_rpc_method_handler(
-                    servicer.DecommissionBroker,
-                    request_deserializer=semel_dot_coordinator_dot_v1_dot_moves__pb2.DecommissionBrokerRequest.FromString,
-                    response_serializer=semel_dot_coordinator_dot_v1_dot_moves__pb2.DecommissionBrokerResponse.SerializeToString,
+            'DecommissionInstance': grpc.unary_unary_rpc_method_handler(
+                    servicer.DecommissionInstance,
+                    request_deserializer=semel_dot_coordinator_dot_v1_dot_cluster__pb2.DecommissionInstanceRequest.FromString,
+                    response_serializer=semel_dot_coordinator_dot_v1_dot_cluster__pb2.DecommissionInstanceResponse.SerializeToString,
             ),
             'CompletePartitionReassignment': grpc.unary_unary_rpc_method_handler(
                     servicer.CompletePartitionReassignment,
@@ -783,7 +784,7 @@ class ClusterService(object):
             _registered_method=True)
 
     @staticmethod
-    def DecommissionBroker(request,
+    def DecommissionInstance(request,
             target,
             options=(),
             channel_credentials=None,
@@ -796,9 +797,9 @@ class ClusterService(object):
         return grpc.experimental.unary_unary(
             request,
             target,
-            '/semel.coordinator.v1.ClusterService/DecommissionBroker',
-            semel_dot_coordinator_dot_v1_dot_moves__pb2.DecommissionBrokerRequest.SerializeToString,
-            semel_dot_coordinator_dot_v1_dot_moves__pb2.DecommissionBrokerResponse.FromString,
+            '/semel.coordinator.v1.ClusterService/DecommissionInstance',
+            semel_dot_coordinator_dot_v1_dot_cluster__pb2.DecommissionInstanceRequest.SerializeToString,
+            semel_dot_coordinator_dot_v1_dot_cluster__pb2.DecommissionInstanceResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -72,11 +72,12 @@ class ClusterServiceStub:
     is done: Metadata shows moving_to until then. Producers and readers go on. May be repeated.
     """
     RebalancePartitions: _grpc.UnaryUnaryMultiCallable[_moves_pb2.RebalancePartitionsRequest, _moves_pb2.RebalancePartitionsResponse]
-    """Begins the moves after which every broker leads its share, with as few moves as that takes.
-    Decommissioned brokers have no share. May be repeated.
+    """Begins the moves after which every instance leads its share, with as few moves as that takes:
+    brokers of topics, group coordinators of groups, coordinators of the transaction log.
+    Decommissioned instances have no share. May be repeated.
     """
-    DecommissionBroker: _grpc.UnaryUnaryMultiCallable[_moves_pb2.DecommissionBrokerRequest, _moves_pb2.DecommissionBrokerResponse]
-    """Says that a broker is to lead nothing any more, or that it may again. It is given no new
+    DecommissionInstance: _grpc.UnaryUnaryMultiCallable[_cluster_pb2.DecommissionInstanceRequest, _cluster_pb2.DecommissionInstanceResponse]
+    """Says that an instance is to lead nothing any more, or that it may again. It is given no new
     partitions; those that it leads stay until RebalancePartitions.
     """
     CompletePartitionReassignment: _grpc.UnaryUnaryMultiCallable[_moves_pb2.CompletePartitionReassignmentRequest, _moves_pb2.CompletePartitionReassignmentResponse]
@@ -129,11 +130,12 @@ class ClusterServiceAsyncStub(ClusterServiceStub):
     is done: Metadata shows moving_to until then. Producers and readers go on. May be repeated.
     """
     RebalancePartitions: _aio.UnaryUnaryMultiCallable[_moves_pb2.RebalancePartitionsRequest, _moves_pb2.RebalancePartitionsResponse]  # type: ignore[assignment]
-    """Begins the moves after which every broker leads its share, with as few moves as that takes.
-    Decommissioned brokers have no share. May be repeated.
+    """Begins the moves after which every instance leads its share, with as few moves as that takes:
+    brokers of topics, group coordinators of groups, coordinators of the transaction log.
+    Decommissioned instances have no share. May be repeated.
     """
-    DecommissionBroker: _aio.UnaryUnaryMultiCallable[_moves_pb2.DecommissionBrokerRequest, _moves_pb2.DecommissionBrokerResponse]  # type: ignore[assignment]
-    """Says that a broker is to lead nothing any more, or that it may again. It is given no new
+    DecommissionInstance: _aio.UnaryUnaryMultiCallable[_cluster_pb2.DecommissionInstanceRequest, _cluster_pb2.DecommissionInstanceResponse]  # type: ignore[assignment]
+    """Says that an instance is to lead nothing any more, or that it may again. It is given no new
     partitions; those that it leads stay until RebalancePartitions.
     """
     CompletePartitionReassignment: _aio.UnaryUnaryMultiCallable[_moves_pb2.CompletePartitionReassignmentRequest, _moves_pb2.CompletePartitionReassignmentResponse]  # type: ignore[assignment]
@@ -273,17 +275,18 @@ class ClusterServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _moves_pb2.RebalancePartitionsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_moves_pb2.RebalancePartitionsResponse, _abc.Awaitable[_moves_pb2.RebalancePartitionsResponse]]:
-        """Begins the moves after which every broker leads its share, with as few moves as that takes.
-        Decommissioned brokers have no share. May be repeated.
+        """Begins the moves after which every instance leads its share, with as few moves as that takes:
+        brokers of topics, group coordinators of groups, coordinators of the transaction log.
+        Decommissioned instances have no share. May be repeated.
         """
 
     @_abc_1.abstractmethod
-    def DecommissionBroker(
+    def DecommissionInstance(
         self,
-        request: _moves_pb2.DecommissionBrokerRequest,
+        request: _cluster_pb2.DecommissionInstanceRequest,
         context: _ServicerContext,
-    ) -> _typing.Union[_moves_pb2.DecommissionBrokerResponse, _abc.Awaitable[_moves_pb2.DecommissionBrokerResponse]]:
-        """Says that a broker is to lead nothing any more, or that it may again. It is given no new
+    ) -> _typing.Union[_cluster_pb2.DecommissionInstanceResponse, _abc.Awaitable[_cluster_pb2.DecommissionInstanceResponse]]:
+        """Says that an instance is to lead nothing any more, or that it may again. It is given no new
         partitions; those that it leads stay until RebalancePartitions.
         """
 

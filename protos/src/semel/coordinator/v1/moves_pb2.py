@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from semel.common.v1 import errors_pb2 as semel_dot_common_dot_v1_dot_errors__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n semel/coordinator/v1/moves.proto\x12\x14semel.coordinator.v1\x1a\x1csemel/common/v1/errors.proto\"|\n\"AlterPartitionReassignmentsRequest\x12?\n\npartitions\x18\x01 \x03(\x0b\x32+.semel.coordinator.v1.PartitionReassignment\x12\x15\n\rvalidate_only\x18\x02 \x01(\x08\"_\n\x15PartitionReassignment\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\x05\x12\x16\n\tbroker_id\x18\x03 \x01(\x05H\x00\x88\x01\x01\x42\x0c\n\n_broker_id\"\x86\x01\n#AlterPartitionReassignmentsResponse\x12\x18\n\x10throttle_time_ms\x18\x01 \x01(\x05\x12\x45\n\npartitions\x18\x02 \x03(\x0b\x32\x31.semel.coordinator.v1.PartitionReassignmentResult\"\x9f\x01\n\x1bPartitionReassignmentResult\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\x05\x12%\n\x05\x65rror\x18\x03 \x01(\x0b\x32\x16.semel.common.v1.Error\x12\x11\n\tleader_id\x18\x04 \x01(\x05\x12\x16\n\tmoving_to\x18\x05 \x01(\x05H\x00\x88\x01\x01\x42\x0c\n\n_moving_to\"3\n\x1aRebalancePartitionsRequest\x12\x15\n\rvalidate_only\x18\x01 \x01(\x08\"~\n\x1bRebalancePartitionsResponse\x12\x18\n\x10throttle_time_ms\x18\x01 \x01(\x05\x12\x45\n\npartitions\x18\x02 \x03(\x0b\x32\x31.semel.coordinator.v1.PartitionReassignmentResult\"F\n\x19\x44\x65\x63ommissionBrokerRequest\x12\x11\n\tbroker_id\x18\x01 \x01(\x05\x12\x16\n\x0e\x64\x65\x63ommissioned\x18\x02 \x01(\x08\"Q\n\x1a\x44\x65\x63ommissionBrokerResponse\x12\x18\n\x10throttle_time_ms\x18\x01 \x01(\x05\x12\x19\n\x11leader_partitions\x18\x02 \x01(\x05\"t\n$CompletePartitionReassignmentRequest\x12\x10\n\x08topic_id\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\x05\x12\x14\n\x0cleader_epoch\x18\x03 \x01(\x03\x12\x11\n\tbroker_id\x18\x04 \x01(\x05\"A\n%CompletePartitionReassignmentResponse\x12\x18\n\x10throttle_time_ms\x18\x01 \x01(\x05\"q\n\x1bHandOverTransactionsRequest\x12\x11\n\tpartition\x18\x01 \x01(\x05\x12\x14\n\x0cleader_epoch\x18\x02 \x01(\x03\x12\x13\n\x0binstance_id\x18\x03 \x01(\x05\x12\x14\n\x0c\x66irst_record\x18\x04 \x01(\x05\"t\n\x1cHandOverTransactionsResponse\x12\x18\n\x10throttle_time_ms\x18\x01 \x01(\x05\x12\x0f\n\x07records\x18\x02 \x03(\x0c\x12\x14\n\x0crecord_count\x18\x03 \x01(\x05\x12\x13\n\x0b\x63laim_epoch\x18\x04 \x01(\x03\x42\x02P\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n semel/coordinator/v1/moves.proto\x12\x14semel.coordinator.v1\x1a\x1csemel/common/v1/errors.proto\"|\n\"AlterPartitionReassignmentsRequest\x12?\n\npartitions\x18\x01 \x03(\x0b\x32+.semel.coordinator.v1.PartitionReassignment\x12\x15\n\rvalidate_only\x18\x02 \x01(\x08\"_\n\x15PartitionReassignment\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\x05\x12\x16\n\tbroker_id\x18\x03 \x01(\x05H\x00\x88\x01\x01\x42\x0c\n\n_broker_id\"\x86\x01\n#AlterPartitionReassignmentsResponse\x12\x18\n\x10throttle_time_ms\x18\x01 \x01(\x05\x12\x45\n\npartitions\x18\x02 \x03(\x0b\x32\x31.semel.coordinator.v1.PartitionReassignmentResult\"\x9f\x01\n\x1bPartitionReassignmentResult\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\x05\x12%\n\x05\x65rror\x18\x03 \x01(\x0b\x32\x16.semel.common.v1.Error\x12\x11\n\tleader_id\x18\x04 \x01(\x05\x12\x16\n\tmoving_to\x18\x05 \x01(\x05H\x00\x88\x01\x01\x42\x0c\n\n_moving_to\"3\n\x1aRebalancePartitionsRequest\x12\x15\n\rvalidate_only\x18\x01 \x01(\x08\"~\n\x1bRebalancePartitionsResponse\x12\x18\n\x10throttle_time_ms\x18\x01 \x01(\x05\x12\x45\n\npartitions\x18\x02 \x03(\x0b\x32\x31.semel.coordinator.v1.PartitionReassignmentResult\"t\n$CompletePartitionReassignmentRequest\x12\x10\n\x08topic_id\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\x05\x12\x14\n\x0cleader_epoch\x18\x03 \x01(\x03\x12\x11\n\tbroker_id\x18\x04 \x01(\x05\"A\n%CompletePartitionReassignmentResponse\x12\x18\n\x10throttle_time_ms\x18\x01 \x01(\x05\"q\n\x1bHandOverTransactionsRequest\x12\x11\n\tpartition\x18\x01 \x01(\x05\x12\x14\n\x0cleader_epoch\x18\x02 \x01(\x03\x12\x13\n\x0binstance_id\x18\x03 \x01(\x05\x12\x14\n\x0c\x66irst_record\x18\x04 \x01(\x05\"t\n\x1cHandOverTransactionsResponse\x12\x18\n\x10throttle_time_ms\x18\x01 \x01(\x05\x12\x0f\n\x07records\x18\x02 \x03(\x0c\x12\x14\n\x0crecord_count\x18\x03 \x01(\x05\x12\x13\n\x0b\x63laim_epoch\x18\x04 \x01(\x03\x42\x02P\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -45,16 +45,12 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_REBALANCEPARTITIONSREQUEST']._serialized_end=661
   _globals['_REBALANCEPARTITIONSRESPONSE']._serialized_start=663
   _globals['_REBALANCEPARTITIONSRESPONSE']._serialized_end=789
-  _globals['_DECOMMISSIONBROKERREQUEST']._serialized_start=791
-  _globals['_DECOMMISSIONBROKERREQUEST']._serialized_end=861
-  _globals['_DECOMMISSIONBROKERRESPONSE']._serialized_start=863
-  _globals['_DECOMMISSIONBROKERRESPONSE']._serialized_end=944
-  _globals['_COMPLETEPARTITIONREASSIGNMENTREQUEST']._serialized_start=946
-  _globals['_COMPLETEPARTITIONREASSIGNMENTREQUEST']._serialized_end=1062
-  _globals['_COMPLETEPARTITIONREASSIGNMENTRESPONSE']._serialized_start=1064
-  _globals['_COMPLETEPARTITIONREASSIGNMENTRESPONSE']._serialized_end=1129
-  _globals['_HANDOVERTRANSACTIONSREQUEST']._serialized_start=1131
-  _globals['_HANDOVERTRANSACTIONSREQUEST']._serialized_end=1244
-  _globals['_HANDOVERTRANSACTIONSRESPONSE']._serialized_start=1246
-  _globals['_HANDOVERTRANSACTIONSRESPONSE']._serialized_end=1362
+  _globals['_COMPLETEPARTITIONREASSIGNMENTREQUEST']._serialized_start=791
+  _globals['_COMPLETEPARTITIONREASSIGNMENTREQUEST']._serialized_end=907
+  _globals['_COMPLETEPARTITIONREASSIGNMENTRESPONSE']._serialized_start=909
+  _globals['_COMPLETEPARTITIONREASSIGNMENTRESPONSE']._serialized_end=974
+  _globals['_HANDOVERTRANSACTIONSREQUEST']._serialized_start=976
+  _globals['_HANDOVERTRANSACTIONSREQUEST']._serialized_end=1089
+  _globals['_HANDOVERTRANSACTIONSRESPONSE']._serialized_start=1091
+  _globals['_HANDOVERTRANSACTIONSRESPONSE']._serialized_end=1207
 # @@protoc_insertion_point(module_scope)

@@ -11,7 +11,6 @@ from semel.coordinator.v1 import quotas_pb2 as quotas_wire
 from semel_common.errors import InvalidRequestError, SemelError
 from semel_common.wire import methods
 from semel_common.wire.status import to_value
-from semel_coordinator.controller import CONTROLLER_ID
 from semel_coordinator.controller.checks import (
     check_alter_client_quotas,
     check_alter_configs,
@@ -25,8 +24,8 @@ from semel_coordinator.controller.checks import (
 from semel_coordinator.controller.ids import new_id
 from semel_coordinator.controller.liveness import Liveness
 from semel_coordinator.controller.machine import (
+    CONTROLLER,
     ControllerMachine,
-    InstanceKey,
     NewTopic,
     QuotaChange,
     Registration,
@@ -41,7 +40,7 @@ from semel_runtime.access.serde import (
     quotas_to_wire,
 )
 from semel_runtime.clock import Clock
-from semel_runtime.cluster.image import ServiceRole, Topic
+from semel_runtime.cluster.image import Topic
 from semel_runtime.cluster.serde import layout_to_wire
 from semel_runtime.machine import Result
 from semel_runtime.runner import Runner
@@ -178,7 +177,7 @@ class ControllerChanges:
     ) -> wire.RegisterInstanceResponse:
         """Note where an instance is, and that it lives."""
         registration = read_registration(request)
-        if registration.key == InstanceKey(ServiceRole.COORDINATOR, CONTROLLER_ID):
+        if registration.key == CONTROLLER:
             raise InvalidRequestError(
                 f"{registration.key} is the controller itself: nobody can register in its place",
                 field="instance_id",

@@ -7,7 +7,7 @@ from semel.coordinator.v1 import cluster_pb2 as wire
 from semel.coordinator.v1 import moves_pb2 as moves_wire
 from semel.coordinator.v1 import quotas_pb2 as quotas_wire
 from semel_common.errors import InvalidRequestError
-from semel_coordinator.controller.machine import Completion, Registration
+from semel_coordinator.controller.machine import Completion, InstanceKey, Registration
 from semel_runtime.cluster.image import Instance, Listener, ServiceRole
 from semel_runtime.server.checks import (
     INT32_MAX,
@@ -119,9 +119,11 @@ def check_alter_partition_reassignments(
         )
 
 
-def check_decommission_broker(request: moves_wire.DecommissionBrokerRequest) -> None:
-    """Check a DecommissionBroker request."""
-    require_int("broker_id", request.broker_id, maximum=INT32_MAX)
+def read_decommissioned(request: wire.DecommissionInstanceRequest) -> InstanceKey:
+    """Check a DecommissionInstance request, and return whom it names."""
+    role = require_known("role", request.role, tuple(ServiceRole))
+    instance_id = require_int("instance_id", request.instance_id, maximum=INT32_MAX)
+    return InstanceKey(ServiceRole(role), instance_id)
 
 
 def read_completion(request: moves_wire.CompletePartitionReassignmentRequest) -> Completion:

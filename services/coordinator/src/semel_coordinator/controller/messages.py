@@ -5,7 +5,9 @@ from collections import Counter
 from semel.coordinator.v1 import cluster_pb2 as wire
 from semel_common.errors import SemelError
 from semel_common.wire.status import to_value
-from semel_runtime.cluster.image import ClusterImage, Instance, Topic
+from semel_coordinator.controller.machine import InstanceKey
+from semel_runtime.cluster.copy import ClusterCopy
+from semel_runtime.cluster.image import ClusterImage, Instance, ServiceRole, Topic
 from semel_runtime.cluster.serde import listeners_to_wire, partitions_to_wire
 from semel_runtime.cluster.topic_config import ConfigOption
 
@@ -58,6 +60,16 @@ def missing_topic(error: SemelError, *, name: str = "", topic_id: str = "") -> w
     return wire.Topic(name=name, topic_id=topic_id, error=to_value(error))
 
 
-def led_partitions(image: ClusterImage) -> Counter[int]:
-    """Count the partitions that each broker leads."""
-    return Counter(leader.leader_id for topic in image.topics for leader in topic.partitions)
+def led_partitions(cluster: ClusterCopy, image: ClusterImage) -> Counter[InstanceKey]:
+    """Count the partitions that each instance leads, of topics or of internal ones."""
+    layout = image.layout
+    led = {
+        ServiceRole.BROKER: (leader for topic in image.topics for leader in topic.partitions),
+        ServiceRole.GROUP_COORDINATOR: map(cluster.group_leader, range(layout.group_partitions)),
+        ServiceRole.COORDINATOR: map(
+            cluster.transaction_log_leader, range(layout.transaction_log_partitions)
+        ),
+    }
+    return Counter(
+        InstanceKey(role, leader.leader_id) for role, leaders in led.items() for leader in leaders
+    )

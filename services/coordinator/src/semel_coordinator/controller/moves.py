@@ -1,13 +1,14 @@
 """Where partitions are led, as the controller decides it; ``passing`` is everybody else's part."""
 
+from semel.coordinator.v1 import cluster_pb2 as cluster_wire
 from semel.coordinator.v1 import moves_pb2 as wire
 from semel_common.errors import SemelError
 from semel_common.wire import methods
 from semel_common.wire.status import to_value
 from semel_coordinator.controller.checks import (
     check_alter_partition_reassignments,
-    check_decommission_broker,
     read_completion,
+    read_decommissioned,
 )
 from semel_coordinator.controller.machine import ControllerMachine, Move, Reassigned, Reassignment
 from semel_coordinator.machine import CoordinatorRecord
@@ -28,7 +29,7 @@ class PartitionMoves:
         """Register a handler for each call."""
         handlers.add(methods.ALTER_PARTITION_REASSIGNMENTS, self.alter_partition_reassignments)
         handlers.add(methods.REBALANCE_PARTITIONS, self.rebalance_partitions)
-        handlers.add(methods.DECOMMISSION_BROKER, self.decommission_broker)
+        handlers.add(methods.DECOMMISSION_INSTANCE, self.decommission_instance)
         handlers.add(methods.COMPLETE_PARTITION_REASSIGNMENT, self.complete_partition_reassignment)
 
     async def alter_partition_reassignments(
@@ -54,23 +55,23 @@ class PartitionMoves:
     async def rebalance_partitions(
         self, request: wire.RebalancePartitionsRequest, _call: Call
     ) -> wire.RebalancePartitionsResponse:
-        """Begin the moves after which every broker leads its share."""
+        """Begin the moves after which every instance leads its share."""
         moves: list[Move] = await self._runner.run(
             lambda: self._machine.rebalance_partitions(validate_only=request.validate_only),
             privileged=True,
         )
         return wire.RebalancePartitionsResponse(partitions=[_result(*each) for each in moves])
 
-    async def decommission_broker(
-        self, request: wire.DecommissionBrokerRequest, _call: Call
-    ) -> wire.DecommissionBrokerResponse:
-        """Close a broker to partitions, or open it again."""
-        check_decommission_broker(request)
+    async def decommission_instance(
+        self, request: cluster_wire.DecommissionInstanceRequest, _call: Call
+    ) -> cluster_wire.DecommissionInstanceResponse:
+        """Close an instance to partitions, or open it again."""
+        key = read_decommissioned(request)
         left = await self._runner.run(
-            lambda: self._machine.decommission_broker(request.broker_id, to=request.decommissioned),
+            lambda: self._machine.decommission_instance(key, to=request.decommissioned),
             privileged=True,
         )
-        return wire.DecommissionBrokerResponse(leader_partitions=left)
+        return cluster_wire.DecommissionInstanceResponse(leader_partitions=left)
 
     async def complete_partition_reassignment(
         self, request: wire.CompletePartitionReassignmentRequest, _call: Call

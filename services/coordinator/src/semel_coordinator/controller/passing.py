@@ -22,7 +22,7 @@ _CHANGING: tuple[Method[Message, Message], ...] = (
     methods.ALTER_CLIENT_QUOTAS,
     methods.ALTER_PARTITION_REASSIGNMENTS,
     methods.REBALANCE_PARTITIONS,
-    methods.DECOMMISSION_BROKER,
+    methods.DECOMMISSION_INSTANCE,
     methods.COMPLETE_PARTITION_REASSIGNMENT,
     methods.REGISTER_INSTANCE,
 )

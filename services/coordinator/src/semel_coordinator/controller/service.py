@@ -4,6 +4,7 @@ Questions are answered from this instance's copy of the metadata. The controller
 what it has decided, so there is one path for both.
 """
 
+from collections import Counter
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -13,7 +14,6 @@ from semel.coordinator.v1 import quotas_pb2 as quotas_wire
 from semel_common.errors import CoordinatorNotAvailableError, InvalidGroupIdError, SemelError
 from semel_common.wire import methods
 from semel_common.wire.status import to_value
-from semel_coordinator.controller import CONTROLLER_ID
 from semel_coordinator.controller.checks import (
     check_describe_client_quotas,
     check_describe_configs,
@@ -21,7 +21,7 @@ from semel_coordinator.controller.checks import (
     check_metadata,
 )
 from semel_coordinator.controller.liveness import Liveness
-from semel_coordinator.controller.machine import InstanceKey
+from semel_coordinator.controller.machine import CONTROLLER, InstanceKey
 from semel_coordinator.controller.machine.names import check_topic_name
 from semel_coordinator.controller.messages import (
     configs_to_wire,
@@ -234,27 +234,26 @@ class ClusterService:
 
     def _describe_cluster(self, listener: str) -> wire.DescribeClusterResponse:
         image = self._image()
-        led = led_partitions(image)
+        led = led_partitions(self._cluster, image)
         return wire.DescribeClusterResponse(
             cluster_id=image.cluster_id,
             version=image.version,
             layout=layout_to_wire(image.layout),
             instances=[self._describe(each, listener, led) for each in image.instances],
             topic_count=len(image.topics),
-            partition_count=led.total(),
+            partition_count=sum(len(topic.partitions) for topic in image.topics),
         )
 
     def _describe(
-        self, instance: Instance, listener: str, led: dict[int, int]
+        self, instance: Instance, listener: str, led: Counter[InstanceKey]
     ) -> wire.InstanceDescription:
         key = InstanceKey(instance.role, instance.instance_id)
-        is_broker = instance.role is ServiceRole.BROKER
         return wire.InstanceDescription(
             instance=instance_to_wire(instance, listener=listener),
             claim_epoch=self._controller.claim_epoch_of(key),
             last_registered_ms=self._liveness.last_registered_ms(key),
-            leader_partitions=led.get(instance.instance_id, 0) if is_broker else 0,
-            controller=key == InstanceKey(ServiceRole.COORDINATOR, CONTROLLER_ID),
+            leader_partitions=led[key],
+            controller=key == CONTROLLER,
         )
 
 

@@ -90,7 +90,7 @@ class InstanceImage(_message.Message):
     """1: coordinator, 2: broker, 3: group coordinator."""
     instance_id: _builtins.int
     decommissioned: _builtins.bool
-    """A broker that is to lead nothing any more."""
+    """It is to lead nothing any more."""
     @_builtins.property
     def listeners(self) -> _containers.RepeatedCompositeFieldContainer[Global___ListenerImage]: ...
     def __init__(

@@ -10,10 +10,11 @@ from semel_coordinator.controller.machine.reassignment import (
     Reassignment,
 )
 from semel_coordinator.controller.machine.registration import Registration
-from semel_coordinator.controller.machine.state import InstanceKey
+from semel_coordinator.controller.machine.state import CONTROLLER, InstanceKey
 from semel_coordinator.controller.machine.topics import NewTopic
 
 __all__ = [
+    "CONTROLLER",
     "Completion",
     "ControllerLimits",
     "ControllerMachine",

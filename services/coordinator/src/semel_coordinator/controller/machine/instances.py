@@ -1,64 +1,82 @@
-"""Which brokers may lead partitions: those that have registered, and are not decommissioned."""
+"""Which instances may lead partitions: those that have registered, and are not decommissioned."""
 
 from msgspec.structs import replace
 
 from semel_common.errors import BrokerNotAvailableError, InvalidRequestError
-from semel_coordinator.controller.machine.state import ControllerState, InstanceKey
+from semel_common.ids import InternalTopic
+from semel_coordinator.controller.machine.internal import topics_led_by
+from semel_coordinator.controller.machine.state import (
+    CONTROLLER,
+    ControllerState,
+    InstanceKey,
+    role_text,
+)
 from semel_coordinator.controller.records import InstanceRecord
 from semel_runtime.cluster.image import ServiceRole
 
 
-def open_brokers(state: ControllerState, purpose: str) -> list[int]:
-    """Return the brokers that may lead partitions, in order.
+def registered_instances(state: ControllerState, role: ServiceRole) -> list[int]:
+    """Return all instances of a role that have ever registered, in order."""
+    return sorted(key.instance_id for key in state.instances if key.role is role)
+
+
+def open_instances(state: ControllerState, role: ServiceRole, purpose: str) -> list[int]:
+    """Return the instances of a role that may lead partitions, in order.
 
     Raises BrokerNotAvailableError if there are none, naming the purpose.
     """
-    brokers = {
-        key.instance_id: record.instance.decommissioned
-        for key, record in state.instances.items()
-        if key.role is ServiceRole.BROKER
-    }
-    if not brokers:
-        raise BrokerNotAvailableError(f"no broker has registered that could {purpose}")
-    found = sorted(each for each, decommissioned in brokers.items() if not decommissioned)
+    known = registered_instances(state, role)
+    if not known:
+        raise BrokerNotAvailableError(f"no {role_text(role)} has registered that could {purpose}")
+    found = [
+        each
+        for each in known
+        if not state.instances[InstanceKey(role, each)].instance.decommissioned
+    ]
     if not found:
         raise BrokerNotAvailableError(
-            f"all {len(brokers)} brokers are decommissioned: none of them can {purpose}"
+            f"all {len(known)} {role_text(role)}s are decommissioned: none of them can {purpose}"
         )
     return found
 
 
-def check_target(state: ControllerState, broker_id: int) -> None:
-    """Raise InvalidRequestError unless partitions may move to a broker."""
-    if _registered(state, broker_id).instance.decommissioned:
+def check_target(state: ControllerState, target: InstanceKey) -> None:
+    """Raise InvalidRequestError unless partitions may move to an instance."""
+    if _registered(state, target, field="broker_id").instance.decommissioned:
         raise InvalidRequestError(
-            f"broker {broker_id} is decommissioned: nothing can move to it", field="broker_id"
+            f"{target} is decommissioned: nothing can move to it", field="broker_id"
         )
 
 
-def decommissioned(state: ControllerState, broker_id: int, *, to: bool) -> list[InstanceRecord]:
-    """Return the record that closes a broker to partitions, or opens it; none if it is so already.
+def decommissioned(state: ControllerState, key: InstanceKey, *, to: bool) -> list[InstanceRecord]:
+    """Return the record that closes an instance to partitions, or opens it; none if it is so.
 
-    Raises InvalidRequestError if there is no such broker.
+    Raises InvalidRequestError if there is no such instance, and for the controller.
     """
-    known = _registered(state, broker_id)
+    if key == CONTROLLER:
+        raise InvalidRequestError(
+            f"{key} is the controller, which keeps partition 0 of"
+            f" {InternalTopic.TRANSACTION_STATE.value}: it cannot be decommissioned",
+            field="instance_id",
+        )
+    known = _registered(state, key, field="instance_id")
     if known.instance.decommissioned == to:
         return []
     instance = replace(known.instance, decommissioned=to)
     return [replace(known, version=state.version + 1, instance=instance)]
 
 
-def held(state: ControllerState, broker_id: int) -> int:
-    """Count the partitions that a broker leads, or that move to it."""
+def held(state: ControllerState, key: InstanceKey) -> int:
+    """Count the partitions that an instance leads, or that move to it."""
     return sum(
-        broker_id in {leader.leader_id, leader.moving_to}
-        for record in state.topics.values()
-        for leader in record.topic.partitions
+        key.instance_id in {leader.leader_id, leader.moving_to}
+        for topic in topics_led_by(state, key.role)
+        for leader in topic.partitions
     )
 
 
-def _registered(state: ControllerState, broker_id: int) -> InstanceRecord:
-    known = state.instances.get(InstanceKey(ServiceRole.BROKER, broker_id))
+def _registered(state: ControllerState, key: InstanceKey, *, field: str) -> InstanceRecord:
+    known = state.instances.get(key)
     if known is None:
-        raise InvalidRequestError(f"no broker {broker_id} has ever registered", field="broker_id")
+        raise InvalidRequestError(f"no {key} has ever registered", field=field)
     return known

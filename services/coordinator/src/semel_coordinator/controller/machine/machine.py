@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from semel_common.errors import InvalidConfigError
 from semel_coordinator.controller.machine.access import QuotaChange, added, limited, removed
-from semel_coordinator.controller.machine.brokers import decommissioned, held, open_brokers
+from semel_coordinator.controller.machine.instances import decommissioned, held
 from semel_coordinator.controller.machine.limits import ControllerLimits
 from semel_coordinator.controller.machine.reassignment import (
     Completion,
@@ -175,11 +175,11 @@ class ControllerMachine:
     def rebalance_partitions(
         self, *, validate_only: bool = False
     ) -> Result[list[Move], ControllerRecord]:
-        """Begin the moves after which every broker leads its share; idempotent.
+        """Begin the moves after which every instance leads its share; idempotent.
 
-        Raises BrokerNotAvailableError if no broker may lead anything.
+        Raises BrokerNotAvailableError if no instance of a role may lead anything.
         """
-        moves, records = rebalanced(self._state, open_brokers(self._state, "lead partitions"))
+        moves, records = rebalanced(self._state)
         return Result(moves, () if validate_only else records)
 
     def complete_partition_reassignment(
@@ -191,16 +191,16 @@ class ControllerMachine:
         """
         return Result(None, completed(self._state, completion))
 
-    def decommission_broker(
-        self, broker_id: int, *, to: bool = True
+    def decommission_instance(
+        self, key: InstanceKey, *, to: bool = True
     ) -> Result[int, ControllerRecord]:
-        """Say that a broker is to lead nothing any more, or that it may again; idempotent.
+        """Say that an instance is to lead nothing any more, or that it may again; idempotent.
 
         Answers how many partitions it leads now, or that move to it. Raises
-        InvalidRequestError for a broker that never registered.
+        InvalidRequestError for one that never registered, and for the controller.
         """
-        records = decommissioned(self._state, broker_id, to=to)
-        return Result(held(self._state, broker_id), records)
+        records = decommissioned(self._state, key, to=to)
+        return Result(held(self._state, key), records)
 
     def create_acls(
         self, acls: Iterable[Acl], *, validate_only: bool = False

@@ -28,17 +28,28 @@ from semel_common.errors import (
     UnknownTopicOrPartitionError,
 )
 from semel_common.ids import InternalTopic
-from semel_coordinator.controller.machine.brokers import check_target
+from semel_coordinator.controller.machine.instances import (
+    check_target,
+    open_instances,
+    registered_instances,
+)
 from semel_coordinator.controller.machine.internal import (
-    check_internal_move,
+    check_may_leave,
     find_internal,
     internal_leader,
+    leading_role,
+    topics_led_by,
 )
 from semel_coordinator.controller.machine.rebalance import planned
-from semel_coordinator.controller.machine.state import ControllerState
+from semel_coordinator.controller.machine.state import ControllerState, InstanceKey, role_text
 from semel_coordinator.controller.machine.topics import identified, named
 from semel_coordinator.controller.records import InternalPartitionRecord, TopicRecord
-from semel_runtime.cluster.image import InternalPartition, PartitionLeader, Topic
+from semel_runtime.cluster.image import (
+    InternalPartition,
+    PartitionLeader,
+    ServiceRole,
+    Topic,
+)
 
 
 class Reassignment(Struct, frozen=True, kw_only=True):
@@ -70,6 +81,9 @@ class Move(NamedTuple):
 
 MoveRecord: TypeAlias = TopicRecord | InternalPartitionRecord
 """What says who leads a partition."""
+
+_SHARING = (ServiceRole.BROKER, ServiceRole.GROUP_COORDINATOR, ServiceRole.COORDINATOR)
+"""Whose partitions are shared out, in the order of the answers."""
 
 Reassigned: TypeAlias = PartitionLeader | SemelError
 """What becomes of a partition, or why nothing does."""
@@ -134,17 +148,23 @@ def retargeted(leader: PartitionLeader, broker_id: int | None) -> PartitionLeade
     return PartitionLeader(leader.leader_id, leader.leader_epoch + gave_up, target)
 
 
-def rebalanced(
-    state: ControllerState, brokers: Sequence[int]
-) -> tuple[list[Move], list[MoveRecord]]:
-    """Return the moves after which these brokers have their shares, and the records of that."""
+def rebalanced(state: ControllerState) -> tuple[list[Move], list[MoveRecord]]:
+    """Return the moves after which all instances have their shares, and the records of that.
+
+    Raises BrokerNotAvailableError if no instance of a role may lead anything.
+    """
     changes = Changes(state)
     moves = []
-    for each in planned([record.topic for record in state.topics.values()], brokers):
-        topic = state.topics[each.topic_id].topic
-        after = retargeted(topic.partitions[each.partition], each.broker_id)
-        changes.put(topic, each.partition, after)
-        moves.append(Move(topic.name, each.partition, after))
+    for role in _SHARING:
+        # What has never come leads what the layout gives it, and waits for nobody.
+        if role is not ServiceRole.BROKER and not registered_instances(state, role):
+            continue
+        instances = open_instances(state, role, "lead partitions")
+        for each in planned(topics_led_by(state, role), instances):
+            topic = find_internal(each.topic_id) or state.topics[each.topic_id].topic
+            after = retargeted(_leader(state, topic, each.partition), each.instance_id)
+            changes.put(topic, each.partition, after)
+            moves.append(Move(_name(topic), each.partition, after))
     return moves, changes.records()
 
 
@@ -165,12 +185,12 @@ def completed(state: ControllerState, completion: Completion) -> list[MoveRecord
     # The answer was lost on the way. It may be moving on already.
     if (leader.leader_id, leader.leader_epoch) == (after.leader_id, after.leader_epoch):
         return []
-    name = topic.value if isinstance(topic, InternalTopic) else topic.name
+    role = role_text(leading_role(topic))
     raise FencedLeaderEpochError(
-        f"{name}-{completion.partition} does not move to broker {completion.broker_id} under"
-        f" leader epoch {completion.leader_epoch}: broker {leader.leader_id} leads it under"
+        f"{_name(topic)}-{completion.partition} does not move to {role} {completion.broker_id}"
+        f" under leader epoch {completion.leader_epoch}: {role} {leader.leader_id} leads it under"
         f" {leader.leader_epoch}, and it moves"
-        f" {'nowhere' if leader.moving_to is None else f'to broker {leader.moving_to}'}"
+        f" {'nowhere' if leader.moving_to is None else f'to {role} {leader.moving_to}'}"
     )
 
 
@@ -179,10 +199,9 @@ def _reassigned(state: ControllerState, changes: Changes, wanted: Reassignment) 
         topic = find_internal(wanted.topic) or named(state, wanted.topic)
         leader = _leader(state, topic, wanted.partition)
         target = None if wanted.broker_id == leader.leader_id else wanted.broker_id
-        if isinstance(topic, InternalTopic):
-            check_internal_move(state, topic, wanted.partition, target)
-        elif target is not None:
-            check_target(state, target)
+        if target is not None:
+            check_may_leave(topic, wanted.partition)
+            check_target(state, InstanceKey(leading_role(topic), target))
     except SemelError as error:
         return error
     after = retargeted(leader, wanted.broker_id)
@@ -200,3 +219,7 @@ def _leader(
             f"topic {topic.name!r} has no partition {partition}: it has {len(topic.partitions)}"
         )
     return topic.partitions[partition]
+
+
+def _name(topic: Topic | InternalTopic) -> str:
+    return topic.value if isinstance(topic, InternalTopic) else topic.name

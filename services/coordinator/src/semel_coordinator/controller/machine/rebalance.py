@@ -1,5 +1,8 @@
 """Planning who is to lead which partition, so that every broker has its share.
 
+Group coordinators and coordinators, who lead the partitions of one internal topic each, are planned
+as brokers are, each role by itself.
+
 After a plan, the brokers lead equally many partitions of each topic, and equally many of all topics
 together, to within one. Of all plans of which that holds, it is one with the fewest moves.
 
@@ -31,7 +34,7 @@ class Placement(NamedTuple):
 
     topic_id: str
     partition: int
-    broker_id: int
+    instance_id: int
 
 
 def planned(topics: Sequence[Topic], brokers: Sequence[int]) -> Iterator[Placement]:
@@ -56,7 +59,8 @@ def _placed(
     lacking = {each: share - held.get(each, 0) for each, share in shares.items()}
     leaving: dict[int, PartitionLeader] = {}
     left = {each: count - shares.get(each, 0) for each, count in held.items()}
-    # What is on its way goes first: less of it is copied, and going back costs nothing.
+    # What is on its way goes first: less of it is copied, and going back costs nothing. The lowest
+    # number goes last, and who has it keeps a share: so the controller keeps its partition 0.
     for index in sorted(
         range(len(topic.partitions)),
         key=lambda i: (not _could_return(topic.partitions[i], lacking), _is_settled(topic, i), -i),

@@ -6,6 +6,7 @@ from typing import NamedTuple, assert_never
 
 from msgspec.structs import replace
 
+from semel_coordinator.controller import CONTROLLER_ID
 from semel_coordinator.controller.machine.names import collision_key
 from semel_coordinator.controller.records import (
     AclDeletedRecord,
@@ -23,6 +24,11 @@ from semel_runtime.access.client_quotas import ClientQuota
 from semel_runtime.cluster.image import ClusterImage, Instance, ServiceRole, Topic
 
 
+def role_text(role: ServiceRole) -> str:
+    """Name a role for people: ``group coordinator``."""
+    return role.name.lower().replace("_", " ")
+
+
 class InstanceKey(NamedTuple):
     """Names an instance."""
 
@@ -31,7 +37,11 @@ class InstanceKey(NamedTuple):
 
     def __str__(self) -> str:
         """Name it for people: ``group coordinator 1``."""
-        return f"{self.role.name.lower().replace('_', ' ')} {self.instance_id}"
+        return f"{role_text(self.role)} {self.instance_id}"
+
+
+CONTROLLER = InstanceKey(ServiceRole.COORDINATOR, CONTROLLER_ID)
+"""The instance that decides on all of this."""
 
 
 class Address(NamedTuple):

@@ -13,13 +13,13 @@ from semel_common.errors import (
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
 )
-from semel_coordinator.controller.machine.brokers import open_brokers
+from semel_coordinator.controller.machine.instances import open_instances
 from semel_coordinator.controller.machine.internal import find_internal
 from semel_coordinator.controller.machine.limits import ControllerLimits
 from semel_coordinator.controller.machine.names import check_topic_name, collision_key
 from semel_coordinator.controller.machine.placement import spread
 from semel_coordinator.controller.machine.state import ControllerState
-from semel_runtime.cluster.image import PartitionLeader, Topic
+from semel_runtime.cluster.image import PartitionLeader, ServiceRole, Topic
 from semel_runtime.cluster.topic_config import Overrides, altered
 
 
@@ -134,5 +134,5 @@ def _check_partition_room(
 def _leaders(
     state: ControllerState, name: str, partition_count: int
 ) -> tuple[PartitionLeader, ...]:
-    brokers = open_brokers(state, f"lead {name!r}")
+    brokers = open_instances(state, ServiceRole.BROKER, f"lead {name!r}")
     return spread(partition_count, brokers=brokers, led=state.led, start=state.version)
