@@ -27,7 +27,8 @@ async def test_a_short_run_finds_nothing(tmp_path: Path) -> None:
     assert report.kills.total() >= 1
     assert report.committed >= 50
     assert report.joint_versions >= 1
-    assert len(read_history(report.history)) > 2 * report.operations - 100
+    # Each is invoked and returns, but for those of clients that were killed.
+    assert len(read_history(report.history)) > 1.9 * report.operations
 
 
 async def test_a_short_run_on_postgres_finds_nothing(tmp_path: Path) -> None:
