@@ -19,6 +19,8 @@ from semel_runtime.journal.postgres.writer import Handle, Writer
 from semel_runtime.runner import Runner
 from semel_runtime.testing.postgres import PostgresCluster
 
+pytestmark = pytest.mark.timeout(180)  # The first test makes the servers.
+
 Admin: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 
 APPENDS, UPKEEP = 0, 1

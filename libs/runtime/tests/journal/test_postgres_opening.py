@@ -15,6 +15,8 @@ from semel_runtime.journal.postgres.options import PostgresOptions
 from semel_runtime.journal.postgres.place import place_of
 from semel_runtime.testing.postgres import PASSWORD, PostgresCluster, PostgresServer
 
+pytestmark = pytest.mark.timeout(180)  # The first test makes the servers.
+
 Admin: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 
 

@@ -79,7 +79,7 @@ def _sentence(place: Place, error: BaseException) -> str:
 
 
 def _answered(place: Place, error: BaseException) -> str:
-    """What to do about an answer of the server."""
+    """Say what to do about an answer of the server."""
     match error:
         case asyncpg.InvalidPasswordError() | asyncpg.InvalidAuthorizationSpecificationError():
             return (
