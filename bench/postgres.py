@@ -7,8 +7,7 @@ import asyncio
 import shutil
 import tempfile
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -20,8 +19,8 @@ from bench import semel_alone
 from bench.measure import Figure
 from bench.topics import fresh_topic
 from semel_local import ProcessCluster
-from semel_local.process import Ended
 from semel_local.processes import StartOptions
+from semel_local.supervised import supervised
 from semel_runtime.testing.postgres import PostgresCluster
 
 KILLS = 10
@@ -64,16 +63,18 @@ async def fail_over() -> list[Figure]:
     """
     with tempfile.TemporaryDirectory() as folder, PostgresCluster() as database:
         async with (
-            _supervised(Path(folder), database) as cluster,
-            SemelClient(cluster.bootstrap) as client,
+            supervised(Path(folder), environment=_environment(database)) as on,
+            SemelClient(on.cluster.bootstrap) as client,
             client.transactional_producer("fail-over", options=_IMPATIENT) as producer,
         ):
             topic = await fresh_topic(client, 1)
             await producer.init_transactions()
             commit = partial(_commit, producer, topic)
             return [
-                *await _time("broker moved", partial(_move, cluster, "broker-0"), commit),
-                *await _time("coordinator moved", partial(_move, cluster, "coordinator-0"), commit),
+                *await _time("broker moved", partial(_move, on.cluster, "broker-0"), commit),
+                *await _time(
+                    "coordinator moved", partial(_move, on.cluster, "coordinator-0"), commit
+                ),
                 *await _time("primary killed", partial(_promote, database), commit),
             ]
 
@@ -119,23 +120,9 @@ async def _promote(database: PostgresCluster) -> Mend:
 
 
 def _on(database: PostgresCluster) -> Callable[[object], StartOptions]:
-    options = StartOptions(environment={"SEMEL_JOURNAL_URL": database.url()})
+    options = StartOptions(environment=_environment(database))
     return lambda _: options
 
 
-@asynccontextmanager
-async def _supervised(folder: Path, database: PostgresCluster) -> AsyncIterator[ProcessCluster]:
-    """Run a cluster whose services are started again when they end by themselves."""
-    ended: asyncio.Queue[Ended] = asyncio.Queue()
-    cluster = ProcessCluster(folder, on_ended=ended.put_nowait, start_options=_on(database))
-
-    async def supervise() -> None:
-        while True:
-            await cluster.start((await ended.get()).name, wait=False)
-
-    async with cluster, asyncio.TaskGroup() as group:
-        supervisor = group.create_task(supervise(), name="supervisor")
-        try:
-            yield cluster
-        finally:
-            supervisor.cancel()
+def _environment(database: PostgresCluster) -> Mapping[str, str]:
+    return {"SEMEL_JOURNAL_URL": database.url()}

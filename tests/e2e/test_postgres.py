@@ -4,11 +4,12 @@ import asyncio
 import shutil
 import signal
 import sys
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from urllib.parse import quote
 
+import asyncpg
 import pytest
 
 from aiosemel import (
@@ -22,8 +23,9 @@ from aiosemel import (
 from semel_local import ProcessCluster
 from semel_local.errors import ServiceFailedError
 from semel_local.layout import Role, ServiceName, service_settings
-from semel_local.process import Ended, ManagedProcess
+from semel_local.process import ManagedProcess
 from semel_local.processes import StartOptions
+from semel_local.supervised import Supervised, supervised
 from semel_runtime.testing.postgres import PASSWORD, PostgresCluster
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
@@ -39,42 +41,9 @@ def postgres() -> Iterator[PostgresCluster]:
         yield cluster
 
 
-@asynccontextmanager
-async def cluster_on(url: str, folder: Path) -> AsyncIterator["Supervised"]:
+def cluster_on(url: str, folder: Path) -> AbstractAsyncContextManager[Supervised]:
     """A cluster that keeps nothing in its folder but its logs and addresses."""
-    supervised = Supervised(folder, url)
-    async with supervised.cluster, asyncio.TaskGroup() as group:
-        supervisor = group.create_task(supervised.run())
-        try:
-            yield supervised
-        finally:
-            supervisor.cancel()
-
-
-class Supervised:
-    """A cluster whose services are started again when they end by themselves."""
-
-    def __init__(self, folder: Path, url: str) -> None:
-        self._ended: asyncio.Queue[Ended] = asyncio.Queue()
-        self._options = StartOptions(environment={"SEMEL_JOURNAL_URL": url})
-        self._heard = asyncio.Event()
-        self.ends: list[Ended] = []
-        self.cluster = ProcessCluster(
-            folder, on_ended=self._ended.put_nowait, start_options=lambda _: self._options
-        )
-
-    async def run(self) -> None:
-        while True:
-            ended = await self._ended.get()
-            await self.cluster.start(ended.name, wait=False)
-            self.ends.append(ended)
-            self._heard.set()
-
-    async def next_end(self) -> Ended:
-        """Wait until a service has ended by itself, and been started again."""
-        self._heard.clear()
-        await self._heard.wait()
-        return self.ends[-1]
+    return supervised(folder, environment={"SEMEL_JOURNAL_URL": url})
 
 
 async def transact(client: SemelClient, *, commit: bool, value: bytes) -> None:
@@ -144,6 +113,36 @@ async def test_a_standby_that_is_promoted_has_all_that_was_acknowledged(
         assert await committed(client, 3) == [b"first", b"second", b"third"]
         assert {"broker-0", "coordinator-0"} <= {ended.name for ended in on.ends}
         assert all("Traceback" not in ended.log_tail for ended in on.ends)
+
+
+async def test_services_that_have_nothing_to_write_end_when_their_connections_do(
+    postgres: PostgresCluster, tmp_path: Path
+) -> None:
+    url = f"{postgres.url()}?schema_prefix=idle"
+    async with cluster_on(url, tmp_path) as on, SemelClient(on.cluster.bootstrap) as client:
+        await client.admin().create_topic(TOPIC, partitions=1)
+        await transact(client, commit=True, value=b"first")
+
+        await end_sessions(postgres, "semel idle_semel_group_0")
+        ended = await on.next_end()
+
+        assert (ended.name, ended.exit_status) == ("group-coordinator-0", 1)
+        assert "the connection to PostgreSQL was lost" in ended.log_tail
+        assert "Traceback" not in ended.log_tail
+        await on.cluster.wait_ready()
+        assert await committed(client, 1) == [b"first"]
+        assert [end.name for end in on.ends] == ["group-coordinator-0"]
+
+
+async def end_sessions(postgres: PostgresCluster, application_name: str) -> None:
+    """Let the server end the sessions of one instance."""
+    admin = await asyncpg.connect(postgres.primary.url())
+    ended = await admin.fetch(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = $1",
+        application_name,
+    )
+    assert ended
+    await admin.close()
 
 
 async def test_of_two_with_one_number_the_older_ends_and_says_why(

@@ -17,6 +17,7 @@ from semel_local.health import wait_serving
 from semel_local.layout import Role, ServiceName
 from semel_local.process import Ended, ManagedProcess
 from semel_local.processes import StartOptions
+from semel_local.supervised import supervised
 
 pytestmark = pytest.mark.slow
 
@@ -94,6 +95,19 @@ async def test_a_service_that_ends_by_itself_is_reported_with_its_log(tmp_path: 
     assert "service ready" in end.log_tail
     assert "killed by SIGKILL" in str(end)
     assert ended.empty()
+
+
+async def test_a_service_that_ends_by_itself_is_started_again(tmp_path: Path) -> None:
+    async with supervised(tmp_path, environment={}) as on:
+        pid = on.cluster.pid("broker-0")
+        assert pid is not None
+        os.kill(pid, signal.SIGKILL)
+
+        assert (await on.next_end()).name == "broker-0"
+        await on.cluster.wait_ready()
+
+        assert on.cluster.pid("broker-0") not in (None, pid)
+        assert len(on.ends) == 1
 
 
 async def test_a_service_that_cannot_start_takes_the_others_down(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ APPEND_BYTES_MAX = 1024 * 1024
 WAL_BYTES = 4 * 1024 * 1024
 PLENTY = 1 << 30
 TOKEN = "token"
+_PATIENCE_MS = 600_000
 
 _numbers = count()
 
@@ -55,7 +56,11 @@ class SqliteEngine:
 
 
 class PostgresEngine:
-    """A schema of its own, on a server that others use too."""
+    """A schema of its own, on a server that others use too.
+
+    What hangs is ended by pytest's time-out: here none of the engine's own decides, whatever else
+    the machine has to do.
+    """
 
     def __init__(self, server: PostgresServer) -> None:
         self.schema = f"test_{next(_numbers)}"
@@ -69,7 +74,12 @@ class PostgresEngine:
             self.url,
             service=service,
             cluster_id=cluster_id,
-            options=PostgresOptions(append_bytes_max=APPEND_BYTES_MAX),
+            options=PostgresOptions(
+                append_bytes_max=APPEND_BYTES_MAX,
+                connect_timeout_ms=_PATIENCE_MS,
+                write_timeout_ms=_PATIENCE_MS,
+                read_timeout_ms=_PATIENCE_MS,
+            ),
         )
         self._opened.append(journal)
         return journal

@@ -30,6 +30,11 @@ def test_what_is_no_listener_is_refused(text: str) -> None:
         ServiceSettings(data_dir=Path(), listeners=text)
 
 
+def test_a_journal_url_that_is_none_is_not_taken_for_a_folder() -> None:
+    with pytest.raises(ValidationError, match="journal_url is no URL: write postgresql://"):
+        ServiceSettings(data_dir=Path(), journal_url="db.example.com:5432/semel")
+
+
 def test_an_advertised_listener_must_be_bound() -> None:
     with pytest.raises(ValidationError, match="advertised_listeners names 'other'"):
         ServiceSettings(data_dir=Path(), advertised_listeners="other://h:1")

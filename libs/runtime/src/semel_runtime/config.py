@@ -15,6 +15,7 @@ from semel_runtime.access.acls import EVERYBODY, USER
 from semel_runtime.access.quotas import QuotaTimes
 from semel_runtime.cluster.image import Listener
 from semel_runtime.cluster.link import LinkOptions
+from semel_runtime.journal.opening import is_folder
 from semel_runtime.journal.postgres.options import PostgresOptions, Replication
 from semel_runtime.journal.sqlite.options import SqliteOptions
 from semel_runtime.listener_security import (
@@ -228,6 +229,16 @@ class ServiceSettings(BaseSettings):
             raise ValueError(
                 f"inter_broker_listener_name is {self.inter_broker_listener_name!r},"
                 " which is not in listeners"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _check_journal(self) -> Self:
+        # Never shown: what was meant to be a URL may have a password in it.
+        if self.journal_url and is_folder(self.journal_url):
+            raise ValueError(
+                "journal_url is no URL: write postgresql://user:password@host:port/database,"
+                " or leave it empty for a journal in data_dir"
             )
         return self
 

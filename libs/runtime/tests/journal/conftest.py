@@ -16,7 +16,11 @@ def postgres() -> Iterator[PostgresCluster]:
         yield cluster
 
 
-@pytest.fixture(params=["sqlite", "memory", "postgres"])
+# The first that needs the servers makes them, which takes long on a machine that is busy.
+ON_POSTGRES = pytest.param("postgres", marks=pytest.mark.timeout(180))
+
+
+@pytest.fixture(params=["sqlite", "memory", ON_POSTGRES])
 async def engine(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Engine]:
     engine: Engine
     match request.param:

@@ -15,6 +15,8 @@ from semel_runtime.journal.postgres.options import PostgresOptions
 from semel_runtime.journal.postgres.place import place_of
 from semel_runtime.testing.postgres import PASSWORD, PostgresCluster, PostgresServer
 
+pytestmark = pytest.mark.timeout(180)  # The first test makes the servers.
+
 Admin: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 
 
@@ -80,6 +82,7 @@ async def test_journals_of_other_schemas_in_one_database_are_strangers(
         ("postgresql://host/database?sslmode=odd", "Correct what stands behind the question mark"),
         ("postgresql://host/database?schema=Odd", "'Odd' cannot be the name of a schema"),
         ("postgresql://host/database?schema=pg_x", "'pg_x' cannot be the name of a schema"),
+        (f"postgresql://host/database?schema_prefix={'long' * 16}", "name may have 63 characters"),
         ("postgresql://nowhere.invalid/database", "nowhere.invalid/database cannot be reached"),
     ],
 )
@@ -112,12 +115,84 @@ async def test_a_wrong_password_or_user_or_database_is_named(server: PostgresSer
     assert "There is no database 127.0.0.1:" in await refusal(server.url("missing"))
 
 
+@pytest.mark.parametrize(
+    ("option", "sentence"),
+    [
+        ("foo=bar", 'option that cannot be read: unrecognized configuration parameter "foo"'),
+        ("work_mem=much", 'cannot be read: invalid value for parameter "work_mem"'),
+        ("sslmode=require", "cannot be reached with TLS: PostgreSQL server at"),
+        ("sslmode=verify-full&sslrootcert=/nowhere/ca.crt", "reached with TLS: [Errno 2] No such"),
+    ],
+)
+async def test_an_option_that_the_server_or_the_files_do_not_allow_is_named(
+    server: PostgresServer, option: str, sentence: str
+) -> None:
+    assert sentence in await refusal(f"{server.url()}?{option}")
+
+
+async def test_a_user_who_may_not_connect_or_write_or_connect_so_often_is_told_why(
+    server: PostgresServer, admin: Admin
+) -> None:
+    await admin.execute(f"CREATE USER narrow PASSWORD '{PASSWORD}'")
+    await admin.execute("CREATE DATABASE locked")
+    await admin.execute("REVOKE CONNECT ON DATABASE locked FROM PUBLIC")
+    await admin.execute("CREATE SCHEMA narrow AUTHORIZATION narrow")
+    url = f"{server.url(user='narrow')}?schema=narrow"
+
+    sentence = await refusal(server.url("locked", user="narrow"))
+    assert 'permission denied for database "locked". Grant it CONNECT and CREATE' in sentence
+
+    await admin.execute("ALTER USER narrow SET default_transaction_read_only = on")
+    assert "is read-only for the user 'narrow'" in await refusal(url)
+
+    await admin.execute("ALTER USER narrow RESET default_transaction_read_only")
+    await admin.execute("ALTER USER narrow CONNECTION LIMIT 1")
+    assert "takes no more connections: too many connections for role" in await refusal(url)
+
+
+async def test_tables_that_cannot_be_written_are_found_before_anything_is_served(
+    server: PostgresServer, admin: Admin
+) -> None:
+    engine = PostgresEngine(server)
+    await (await engine.open()).close()
+    await admin.execute(f"CREATE USER partial PASSWORD '{PASSWORD}'")
+    await admin.execute(f"GRANT USAGE ON SCHEMA {engine.schema} TO partial")
+    await admin.execute(f"GRANT ALL ON ALL TABLES IN SCHEMA {engine.schema} TO partial")
+    await admin.execute(f"REVOKE DELETE ON {engine.schema}.chunks FROM partial")
+
+    sentence = await refusal(f"{server.url(user='partial')}?schema={engine.schema}")
+
+    assert "permission denied for table chunks" in sentence
+
+
+@pytest.mark.parametrize(
+    ("damage", "sentence"),
+    [
+        ("DELETE FROM meta WHERE key = 'schema_version'", "its schema_version is 'gone'"),
+        ("UPDATE meta SET value = 'x' WHERE key = 'schema_version'", "its schema_version is 'x'"),
+        ("DELETE FROM owner", "the row of its table owner is gone"),
+        ("DELETE FROM tail", "the row of its table tail is gone"),
+        ("DROP TABLE batches", "its table batches is gone"),
+        ("ALTER TABLE meta RENAME value TO other", "is there already, but is not a journal"),
+    ],
+)
+async def test_a_journal_of_which_a_part_is_gone_is_refused(
+    server: PostgresServer, admin: Admin, damage: str, sentence: str
+) -> None:
+    engine = PostgresEngine(server)
+    await (await engine.open()).close()
+    await admin.execute(f"SET search_path TO {engine.schema}")
+    await admin.execute(damage)
+
+    assert sentence in await refusal(engine.url)
+
+
 async def test_missing_rights_are_named(server: PostgresServer, admin: Admin) -> None:
     await admin.execute(f"CREATE USER guest PASSWORD '{PASSWORD}'")
 
     sentence = await refusal(server.url(user="guest"))
     assert "The user 'guest' lacks a right" in sentence
-    assert "Grant it CREATE on the database" in sentence
+    assert "Grant it CONNECT and CREATE on the database" in sentence
 
     async with await open_journal(f"{server.url()}?schema=owned", service="test"):
         pass

@@ -10,11 +10,13 @@ Machines and services know this page only, never an engine. An engine is one pac
 the conformance tests in `libs/runtime/tests/journal`.
 """
 
-from collections.abc import AsyncIterable, AsyncIterator, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Sequence
 from types import TracebackType
 from typing import NamedTuple, Protocol, Self, TypeAlias
 
 from msgspec import Struct
+
+from semel_runtime.journal.errors import JournalUnknownError
 
 Entry: TypeAlias = tuple[int, bytes]
 """A journal offset and the record at it."""
@@ -233,6 +235,15 @@ class Journal(Protocol):
             JournalFencedError: another owner has claimed the journal.
             JournalTooLargeError: a piece is over the engine's limit; the snapshot is dropped.
             JournalUnknownError: anything else; the handle is dead.
+        """
+        ...
+
+    def on_death(self, listener: Callable[[JournalUnknownError], None]) -> None:
+        """Call `listener` with the reason when the handle dies, though nobody writes; once.
+
+        At once if it is dead already. To be closed is not to die. An engine that finds out by
+        nothing but a write need not call it: the write raises. `listener` must be quick and must
+        not fail.
         """
         ...
 

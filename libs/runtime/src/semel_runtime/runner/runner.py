@@ -10,7 +10,8 @@ One committer task writes what has queued, one append at a time; what queues mea
 `run_lazily` lets what nobody waits for queue without an append of its own.
 Callers own no part of it: cancelling one loses only its waiting. If an append fails, what reached
 the disk is unknown until the next replay, so the runner stops for good: all waiters get
-`KafkaStorageError`, `failed` is set, and the process must end.
+`KafkaStorageError`, `failed` is set, and the process must end. The same if the journal's handle
+dies while nothing is written: another process may own the journal before anybody here would write.
 """
 
 import asyncio
@@ -107,6 +108,7 @@ class Runner(Generic[R]):
             read_bytes=options.read_bytes,
         )
         runner._committer = asyncio.create_task(runner._commit_all(), name="journal committer")
+        journal.on_death(runner._fail)
         return runner
 
     @property

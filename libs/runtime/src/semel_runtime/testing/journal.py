@@ -166,6 +166,9 @@ class MemoryJournal:
         content.first_offset = upto
         content.snapshot = pieces
 
+    def on_death(self, listener: Callable[[JournalUnknownError], None]) -> None:
+        """See `Journal.on_death`: memory is not lost while nobody writes."""
+
     def free_bytes(self) -> int:
         """See `Journal.free_bytes`."""
         return self._volume.free_bytes

@@ -7,6 +7,7 @@ refuses to run as root: then all of it runs as the user ``nobody``, in a folder 
 import contextlib
 import os
 import pwd
+import random
 import shutil
 import signal
 import socket
@@ -23,6 +24,8 @@ import psutil
 
 PASSWORD = "of/tests:only@"  # noqa: S105 - of tests only
 """Has what must be quoted in a URL."""
+
+_PORTS = range(20_000, 32_768)
 
 _STANDBY_SIGNAL = "standby.signal"
 """The file that makes a server a standby."""
@@ -274,7 +277,13 @@ def _identity() -> pwd.struct_passwd | None:
 
 
 def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """Return a port that stays free until its server starts, and while that is away.
+
+    It is below those that systems give to outgoing connections, any of which could take it.
+    """
+    for port in random.sample(_PORTS, k=len(_PORTS)):
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise OSError(f"none of the ports {_PORTS[0]} to {_PORTS[-1]} is free")

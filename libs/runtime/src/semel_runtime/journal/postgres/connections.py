@@ -3,6 +3,7 @@
 All of them go to the primary: what a standby has may be older than what was acknowledged.
 """
 
+import socket
 from asyncio import timeout
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
@@ -21,6 +22,17 @@ Connection: TypeAlias = "asyncpg.Connection[Row]"
 
 _CLOSE_TIMEOUT_S = 5.0
 
+_KEEPALIVE_IDLE_S = 5
+_KEEPALIVE_INTERVAL_S = 5
+_KEEPALIVE_COUNT = 3
+"""Probes without an answer after which a silent peer counts as gone: 20 seconds in all."""
+
+# Other time-outs of the server's own that would end a session; older servers do not know them.
+_NO_TIMEOUTS = """
+SELECT set_config(name, '0', false) FROM pg_settings
+WHERE name IN ('idle_session_timeout', 'transaction_timeout')
+"""
+
 
 def _session(place: Place) -> Mapping[str, str]:
     return {
@@ -34,6 +46,10 @@ def _session(place: Place) -> Mapping[str, str]:
         "statement_timeout": "0",
         "lock_timeout": "0",
         "idle_in_transaction_session_timeout": "0",
+        # What a process that vanished holds locked is free again before its successor gives up.
+        "tcp_keepalives_idle": str(_KEEPALIVE_IDLE_S),
+        "tcp_keepalives_interval": str(_KEEPALIVE_INTERVAL_S),
+        "tcp_keepalives_count": str(_KEEPALIVE_COUNT),
         # Every query walks an index, whatever the statistics say of a table that has just grown.
         "enable_seqscan": "off",
         "jit": "off",
@@ -41,13 +57,35 @@ def _session(place: Place) -> Mapping[str, str]:
 
 
 async def connect(place: Place, options: PostgresOptions) -> Connection:
-    """Make a connection for writing. Raises what asyncpg raises."""
-    return await asyncpg.connect(
+    """Make a connection for writing, which notices a server that vanishes.
+
+    Raises what asyncpg raises.
+    """
+    connection = await asyncpg.connect(
         place.dsn,
         timeout=options.connect_timeout_ms / 1000,
         target_session_attrs=SessionAttribute.primary,
         server_settings=dict(_session(place)),
     )
+    try:
+        _keep_alive(connection)
+        await connection.execute(_NO_TIMEOUTS, timeout=options.connect_timeout_ms / 1000)
+    except BaseException:
+        connection.terminate()
+        raise
+    return connection
+
+
+def _keep_alive(connection: Connection) -> None:
+    """Let the kernel ask whether the server is still there while nothing is written."""
+    transport = connection._transport  # type: ignore[attr-defined]  # noqa: SLF001  # no other way
+    peer = transport.get_extra_info("socket")
+    if peer.family == socket.AF_UNIX:
+        return
+    peer.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _KEEPALIVE_IDLE_S)
+    peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, _KEEPALIVE_INTERVAL_S)
+    peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, _KEEPALIVE_COUNT)
 
 
 async def _leave_as_it_is(connection: object) -> None:

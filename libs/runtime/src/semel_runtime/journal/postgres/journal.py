@@ -1,7 +1,7 @@
 """The journal in PostgreSQL."""
 
 import time
-from collections.abc import AsyncIterable, AsyncIterator, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Self
@@ -301,6 +301,10 @@ class PostgresJournal:
         """See `Journal.replace`."""
         await self._snapshots.replace(upto, snapshot)
 
+    def on_death(self, listener: Callable[[JournalUnknownError], None]) -> None:
+        """See `Journal.on_death`: the loss of a connection that writes is noticed at once."""
+        self._handle.on_death(listener)
+
     def free_bytes(self) -> None:
         """See `Journal.free_bytes`: the server does not tell."""
         return
@@ -311,6 +315,7 @@ class PostgresJournal:
 
     async def close(self) -> None:
         """See `Journal.close`."""
+        self._handle.on_death(None)
         for each in (self._appends, self._upkeep, self._readers):
             await each.close()
         self._handle.die(JournalUnknownError("the handle is closed"))

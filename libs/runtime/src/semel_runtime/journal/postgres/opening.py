@@ -5,9 +5,10 @@ time, so that a server whose standbys do not answer is found before anything is 
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from typing import TypeVar
 
+import asyncpg
 import structlog
 
 from semel_runtime.journal.errors import JournalOpenError
@@ -15,7 +16,12 @@ from semel_runtime.journal.postgres import sentences
 from semel_runtime.journal.postgres.connections import Connection
 from semel_runtime.journal.postgres.options import PostgresOptions
 from semel_runtime.journal.postgres.place import Place
-from semel_runtime.journal.postgres.schema import MIGRATIONS, SCHEMA_VERSION
+from semel_runtime.journal.postgres.schema import (
+    MIGRATIONS,
+    SCHEMA_VERSION,
+    SINGLE_ROWS,
+    TABLES,
+)
 
 log = structlog.get_logger(__name__)
 
@@ -37,6 +43,15 @@ _STATE = """
 SELECT pg_is_in_recovery(), current_setting('server_version_num')::int / 10000,
     current_setting('fsync'), current_setting('synchronous_commit'),
     current_setting('synchronous_standby_names')
+"""
+
+_CLOSED_TABLES = """
+SELECT relname FROM pg_class
+WHERE relnamespace = to_regnamespace($1) AND relkind = 'r' AND NOT (
+    has_table_privilege(oid, 'SELECT') AND has_table_privilege(oid, 'INSERT')
+    AND has_table_privilege(oid, 'UPDATE') AND has_table_privilege(oid, 'DELETE')
+)
+ORDER BY relname
 """
 
 
@@ -115,12 +130,40 @@ async def _version(connection: Connection, place: Place) -> int:
     names = {row[0] for row in await connection.fetch(tables, place.schema)}
     if not names:
         return 0
-    if not {"meta", "owner", "tail"} <= names:
+    if not names.issuperset(TABLES[:3]):
         raise JournalOpenError(sentences.foreign_sentence(place))
-    version = int(await connection.fetchval("SELECT value FROM meta WHERE key = $1", _VERSION))
+    await _check_rights(connection, place)
+    try:
+        stored = await connection.fetchval("SELECT value FROM meta WHERE key = $1", _VERSION)
+    except asyncpg.UndefinedColumnError as error:
+        raise JournalOpenError(sentences.foreign_sentence(place)) from error
+    if stored is None or not stored.isdecimal():
+        what = f"its schema_version is {stored or 'gone'!r}"
+        raise JournalOpenError(sentences.incomplete_sentence(place, what))
+    version = int(stored)
     if version > SCHEMA_VERSION:
         raise JournalOpenError(sentences.newer_sentence(place, version, SCHEMA_VERSION))
+    await _check_complete(connection, place, names)
     return version
+
+
+async def _check_rights(connection: Connection, place: Place) -> None:
+    """Refuse tables that cannot be written, before a write finds them."""
+    for table in await connection.fetch(_CLOSED_TABLES, place.schema):
+        why = f"permission denied for table {table[0]}"
+        raise JournalOpenError(sentences.rights_sentence(place, why))
+
+
+async def _check_complete(connection: Connection, place: Place, names: Collection[str]) -> None:
+    """Refuse a journal of which a part is gone: what is left would be read as a whole."""
+    for table in TABLES:
+        if table not in names:
+            what = f"its table {table} is gone"
+            raise JournalOpenError(sentences.incomplete_sentence(place, what))
+    for table in SINGLE_ROWS:
+        if not await connection.fetchval(f"SELECT count(*) FROM {table}"):
+            what = f"the row of its table {table} is gone"
+            raise JournalOpenError(sentences.incomplete_sentence(place, what))
 
 
 async def _check_identity(

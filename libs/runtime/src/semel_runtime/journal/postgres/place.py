@@ -68,6 +68,7 @@ def _checked(schema: str) -> str:
     if not _NAME.fullmatch(schema) or len(schema) > _NAME_MAX or schema.startswith("pg_"):
         raise JournalOpenError(
             f"{schema!r} cannot be the name of a schema. Give a {_PREFIX} in the journal's URL of"
-            " lower-case letters, digits and underscores, which begins with a letter."
+            " lower-case letters, digits and underscores, which begins with a letter; the whole"
+            f" name may have {_NAME_MAX} characters."
         )
     return schema

@@ -68,3 +68,9 @@ MIGRATIONS = (_VERSION_1,)
 """Scripts that lead from one schema version to the next. Released ones never change."""
 
 SCHEMA_VERSION = len(MIGRATIONS)
+
+TABLES = ("meta", "owner", "tail", "chunks", "snapshot_pieces", "batches")
+"""What every version has; the first three are what a journal is known by."""
+
+SINGLE_ROWS = ("owner", "tail")
+"""Tables that have one row, always."""

@@ -3,6 +3,8 @@
 None of them has a password in it, nor the URL.
 """
 
+import ssl
+
 import asyncpg
 from asyncpg.exceptions import ClientConfigurationError, TargetServerAttributeNotMatched
 
@@ -45,6 +47,40 @@ def _lost(error: BaseException) -> bool:
 
 def _sentence(place: Place, error: BaseException) -> str:
     match error:
+        case TargetServerAttributeNotMatched():
+            return standby_sentence(place)
+        case (
+            ClientConfigurationError()
+            | ValueError()
+            | asyncpg.UndefinedObjectError()
+            | asyncpg.InvalidParameterValueError()
+            | asyncpg.CantChangeRuntimeParamError()
+        ):
+            return _option_sentence(place, error)
+        case JournalUnknownError():
+            return (
+                f"PostgreSQL at {place} did not confirm a write: {error}. See that at least one"
+                " of its synchronous standbys runs, and start again."
+            )
+        case OSError() if _is_about_tls(place, error):
+            return (
+                f"PostgreSQL at {place.shown} cannot be reached with TLS: {error}. Correct sslmode"
+                " and the files of certificates in the journal's URL, or switch TLS on at the"
+                " server."
+            )
+        case OSError() | TimeoutError() | asyncpg.PostgresConnectionError():
+            why = str(error) or "no answer in time"
+            return (
+                f"PostgreSQL at {place.shown} cannot be reached: {why}. Correct host and port in"
+                " the journal's URL, or start the server."
+            )
+        case _:
+            return _answered(place, error)
+
+
+def _answered(place: Place, error: BaseException) -> str:
+    """Say what to do about an answer of the server."""
+    match error:
         case asyncpg.InvalidPasswordError() | asyncpg.InvalidAuthorizationSpecificationError():
             return (
                 f"PostgreSQL at {place.shown} does not let the user {place.user!r} in: {error}. "
@@ -54,36 +90,45 @@ def _sentence(place: Place, error: BaseException) -> str:
         case asyncpg.InvalidCatalogNameError():
             return f"There is no database {place.shown}. Make it, or correct the journal's URL."
         case asyncpg.InsufficientPrivilegeError():
-            return rights_sentence(place, str(error))
-        case asyncpg.CannotConnectNowError() | asyncpg.TooManyConnectionsError():
+            return rights_sentence(place, error.args[0])
+        case asyncpg.TooManyConnectionsError():
+            return (
+                f"PostgreSQL at {place.shown} takes no more connections: {error}. Raise its"
+                " max_connections, or the limit of the user or the database: each instance holds up"
+                " to six."
+            )
+        case asyncpg.CannotConnectNowError():
             return f"PostgreSQL at {place.shown} takes no connection now: {error}. Try again later."
-        case TargetServerAttributeNotMatched() | asyncpg.ReadOnlySQLTransactionError():
-            return standby_sentence(place)
-        case ClientConfigurationError() | ValueError():
+        case asyncpg.ReadOnlySQLTransactionError():
             return (
-                f"The URL of the journal at {place.shown} has an option that cannot be read."
-                " Correct what stands behind the question mark, and the port."
-            )
-        case JournalUnknownError():
-            return (
-                f"PostgreSQL at {place} did not confirm a write: {error}. See that at least one"
-                " of its synchronous standbys runs, and start again."
-            )
-        case OSError() | TimeoutError() | asyncpg.PostgresConnectionError():
-            why = str(error) or "no answer in time"
-            return (
-                f"PostgreSQL at {place.shown} cannot be reached: {why}. Correct host and port in"
-                " the journal's URL, or start the server."
+                f"PostgreSQL at {place.shown} is read-only for the user {place.user!r}: {error}."
+                " Switch default_transaction_read_only off for the user and the database, or give"
+                " the address of the primary if this one is a standby."
             )
         case _:
             return f"{place} cannot be opened: {type(error).__name__}: {error}."
 
 
+def _option_sentence(place: Place, error: BaseException) -> str:
+    # What the driver says may have parts of the URL in it; the server has never seen that.
+    why = f": {error}" if isinstance(error, asyncpg.PostgresError) else ""
+    return (
+        f"The URL of the journal at {place.shown} has an option that cannot be read{why}."
+        " Correct what stands behind the question mark, and the port."
+    )
+
+
+def _is_about_tls(place: Place, error: OSError) -> bool:
+    """Whether it is the certificates, or a server without TLS, that are in the way."""
+    named_file = isinstance(error, FileNotFoundError | PermissionError) and "ssl" in place.dsn
+    return isinstance(error, ssl.SSLError) or named_file or "SSL" in str(error)
+
+
 def rights_sentence(place: Place, why: str) -> str:
     """Say what to do about missing rights."""
     return (
-        f"The user {place.user!r} lacks a right in {place}: {why}. Grant it CREATE on the database,"
-        " or make this user the owner of the schema and of all that is in it."
+        f"The user {place.user!r} lacks a right in {place}: {why}. Grant it CONNECT and CREATE on"
+        " the database, or make this user the owner of the schema and of all that is in it."
     )
 
 
@@ -108,6 +153,14 @@ def newer_sentence(place: Place, version: int, known: int) -> str:
     return (
         f"{place} has schema version {version}, this program knows {known}: it was written by a"
         " newer version of Semel. Start that version again, or a newer one."
+    )
+
+
+def incomplete_sentence(place: Place, what: str) -> str:
+    """Say what to do about a schema of which a part is gone."""
+    return (
+        f"{place} is a journal of Semel, but {what}: somebody has changed it, or a restore was not"
+        " complete. Restore the whole database as it was at one time; nothing was changed."
     )
 
 

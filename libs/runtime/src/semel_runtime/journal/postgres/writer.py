@@ -8,7 +8,9 @@ when their caller is cancelled and when their own time-outs end. So here
 * their time is bounded by ending the connection, which cancels nothing on the server;
 * any warning, and any error that is not our own, makes the outcome unknown;
 * after that the handle is dead: only a new claim, which waits for whatever this connection may
-  still do, and a read tell what happened.
+  still do, and a read tell what happened;
+* a connection that is lost while nothing is written kills the handle too, since another one may
+  claim the journal meanwhile.
 
 Writes on one connection take turns in the order in which they were asked for.
 """
@@ -37,6 +39,7 @@ class Handle:
     def __init__(self) -> None:
         self._epoch: int | None = None
         self._failure: BaseException | None = None
+        self._listener: Callable[[JournalUnknownError], None] | None = None
 
     @property
     def epoch(self) -> int:
@@ -53,12 +56,23 @@ class Handle:
         if self._failure is not None:
             raise JournalUnknownError(f"the handle is dead: {self._failure}") from self._failure
 
+    def on_death(self, listener: Callable[[JournalUnknownError], None] | None) -> None:
+        """Tell one listener of the death, at once if that is past; None: nobody."""
+        self._listener = listener
+        if self._failure is not None:
+            self._tell(_unknown(self._failure))
+
     def die(self, error: BaseException) -> JournalUnknownError:
         """Give up on this handle, and return the error to raise."""
         self._failure = self._failure or error
-        if isinstance(error, JournalUnknownError):
-            return error
-        return JournalUnknownError(f"{type(error).__name__}: {error}")
+        unknown = _unknown(error)
+        self._tell(unknown)
+        return unknown
+
+    def _tell(self, error: JournalUnknownError) -> None:
+        listener, self._listener = self._listener, None
+        if listener is not None:
+            listener(error)
 
 
 class Writer:
@@ -72,6 +86,7 @@ class Writer:
         self._warning = ""
         self._expired = False
         connection.add_log_listener(self._note_warning)
+        connection.add_termination_listener(self._note_loss)
 
     @property
     def epoch(self) -> int:
@@ -166,6 +181,19 @@ class Writer:
         """Keep what the server says. It comes before the end of the statement that it is about."""
         del connection
         self._warning = f"the server warns: {message.message}"
+
+    def _note_loss(self, _: object) -> None:
+        """Let the handle die; of a write that is under way, only if it has no more to say."""
+        if self._last is not None and not self._last.done():
+            self._last.add_done_callback(self._note_loss)
+        else:
+            self._handle.die(JournalUnknownError("the connection to PostgreSQL was lost"))
+
+
+def _unknown(error: BaseException) -> JournalUnknownError:
+    if isinstance(error, JournalUnknownError):
+        return error
+    return JournalUnknownError(f"{type(error).__name__}: {error}")
 
 
 def _retrieve(task: asyncio.Task[T]) -> None:

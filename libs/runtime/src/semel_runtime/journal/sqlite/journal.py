@@ -1,7 +1,7 @@
 """The journal in SQLite."""
 
 import asyncio
-from collections.abc import AsyncIterable, AsyncIterator, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack
 from operator import itemgetter
 from pathlib import Path
@@ -15,6 +15,7 @@ from semel_runtime.journal.errors import (
     JournalFencedError,
     JournalOpenError,
     JournalTooLargeError,
+    JournalUnknownError,
 )
 from semel_runtime.journal.sqlite.batches import SqliteBatchStore
 from semel_runtime.journal.sqlite.connections import Readers, Writer, open_writer
@@ -226,6 +227,9 @@ class SqliteJournal:
     async def replace(self, upto: int, snapshot: AsyncIterable[Piece]) -> None:
         """See `Journal.replace`."""
         await self._snapshots.replace(upto, snapshot)
+
+    def on_death(self, listener: Callable[[JournalUnknownError], None]) -> None:
+        """See `Journal.on_death`: a file is not lost while nobody writes."""
 
     def free_bytes(self) -> int:
         """See `Journal.free_bytes`."""
