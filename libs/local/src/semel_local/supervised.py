@@ -10,10 +10,10 @@ from semel_local.processes import ProcessCluster, StartOptions
 
 
 class Supervised:
-    """A cluster, and what has ended in it. Made by `supervised`."""
+    """A cluster, and what has ended in it. Made by ``supervised``."""
 
     def __init__(self, folder: Path, *, environment: Mapping[str, str]) -> None:
-        """Do no I/O yet. `environment` is added to what the services inherit."""
+        """Do no I/O yet. ``environment`` is added to what the services inherit."""
         self._queue: asyncio.Queue[Ended] = asyncio.Queue()
         self._unseen: asyncio.Queue[Ended] = asyncio.Queue()
         options = StartOptions(environment=environment)
@@ -38,9 +38,9 @@ class Supervised:
 
 @asynccontextmanager
 async def supervised(folder: Path, *, environment: Mapping[str, str]) -> AsyncIterator[Supervised]:
-    """Run a cluster of one service of each role in `folder`, each with this `environment`.
+    """Run a cluster of one service of each role in ``folder``, each with this ``environment``.
 
-    Raises what `ProcessCluster.open` raises.
+    Raises what ``ProcessCluster.open`` raises.
     """
     made = Supervised(folder, environment=environment)
     async with made.cluster, asyncio.TaskGroup() as group:

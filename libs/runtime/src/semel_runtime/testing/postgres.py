@@ -25,7 +25,7 @@ import psutil
 PASSWORD = "of/tests:only@"  # noqa: S105 - of tests only
 """Has what must be quoted in a URL."""
 
-_PORTS = range(20_000, 32_768)
+_PORTS = range(10_240, 20_000)
 
 _STANDBY_SIGNAL = "standby.signal"
 """The file that makes a server a standby."""
@@ -62,7 +62,11 @@ class PostgresServer:
         """Start it; returns when it takes connections."""
         options = f"-p {self.port} -c cluster_name={self.name}"
         log = self.folder / "log"
-        _run("pg_ctl", "start", "-w", "-D", self.folder, "-l", log, "-o", options)
+        try:
+            _run("pg_ctl", "start", "-w", "-t", "180", "-D", self.folder, "-l", log, "-o", options)
+        except subprocess.CalledProcessError as error:
+            error.add_note(_execute(("tail", "-n", "20", log)))
+            raise
 
     def start_if_stopped(self) -> None:
         """Start it unless it runs. What a killed one has left does not count as running."""
@@ -279,7 +283,8 @@ def _identity() -> pwd.struct_passwd | None:
 def _free_port() -> int:
     """Return a port that stays free until its server starts, and while that is away.
 
-    It is below those that systems give to outgoing connections, any of which could take it.
+    It is below those that systems give to outgoing connections, any of which could take it, and
+    below those that local clusters take.
     """
     for port in random.sample(_PORTS, k=len(_PORTS)):
         with socket.socket() as probe, contextlib.suppress(OSError):
