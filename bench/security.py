@@ -7,12 +7,13 @@ import tempfile
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
+from statistics import median
 
 from aiosemel import Security, SemelClient
 from aiosemel.access import AclBinding, AclOperation, ResourceType
 from bench.identities import Identities
 from bench.measure import Figure
-from bench.turns import UNIT, Contender, processor_times, producing
+from bench.turns import UNIT, Contender, percent_more, processor_times, producing
 from semel_local import ProcessCluster
 from semel_local.layout import Role
 
@@ -41,12 +42,14 @@ async def security() -> list[Figure]:
             )
         ]
         used_ms = await processor_times(contenders)
-    plain, *others = used_ms.items()
+    plain, *others = used_ms
     return [
-        *(Figure(name=name, value=value, unit=UNIT) for name, value in used_ms.items()),
+        *(Figure(name=name, value=median(rounds), unit=UNIT) for name, rounds in used_ms.items()),
         *(
-            Figure(name=f"{name}: more", value=100 * (value / plain[1] - 1), unit="%")
-            for name, value in others
+            Figure(
+                name=f"{name}: more", value=percent_more(used_ms[name], used_ms[plain]), unit="%"
+            )
+            for name in others
         ),
     ]
 

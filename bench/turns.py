@@ -1,8 +1,8 @@
 """Contenders that take turns at the same work on one machine, and what each computes for it.
 
 Processor time does not depend on who else uses the machine as times of day do; but it does depend
-on how busy its caches are, and on its clock. So the turns are short, and each contender meets the
-same weather.
+on how busy its caches are, and on its clock. So the turns are short, their order is drawn anew in
+each round, and what is compared is what two contenders took in the same round.
 """
 
 import asyncio
@@ -11,6 +11,9 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from itertools import pairwise
+from random import Random
+from statistics import median
 
 from aiosemel import SemelClient, TransactionalProducer
 from bench.clients.semel.transactions import initialised, transaction
@@ -23,7 +26,7 @@ EACH = 30
 """Transactions of each producer in one turn."""
 WARM_UP = 20
 """Transactions of each producer before the first turn."""
-TURNS = 6
+ROUNDS = 6
 REST_S = 6.0
 """How long all rest after the last turn: by then, spans are exported."""
 UNIT = "ms/transaction"
@@ -74,26 +77,39 @@ async def producing(
     yield Contender(name=name, pids=pids, turn=turn)
 
 
-async def processor_times(contenders: Sequence[Contender]) -> Mapping[str, float]:
-    """Return what each has computed for a transaction, in milliseconds, its services included.
+async def processor_times(
+    contenders: Sequence[Contender], rounds: int = ROUNDS
+) -> Mapping[str, Sequence[float]]:
+    """Return what each computed for a transaction in each round, in ms, its services included.
 
-    Those are counted from the first turn to the end: what they do later counts too.
+    Those are counted from one turn to the next: what they do later counts too.
     """
-    here = dict.fromkeys((each.name for each in contenders), 0.0)
-    before = {each.name: _services_s(each) for each in contenders}
-    for _ in range(TURNS):
-        for contender in contenders:
+    here: dict[str, list[float]] = {each.name: [] for each in contenders}
+    services: dict[str, list[float]] = {each.name: [] for each in contenders}
+    order, random = list(contenders), Random()
+    for _ in range(rounds):
+        random.shuffle(order)
+        for contender in order:
             gc.collect()
+            services[contender.name].append(_services_s(contender))
             started = time.process_time()
             await contender.turn()
-            here[contender.name] += time.process_time() - started
+            here[contender.name].append(time.process_time() - started)
     await asyncio.sleep(REST_S)
     return {
-        each.name: (here[each.name] + _services_s(each) - before[each.name])
-        * 1000
-        / (PRODUCERS * EACH * TURNS)
+        each.name: [
+            (client + after - before) * 1000 / (PRODUCERS * EACH)
+            for client, (before, after) in zip(
+                here[each.name], pairwise([*services[each.name], _services_s(each)]), strict=True
+            )
+        ]
         for each in contenders
     }
+
+
+def percent_more(used: Sequence[float], than: Sequence[float]) -> float:
+    """Return by how much one exceeds the other, in the middle of their rounds."""
+    return 100 * (median(each / other for each, other in zip(used, than, strict=True)) - 1)
 
 
 def _services_s(contender: Contender) -> float:

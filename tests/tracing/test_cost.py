@@ -3,8 +3,11 @@
 Not even that, if the sampler is one by ratio: then it makes no call to OpenTelemetry's SDK.
 """
 
+import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType
 
 import pytest
 from opentelemetry.context import Context
@@ -23,6 +26,10 @@ from opentelemetry.util.types import Attributes
 from semel_common import tracing
 from semel_common.otlp import ProcessResource
 from semel_local import LocalCluster
+
+COUNT = 10
+CALLS_MAX = 55
+"""Of a transaction with participants at two brokers: there are some for each request."""
 
 
 class Dropping(Sampler):
@@ -109,6 +116,47 @@ async def _asked(sampler: Sampler, asked: Counter[str]) -> Counter[str]:
         asked = Counter(asked)
     provider.shutdown()
     return asked
+
+
+async def test_a_transaction_that_is_not_recorded_calls_nothing_that_makes_spans() -> None:
+    provider = TracerProvider(sampler=ParentBased(TraceIdRatioBased(0)), shutdown_on_exit=False)
+    async with (
+        LocalCluster(brokers=2, tracer_provider=provider) as cluster,
+        cluster.client() as client,
+    ):
+        await client.admin().create_topic("orders", partitions=4)
+        producer = client.transactional_producer("payer")
+        await producer.init_transactions()
+        with _counting_calls() as calls:
+            for _ in range(COUNT):
+                async with producer.transaction(wait_until_visible=True) as transaction:
+                    for partition in range(4):
+                        await transaction.send("orders", b"pizza", partition=partition)
+    provider.shutdown()
+    assert calls.pop("opentelemetry.sdk.trace.id_generator.generate_trace_id") == COUNT
+    makers = ("opentelemetry.sdk.", "semel_coordinator.", "semel_runtime.runner.")
+    assert [name for name in calls if name.startswith(makers)] == []
+    assert "aiosemel._producer.spans.sending" not in calls
+    assert "semel_common.tracing.sampled" not in calls
+    assert sum(calls.values()) <= COUNT * CALLS_MAX, calls
+
+
+@contextmanager
+def _counting_calls() -> Iterator[Counter[str]]:
+    """Count the calls to functions of OpenTelemetry, and of our modules that are about traces."""
+    calls: Counter[str] = Counter()
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        module = str(frame.f_globals.get("__name__", ""))
+        ours = module.endswith((".tracing", ".traced", ".roots", ".spans"))
+        if event == "call" and (ours or module.startswith("opentelemetry.")):
+            calls[f"{module}.{frame.f_code.co_name}"] += 1
+
+    sys.setprofile(note)
+    try:
+        yield calls
+    finally:
+        sys.setprofile(None)
 
 
 def test_what_begins_where_nothing_is_traced_hides_nothing() -> None:

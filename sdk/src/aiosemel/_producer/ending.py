@@ -186,7 +186,9 @@ class Ending:
     def end_span(self) -> None:
         """End the span of the transaction, if it is over."""
         spans, manager = self._pipeline.spans, self._manager
-        if spans is not None and manager.state in (State.READY, State.FATAL_ERROR):
+        if spans is None or spans.transaction is None:
+            return
+        if manager.state in (State.READY, State.FATAL_ERROR):
             spans.end(manager.outcome, manager.error)
 
     def start_epoch(self) -> None:

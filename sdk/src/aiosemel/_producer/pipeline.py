@@ -173,7 +173,7 @@ class Pipeline:
             timestamp_ms=self._clock.now_ms(),
             now_ms=_loop_ms(),
         )
-        if self.spans is not None:
+        if self.spans is not None and not self.spans.is_dropped:
             self.spans.sending(topic, batch)
         self._sender.wake()
         whole = Piece(batch, 0, len(append.values))
@@ -219,7 +219,7 @@ class Pipeline:
         batch = self._accumulator.open_batch(target, size_bytes)
         if batch is None:
             batch = self._accumulator.begin_batch(target, _loop_ms())
-            if self.spans is not None:
+            if self.spans is not None and not self.spans.is_dropped:
                 self.spans.sending(topic, batch)
             self._sender.wake()
         return batch

@@ -7,13 +7,14 @@ drain nothing waits: what has queued goes at once, and what comes later is in th
 import asyncio
 import logging
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Protocol
 
 from aiosemel._context import Context
 from aiosemel._producer.accumulator import Accumulator
 from aiosemel._producer.batch import Batch, Request
 from aiosemel._producer.encode import produce_request
-from aiosemel._producer.spans import producing
+from aiosemel._producer.spans import spans_of
 from aiosemel._retry import Deadline
 from aiosemel.errors import (
     RefreshRetriableError,
@@ -23,10 +24,12 @@ from aiosemel.errors import (
 )
 from aiosemel.options import ProducerOptions
 from semel.broker.v1.broker_pb2 import ProducePartitionResult
+from semel_common import tracing
 from semel_common.ids import TopicPartition
 from semel_common.wire import status
 from semel_common.wire.methods import PRODUCE
 
+_NOTHING = nullcontext()
 _log = logging.getLogger(__name__)
 
 Answer = int | SemelError
@@ -163,10 +166,8 @@ class Sender:
 
     async def _produce(self, request: Request) -> None:
         try:
-            if self._is_traced:
-                with producing(request):
-                    answers = await self._call(request)
-            else:
+            spans = spans_of(request) if self._is_traced else ()
+            with tracing.within(spans) if spans else _NOTHING:
                 answers = await self._call(request)
         finally:
             self._accumulator.answered(request)

@@ -6,6 +6,7 @@ the header ``traceparent``: so consumers find what wrote them. Without a transac
 below what its first record was sent in, or begins a trace.
 """
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 
 from opentelemetry.trace import (
@@ -33,9 +34,9 @@ class ProducerSpans:
         self._tracer = tracer
         self._roots = Roots(tracer)
         self._transactional_id = transactional_id or ""
-        self._transaction: Span | None = None
+        self.transaction: Span | None = None
         """If it is recorded."""
-        self._is_dropped = transactional_id is not None
+        self.is_dropped = transactional_id is not None
         """Whether there is none, or one that is not recorded."""
 
     # -- a transaction --------------------------------------------------------------------------
@@ -44,11 +45,12 @@ class ProducerSpans:
         self, producer_id: int, producer_epoch: int, parent: SpanContext | None = None
     ) -> None:
         """Begin the span of a transaction: below ``parent``, else below the span of now."""
-        self.end("UNKNOWN")
+        if self.transaction is not None:
+            self.end("UNKNOWN")
         context = None if parent is None else tracing.below(parent)
         span = self._roots.begin("transaction", context=context, kind=SpanKind.INTERNAL)
-        self._transaction = span
-        self._is_dropped = span is None
+        self.transaction = span
+        self.is_dropped = span is None
         if span is None:
             return
         span.set_attributes(
@@ -61,7 +63,7 @@ class ProducerSpans:
 
     def end(self, outcome: str | None, error: Exception | None = None) -> None:
         """End it, if there is one."""
-        span, self._transaction = self._transaction, None
+        span, self.transaction = self.transaction, None
         if span is None:
             return
         if outcome is not None:
@@ -72,9 +74,9 @@ class ProducerSpans:
 
     def active(self) -> AbstractContextManager[object]:
         """Let what is asked for in a block be below the transaction."""
-        if self._transaction is None:
+        if self.transaction is None:
             return _NOTHING
-        return use_span(self._transaction, record_exception=False, set_status_on_exception=False)
+        return use_span(self.transaction, record_exception=False, set_status_on_exception=False)
 
     def call(self, name: str) -> AbstractContextManager[object]:
         """Make a block a span of its own."""
@@ -87,10 +89,8 @@ class ProducerSpans:
     # -- batches --------------------------------------------------------------------------------
 
     def sending(self, topic: str, batch: Batch) -> None:
-        """Begin the span of a batch with its first record."""
-        if self._is_dropped or batch.span is not None:
-            return
-        transaction = self._transaction
+        """Begin the span of a batch with its first record, unless all is dropped."""
+        transaction = self.transaction
         batch.span = span = self._roots.begin(
             f"send {topic}",
             context=None if transaction is None else set_span_in_context(transaction),
@@ -108,14 +108,14 @@ class ProducerSpans:
             )
 
 
-def producing(request: Request) -> AbstractContextManager[object]:
-    """Let a request be below the span of its first batch, and linked to those of the others."""
+def spans_of(request: Request) -> Sequence[Span]:
+    """Return the spans of a request's batches: it is below the first, and linked to the others."""
     spans = []
     for batch in request.batches:
         if batch.span is not None:
             batch.span.set_attribute("messaging.batch.message_count", len(batch.values))
             spans.append(batch.span)
-    return tracing.within(spans) if spans else _NOTHING
+    return spans
 
 
 def settled(batch: Batch) -> None:
@@ -142,7 +142,7 @@ def begin(
 
 def active(spans: ProducerSpans | None) -> AbstractContextManager[object]:
     """Do as ``ProducerSpans.active`` does, if there are spans."""
-    return _NOTHING if spans is None else spans.active()
+    return _NOTHING if spans is None or spans.transaction is None else spans.active()
 
 
 def call(spans: ProducerSpans | None, name: str) -> AbstractContextManager[object]:

@@ -286,19 +286,20 @@ class Runner(Generic[R]):
             self._fail(failure)
 
     async def _commit(self, commit: Commit[R]) -> None:
-        spans = self._spans.begin(commit) if self._spans is not None and commit.served else ()
+        traced = self._spans if commit.served else None
+        spans = () if traced is None else traced.begin(commit)
         started = time.perf_counter()
         try:
             write_s = await self._journal.append(commit.at, commit.encoded, commit.batches)
         except BaseException as failure:
-            if self._spans is not None:
-                self._spans.fail(spans, failure)
+            if traced is not None:
+                traced.fail(spans, failure)
             raise
         figures = CommitFigures(
             time.perf_counter() - started, len(commit.encoded), commit.size_bytes, write_s
         )
-        if self._spans is not None:
-            self._spans.end(spans, figures)
+        if traced is not None:
+            traced.end(spans, figures)
         if self.failure is None:
             self._in_flight = None
             self._queue.end(commit)

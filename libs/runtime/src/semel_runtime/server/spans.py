@@ -124,7 +124,7 @@ class ServerSpans:
                 attributes=rpc_spans.call_attributes(endpoint.method) | _marker_attributes(marker),
             )
             for marker in request.markers
-            if (parent := tracing.sampled(marker.traceparent)) is not None
+            if (given := marker.traceparent) and (parent := tracing.sampled(given)) is not None
         ]
 
 

@@ -194,7 +194,7 @@ class MarkerSender:
     def _decided(self, decided: DecidedTransaction) -> None:
         if transaction_log_partition_of(decided.producer_id) not in self._serving:
             return  # It has moved, or it is a copy of one that moves here.
-        if self._spans is not None:
+        if self._spans is not None and decided.traceparent:
             self._spans.decided(decided)
         self._plan.add(decided)
 
@@ -245,7 +245,7 @@ class MarkerSender:
             await self._any_finished.wait()
             self._any_finished.clear()
             keys, self._finished = self._finished, []
-            if self._spans is None:
+            if self._spans is None or not self._spans.pending:
                 await self._complete_txn(keys)
             else:
                 with self._spans.completing(keys):
@@ -274,7 +274,7 @@ class MarkerSender:
             else GROUP_WRITE_TXN_MARKERS
         )
         address = self._cluster.address(target.role, target.instance_id, self._options.listener)
-        if self._spans is None:
+        if self._spans is None or not self._spans.pending:
             return await self._call(method, address, batch)
         with self._spans.sending(method, address, target, batch) as traced:
             return await self._call(method, address, traced)

@@ -7,7 +7,7 @@ journal, so what is resumed joins the trace in which it began.
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 
 from google.protobuf.message import Message
 from opentelemetry.trace import Span, SpanContext, SpanKind, Tracer
@@ -20,7 +20,6 @@ from semel_coordinator.transactions.machine import DecidedTransaction, Transacti
 from semel_coordinator.transactions.markers.plan import Marker, Target
 
 COMPLETE = "complete transaction"
-_NOTHING = nullcontext()
 
 
 class MarkerSpans:
@@ -28,34 +27,24 @@ class MarkerSpans:
 
     def __init__(self, tracer: Tracer) -> None:
         self._tracer = tracer
-        self._decided: dict[TransactionKey, SpanContext] = {}
+        self.pending: dict[TransactionKey, SpanContext] = {}
+        """Transactions that are recorded, and decided, and not complete: mostly none."""
 
     def decided(self, decided: DecidedTransaction) -> None:
         """Remember a transaction that is traced until it is complete."""
         context = tracing.sampled(decided.traceparent)
         if context is not None:
-            self._decided[decided.key] = context
+            self.pending[decided.key] = context
 
+    @contextmanager
     def sending(
         self,
         method: Method[Message, Message],
         address: str,
         target: Target,
         batch: Sequence[Marker],
-    ) -> AbstractContextManager[Sequence[Marker]]:
-        """Let a block send a batch; yields it with the contexts that are to go with it."""
-        if not any(marker.traceparent for marker in batch):
-            return nullcontext(batch)
-        return self._sending(method, address, target, batch)
-
-    @contextmanager
-    def _sending(
-        self,
-        method: Method[Message, Message],
-        address: str,
-        target: Target,
-        batch: Sequence[Marker],
     ) -> Iterator[Sequence[Marker]]:
+        """Let a block send a batch; yields it with the contexts that are to go with it."""
         spans: list[Span] = []
         sent = []
         for marker in batch:
@@ -84,15 +73,12 @@ class MarkerSpans:
             for span in spans:
                 span.end()
 
-    def completing(self, keys: Sequence[TransactionKey]) -> AbstractContextManager[None]:
-        """Let a block complete transactions whose last marker is acknowledged."""
-        return self._completing(keys) if self._decided else _NOTHING
-
     @contextmanager
-    def _completing(self, keys: Sequence[TransactionKey]) -> Iterator[None]:
+    def completing(self, keys: Sequence[TransactionKey]) -> Iterator[None]:
+        """Let a block complete transactions whose last marker is acknowledged."""
         spans = []
         for key in keys:
-            parent = self._decided.pop(key, None)
+            parent = self.pending.pop(key, None)
             if parent is not None:
                 spans.append(
                     self._tracer.start_span(
