@@ -187,6 +187,8 @@ class MarkerSender:
         """
         self._serving.pop(partition, None)
         self._plan.drop(partition)
+        if self._spans is not None:
+            self._spans.left(partition)
         for producer_id in list(self._completions):
             if transaction_log_partition_of(producer_id) == partition:
                 self._completed(producer_id)

@@ -14,6 +14,7 @@ from opentelemetry.trace import Span, SpanContext, SpanKind, Tracer
 
 from semel_common import tracing
 from semel_common.errors import SemelError
+from semel_common.ids import transaction_log_partition_of
 from semel_common.wire import rpc_spans
 from semel_common.wire.methods import Method
 from semel_coordinator.transactions.machine import DecidedTransaction, TransactionKey
@@ -35,6 +36,12 @@ class MarkerSpans:
         context = tracing.sampled(decided.traceparent)
         if context is not None:
             self.pending[decided.key] = context
+
+    def left(self, partition: int) -> None:
+        """Forget the transactions of a partition that is led elsewhere now."""
+        for key in list(self.pending):
+            if transaction_log_partition_of(key.producer_id) == partition:
+                del self.pending[key]
 
     @contextmanager
     def sending(
