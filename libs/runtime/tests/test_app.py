@@ -1,14 +1,15 @@
 """The end of a service process: what it says of it, and how often."""
 
 import asyncio
+from collections.abc import MutableMapping
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import pytest
 import structlog
 
-from semel_common.errors import KafkaStorageError
+from semel_common.errors import InconsistentClusterIdError, KafkaStorageError
 from semel_runtime.app import EXIT_FAILURE, _run
 from semel_runtime.config import ServiceSettings
 from semel_runtime.journal import JournalOpenError
@@ -52,17 +53,34 @@ class Failing:
 
 async def ended(app: Failing) -> list[str]:
     """Run until the end; returns the errors that were logged."""
+    return [str(entry["event"]) for entry in await errors_of(app)]
+
+
+async def errors_of(app: Failing) -> list[MutableMapping[str, Any]]:
+    """Run until the end; returns the lines of errors."""
     settings = ServiceSettings(data_dir=Path("unused"))
     with structlog.testing.capture_logs() as logs:
         server = GrpcServer(settings.server_limits())
         journal = MemoryJournal(MemoryVolume())
         status = await _run(app, server, settings, asyncio.Event(), journal)
     assert status == EXIT_FAILURE
-    return [str(entry["event"]) for entry in logs if entry["log_level"] == "error"]
+    return [entry for entry in logs if entry["log_level"] == "error"]
 
 
 async def test_what_background_work_failed_of_is_logged() -> None:
     assert await ended(Failing(ValueError("x"), journal_failed=False)) == ["background work failed"]
+
+
+@pytest.mark.parametrize(
+    ("error", "traced"),
+    [(ValueError("x"), True), (InconsistentClusterIdError("give it a journal of its own"), False)],
+)
+async def test_what_an_operator_is_to_mend_is_logged_without_a_traceback(
+    error: Exception, traced: bool
+) -> None:
+    (line,) = await errors_of(Failing(error, journal_failed=False))
+    assert line["error"] == str(error)
+    assert bool(line["exc_info"]) is traced
 
 
 async def test_a_journal_that_fails_is_not_logged_again_by_all_who_use_it() -> None:

@@ -21,7 +21,12 @@ import uvloop
 from opentelemetry.trace import Tracer
 from pydantic import ValidationError
 
-from semel_common.errors import KafkaStorageError, SemelError, StaleClaimEpochError
+from semel_common.errors import (
+    InconsistentClusterIdError,
+    KafkaStorageError,
+    SemelError,
+    StaleClaimEpochError,
+)
 from semel_common.memory import keep_freed_memory
 from semel_common.telemetry import Telemetry, open_telemetry
 from semel_common.wire.connection import Connector
@@ -348,7 +353,14 @@ def _report(results: Sequence[BaseException | bool | None]) -> None:
     for error in _errors(results):
         # Of a failed journal the runner has said in one line why, and `failed` is set.
         if not isinstance(error, KafkaStorageError):
-            log.error("background work failed", error=str(error), exc_info=error)
+            refused = isinstance(error, InconsistentClusterIdError | StaleClaimEpochError)
+            log.error(
+                "background work failed",
+                error=str(error),
+                exc_info=None
+                if refused
+                else error,  # What is for the operator is all in its words.
+            )
 
 
 def _errors(results: Iterable[BaseException | bool | None]) -> Iterator[Exception]:

@@ -72,7 +72,8 @@ def _check_cluster_id(registration: Registration, cluster_id: str) -> None:
     if registration.cluster_id not in {"", cluster_id}:
         raise InconsistentClusterIdError(
             f"{registration.key} belongs to cluster {registration.cluster_id}, not to {cluster_id}:"
-            " give it its own data folder, or the address of its own controller",
+            " give it a journal of its own (data_dir, journal_url), or the address of its own"
+            " controller",
             cluster_id=cluster_id,
         )
 
