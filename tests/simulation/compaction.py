@@ -5,6 +5,7 @@ knows outcomes from the durable records of the journal, and asks neither the mac
 of compaction.
 """
 
+import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -12,6 +13,7 @@ from semel.common.v1.records_pb2 import RecordBatch
 from semel_broker.machine.records import LogCompacted
 from semel_broker.stored import read_batch
 from semel_common.batches import decode_records
+from semel_runtime.clock import Clock
 from semel_runtime.journal.base import StoredBatch
 
 TABLE = "table"
@@ -24,7 +26,9 @@ TABLE_CONFIGS: Mapping[str, str | int] = {
     "delete.retention.ms": DELETE_RETENTION_MS,
 }
 _TOLERANCE_MS = 1_500
-"""A write takes time, and a clock may be set while it does."""
+"""A write takes time."""
+_UNDER_WAY_S = 5.0
+"""It takes no longer than that. A clock may be set meanwhile."""
 
 Check = Callable[[bool, str], None]
 Transaction = tuple[int, int]
@@ -34,6 +38,13 @@ class _Stored(NamedTuple):
     key: bytes | None
     value: bytes | None
     horizon_ms: int
+
+
+class _Shown(NamedTuple):
+    """What a clock may have shown."""
+
+    earliest_ms: int
+    latest_ms: int
 
 
 class _View(NamedTuple):
@@ -50,21 +61,30 @@ class CompactionWatch:
     """Watches the rewrites of one broker."""
 
     def __init__(
-        self, ended: Mapping[tuple[object, Transaction], bool], stable: Mapping[int, int]
+        self,
+        ended: Mapping[tuple[object, Transaction], bool],
+        stable: Mapping[int, int],
+        clock: Clock,
     ) -> None:
         self._ended = ended
         self._stable = stable
+        self._clock = clock
+        self._set: list[tuple[float, int]] = []
+        """When the clock was set, and by how much."""
+
+    def clock_set(self, by_ms: int) -> None:
+        """Be told that the clock goes before or after what it was."""
+        self._set.append((asyncio.get_running_loop().time(), by_ms))
 
     def rewritten(
         self,
         log_id: int,
         before: Sequence[StoredBatch],
         after: Sequence[StoredBatch],
-        *,
-        now_ms: int,
         check: Check,
     ) -> None:
         """Be told that a step of a pass is on disk."""
+        shown = self._shown()
         stable = self._stable.get(log_id, 0)
         check(
             [each for each in before if each.base_offset >= stable]
@@ -73,8 +93,8 @@ class CompactionWatch:
         )
         was = self._view(log_id, before, stable)
         left = self._view(log_id, after, stable)
-        _check_records(log_id, was, left, now_ms=now_ms, check=check)
-        _check_markers(log_id, was, left, now_ms=now_ms, check=check)
+        _check_records(log_id, was, left, shown.latest_ms, check)
+        _check_markers(log_id, was, left, shown, check)
 
     def compacted(self, end: LogCompacted, batches: Iterable[StoredBatch], check: Check) -> None:
         """Be told that the end of a pass is on disk: nobody knows any more what was aborted."""
@@ -84,6 +104,15 @@ class CompactionWatch:
             if each.base_offset < end.upto and self._is_aborted(end.log_id, read_batch(each))
         ]
         check(not aborted, f"compaction of log {end.log_id} has kept what was aborted: {aborted}")
+
+    def _shown(self) -> "_Shown":
+        """Return what the clock may have shown when this write was decided."""
+        since = asyncio.get_running_loop().time() - _UNDER_WAY_S
+        shown_ms = [self._clock.now_ms()]
+        for at, by_ms in reversed(self._set):
+            if at >= since:
+                shown_ms.append(shown_ms[-1] - by_ms)
+        return _Shown(min(shown_ms), max(shown_ms))
 
     def _is_aborted(self, log_id: int, batch: RecordBatch) -> bool:
         outcome = self._ended.get((log_id, _transaction(batch)))
@@ -118,7 +147,7 @@ def _records(batch: RecordBatch) -> Iterable[tuple[int, _Stored]]:
         yield offset, _Stored(key, value, horizon_ms)
 
 
-def _check_records(log_id: int, was: _View, left: _View, *, now_ms: int, check: Check) -> None:
+def _check_records(log_id: int, was: _View, left: _View, now_ms: int, check: Check) -> None:
     newest = {record.key: offset for offset, record in sorted(left.records.items())}
     for offset, record in was.records.items():
         kept = left.records.get(offset)
@@ -131,16 +160,17 @@ def _check_records(log_id: int, was: _View, left: _View, *, now_ms: int, check: 
     check(left.records.keys() <= was.records.keys(), f"log {log_id} has got records")
 
 
-def _check_markers(log_id: int, was: _View, left: _View, *, now_ms: int, check: Check) -> None:
+def _check_markers(log_id: int, was: _View, left: _View, shown: _Shown, check: Check) -> None:
     for offset, marker in was.markers.items():
         kept = left.markers.get(offset)
         place = f"marker at {offset} of log {log_id}"
         if kept is None:
             horizon_ms = marker.delete_horizon_ms
-            over = 0 < horizon_ms <= now_ms + _TOLERANCE_MS
+            over = 0 < horizon_ms <= shown.latest_ms + _TOLERANCE_MS
             check(over, f"{place} is gone before its time {horizon_ms}")
         elif kept.delete_horizon_ms != marker.delete_horizon_ms:
-            waits = kept.delete_horizon_ms > now_ms + DELETE_RETENTION_MS - _TOLERANCE_MS
+            least_ms = shown.earliest_ms + DELETE_RETENTION_MS - _TOLERANCE_MS
+            waits = kept.delete_horizon_ms > least_ms
             check(waits, f"{place} does not wait long enough")
         if kept is None or kept.delete_horizon_ms:
             alone = _transaction(marker) not in left.with_batches

@@ -96,6 +96,11 @@ class Invariants:
         watch = self._watches.get(life)
         return watch is not None and watch.owns_disk
 
+    def clock_set(self, life: Life, by_ms: int) -> None:
+        """Be told that the clock of a life was set."""
+        if life in self._watches:
+            self._watches[life].compaction.clock_set(by_ms)
+
     def died(self, life: Life) -> None:
         """Forget a life."""
         self._watches.pop(life, None)
@@ -134,8 +139,7 @@ class Watch:
         self._name = name
         self._durable = durable
         self._volume = volume
-        self._clock = clock
-        self._compaction = CompactionWatch(durable.ended, durable.stable)
+        self.compaction = CompactionWatch(durable.ended, durable.stable, clock)
         self._waiting: dict[int, object] = {}
         self._loading = True
         self._epoch = 0
@@ -198,8 +202,7 @@ class Watch:
         self, partition: int, before: Sequence[StoredBatch], after: Sequence[StoredBatch]
     ) -> None:
         """Be told that compaction has changed a log."""
-        now_ms = self._clock.now_ms()
-        self._compaction.rewritten(partition, before, after, now_ms=now_ms, check=self._check)
+        self.compaction.rewritten(partition, before, after, self._check)
 
     def compare(self) -> None:
         """Replay the journal into an empty machine, and compare it with the one that lives."""
@@ -282,7 +285,7 @@ class Watch:
                 self._log_start(record)
             case LogCompacted():
                 batches = self._volume.content.batches.get(record.log_id, [])
-                self._compaction.compacted(record, batches, self._check)
+                self.compaction.compacted(record, batches, self._check)
             case _:
                 self._on_durable_at_group_coordinator(record)
 

@@ -145,7 +145,9 @@ class Service:
 
     def set_clock(self, skew_ms: int) -> None:
         """Let its clock on the wall go before or after."""
-        self._clock.start_ms = START_MS + skew_ms
+        before_ms, self._clock.start_ms = self._clock.start_ms, START_MS + skew_ms
+        if self.life is not None:
+            self._machinery.invariants.clock_set(self.life, self._clock.start_ms - before_ms)
 
     def restart_later(self, *, move: bool) -> None:
         """Let the supervisor start it again in a while."""
