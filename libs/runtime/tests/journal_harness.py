@@ -3,7 +3,9 @@
 from collections.abc import AsyncIterator, Iterable, Sequence
 from itertools import count
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeAlias
+
+import asyncpg
 
 from semel_runtime.journal import Entry, Journal, Piece, StoredBatch
 from semel_runtime.journal.postgres.journal import PostgresJournal
@@ -18,6 +20,9 @@ WAL_BYTES = 4 * 1024 * 1024
 PLENTY = 1 << 30
 TOKEN = "token"
 _PATIENCE_MS = 600_000
+
+Admin: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
+"""A connection of an operator's, beside those of journals."""
 
 _numbers = count()
 

@@ -3,8 +3,9 @@
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
+import asyncpg
 import pytest
-from journal_harness import Engine, MemoryEngine, PostgresEngine, SqliteEngine
+from journal_harness import Admin, Engine, MemoryEngine, PostgresEngine, SqliteEngine
 
 from semel_runtime.testing.postgres import PostgresCluster
 
@@ -14,6 +15,14 @@ def postgres() -> Iterator[PostgresCluster]:
     """A primary and two synchronous standbys, which no test may stop."""
     with PostgresCluster() as cluster:
         yield cluster
+
+
+@pytest.fixture
+async def admin(postgres: PostgresCluster) -> AsyncIterator[Admin]:
+    """A connection of an operator's to the primary."""
+    connection = await asyncpg.connect(postgres.primary.url())
+    yield connection
+    await connection.close()
 
 
 # The first that needs the servers makes them, which takes long on a machine that is busy.

@@ -3,11 +3,9 @@
 import asyncio
 import socket
 from collections.abc import AsyncIterator
-from typing import TypeAlias
 
-import asyncpg
 import pytest
-from journal_harness import PostgresEngine
+from journal_harness import Admin, PostgresEngine
 from runner_harness import Counters, CounterSerde
 
 from semel_common.errors import KafkaStorageError
@@ -21,17 +19,9 @@ from semel_runtime.testing.postgres import PostgresCluster
 
 pytestmark = pytest.mark.timeout(180)  # The first test makes the servers.
 
-Admin: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 
 APPENDS, UPKEEP = 0, 1
 """The connections of a handle that write, in the order in which they are made."""
-
-
-@pytest.fixture
-async def admin(postgres: PostgresCluster) -> AsyncIterator[Admin]:
-    connection = await asyncpg.connect(postgres.primary.url())
-    yield connection
-    await connection.close()
 
 
 @pytest.fixture

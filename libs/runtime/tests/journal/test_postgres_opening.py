@@ -1,12 +1,9 @@
 """What a journal on PostgreSQL says at opening: a sentence for each thing that can be wrong."""
 
 import socket
-from collections.abc import AsyncIterator
-from typing import TypeAlias
 
-import asyncpg
 import pytest
-from journal_harness import PostgresEngine
+from journal_harness import Admin, PostgresEngine
 from structlog.testing import capture_logs
 
 from semel_runtime.journal import JournalOpenError
@@ -16,15 +13,6 @@ from semel_runtime.journal.postgres.place import place_of
 from semel_runtime.testing.postgres import PASSWORD, PostgresCluster, PostgresServer
 
 pytestmark = pytest.mark.timeout(180)  # The first test makes the servers.
-
-Admin: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
-
-
-@pytest.fixture
-async def admin(postgres: PostgresCluster) -> AsyncIterator[Admin]:
-    connection = await asyncpg.connect(postgres.primary.url())
-    yield connection
-    await connection.close()
 
 
 @pytest.fixture
