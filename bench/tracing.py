@@ -6,7 +6,8 @@ how far the two are apart is what the figures of this run are worth. All sampled
 own, since what it leaves to be exported would disturb whoever comes next.
 
 Each has a cluster of its own, started in an order by chance; spans go to a collector in a process
-of its own, which drops them. Its processor time does not count.
+of its own, which drops them. Its processor time does not count. Spans are exported every second
+and not every five, so that each turn pays for its own.
 """
 
 import os
@@ -23,7 +24,7 @@ from unittest.mock import patch
 from aiosemel import SemelClient
 from aiosemel.tracing import open_telemetry
 from bench.measure import Figure
-from bench.turns import UNIT, Contender, nothing, percent_more, processor_times, producing
+from bench.turns import UNIT, Contender, percent_more, processor_times, producing
 from semel_local import ProcessCluster
 
 
@@ -40,7 +41,9 @@ _SAMPLED: Mapping[str, Mapping[str, str]] = {
 }
 
 
-_ROUNDS = 16
+_EXPORT: Mapping[str, str] = {"OTEL_BSP_SCHEDULE_DELAY": "1000"}
+_REST_S = 1.5
+_ROUNDS = 12
 """Rounds of those that are hard to tell apart; all sampled needs few."""
 
 
@@ -68,28 +71,28 @@ async def _used_ms(names: Sequence[str], rounds: int) -> Mapping[str, Sequence[f
             await stack.enter_async_context(_contender(name, _SAMPLED[name], endpoint))
             for name in Random().sample(names, len(names))
         ]
-        return await processor_times(contenders, rounds)
+        return await processor_times(contenders, rounds, _REST_S)
 
 
 @asynccontextmanager
 async def _contender(
     name: str, variables: Mapping[str, str], endpoint: str
 ) -> AsyncIterator[Contender]:
-    export = {"OTEL_EXPORTER_OTLP_ENDPOINT": endpoint} if variables else {}
+    export = {"OTEL_EXPORTER_OTLP_ENDPOINT": endpoint, **_EXPORT} if variables else {}
     async with AsyncExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory())
         with patch.dict(os.environ, {**variables, **export}):
             telemetry = open_telemetry(os.environ, "bench")
             cluster = await stack.enter_async_context(ProcessCluster(Path(folder)))
-        provider = settle = None
+        provider = None
         if telemetry is not None:
             stack.push_async_callback(telemetry.aclose)
-            provider, settle = telemetry.provider, telemetry.force_flush
+            provider = telemetry.provider
         client = await stack.enter_async_context(
             SemelClient(cluster.bootstrap, tracer_provider=provider)
         )
         pids = tuple(cluster.pids().values())
-        yield await stack.enter_async_context(producing(name, client, pids, settle or nothing))
+        yield await stack.enter_async_context(producing(name, client, pids))
 
 
 @contextmanager

@@ -11,7 +11,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from itertools import pairwise
+from functools import partial
 from random import Random
 from statistics import median
 
@@ -22,13 +22,13 @@ from bench.topics import fresh_name, fresh_topic
 from bench.workloads import PARTITIONS, transactions
 
 PRODUCERS = 64
-EACH = 30
+EACH = 60
 """Transactions of each producer in one turn."""
 WARM_UP = 20
 """Transactions of each producer before the first turn."""
 ROUNDS = 6
-REST_S = 6.0
-"""How long all rest after the last turn: by then, spans are exported."""
+REST_S = 1.0
+"""How long all rest after a turn: what its services still do counts too, such as markers."""
 UNIT = "ms/transaction"
 
 
@@ -43,18 +43,11 @@ class Contender:
     """Run ``PRODUCERS`` * ``EACH`` transactions from this process."""
 
 
-def nothing() -> None:
-    """Leave nothing behind."""
-
-
 @asynccontextmanager
 async def producing(
-    name: str,
-    client: SemelClient,
-    pids: Sequence[int],
-    settle: Callable[[], object] = nothing,
+    name: str, client: SemelClient, pids: Sequence[int]
 ) -> AsyncIterator[Contender]:
-    """Warm up producers of a client that is open; ``settle`` finishes what a turn leaves behind."""
+    """Warm up producers of a client that is open."""
     topic = await fresh_topic(client, PARTITIONS)
     made = await initialised(client, fresh_name(), PRODUCERS)
     workload = transactions(PRODUCERS)
@@ -68,43 +61,30 @@ async def producing(
             for producer in made:
                 group.create_task(work(producer, each))
 
-    async def turn() -> None:
-        await run(EACH)
-        settle()
-
     await run(WARM_UP)
-    settle()
-    yield Contender(name=name, pids=pids, turn=turn)
+    yield Contender(name=name, pids=pids, turn=partial(run, EACH))
 
 
 async def processor_times(
-    contenders: Sequence[Contender], rounds: int = ROUNDS
+    contenders: Sequence[Contender], rounds: int = ROUNDS, rest_s: float = REST_S
 ) -> Mapping[str, Sequence[float]]:
     """Return what each computed for a transaction in each round, in ms, its services included.
 
-    Those are counted from one turn to the next: what they do later counts too.
+    These are counted from the beginning of a turn to the end of the rest after it, and not while
+    others have theirs.
     """
-    here: dict[str, list[float]] = {each.name: [] for each in contenders}
-    services: dict[str, list[float]] = {each.name: [] for each in contenders}
+    used_ms: dict[str, list[float]] = {each.name: [] for each in contenders}
     order, random = list(contenders), Random()
     for _ in range(rounds):
         random.shuffle(order)
         for contender in order:
             gc.collect()
-            services[contender.name].append(_services_s(contender))
-            started = time.process_time()
+            services_s, client_s = _services_s(contender), time.process_time()
             await contender.turn()
-            here[contender.name].append(time.process_time() - started)
-    await asyncio.sleep(REST_S)
-    return {
-        each.name: [
-            (client + after - before) * 1000 / (PRODUCERS * EACH)
-            for client, (before, after) in zip(
-                here[each.name], pairwise([*services[each.name], _services_s(each)]), strict=True
-            )
-        ]
-        for each in contenders
-    }
+            await asyncio.sleep(rest_s)
+            used_s = time.process_time() - client_s + _services_s(contender) - services_s
+            used_ms[contender.name].append(used_s * 1000 / (PRODUCERS * EACH))
+    return used_ms
 
 
 def percent_more(used: Sequence[float], than: Sequence[float]) -> float:
