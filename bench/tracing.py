@@ -1,21 +1,21 @@
 """What tracing costs: the same transactions off, with none, 1 % and all sampled, taking turns.
 
 None sampled is what the way of each transaction costs that is not recorded; what 1 % costs more
-than that is what the spans of a hundredth do, their export included. Off again is the same as off:
-how far the two are apart is what the figures of this run are worth. All sampled has rounds of its
-own, since what it leaves to be exported would disturb whoever comes next.
+than that is what the spans of a hundredth do, their export included. Both use the same services,
+which record what their client has decided to: two clusters that do the same are some percent apart,
+as off and off again tell. All sampled has rounds of its own, since what it leaves to be exported
+would disturb whoever comes next.
 
-Each has a cluster of its own, started in an order by chance; spans go to a collector in a process
-of its own, which drops them. Its processor time does not count. Spans are exported every second
-and not every five, so that each turn pays for its own.
+Spans go to a collector in a process of its own, which drops them; its processor time does not
+count. A process exports every 5 s: so after each turn all rest for longer.
 """
 
 import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
 from random import Random
 from statistics import median
@@ -32,67 +32,82 @@ def _share(ratio: str) -> Mapping[str, str]:
     return {"OTEL_TRACES_SAMPLER": "parentbased_traceidratio", "OTEL_TRACES_SAMPLER_ARG": ratio}
 
 
-_SAMPLED: Mapping[str, Mapping[str, str]] = {
+_CLIENTS: Mapping[str, Mapping[str, str]] = {
     "off": {},
     "off again": {},
     "none": _share("0"),
     "1 %": _share("0.01"),
-    "all": {"OTEL_TRACES_SAMPLER": "parentbased_always_on"},
+    "all": _share("1"),
 }
-
-
-_EXPORT: Mapping[str, str] = {"OTEL_BSP_SCHEDULE_DELAY": "1000"}
-_REST_S = 1.5
-_ROUNDS = 12
+_TRACED = "none"
+"""Whose services the other clients that trace use, too."""
+_REST_S = 5.5
+_ROUNDS = 8
 """Rounds of those that are hard to tell apart; all sampled needs few."""
 
 
 async def tracing() -> list[Figure]:
     """Measure each once."""
-    few = await _used_ms(("off", "off again", "none", "1 %"), _ROUNDS)
-    all_of_them = await _used_ms(("off", "all"), _ROUNDS // 4)
-    times, more = [], []
-    for used_ms in (few, all_of_them):
-        for name in (name for name in _SAMPLED if name in used_ms):
-            if name != "off":
-                goal = "≤ 3" if name == "1 %" else ""
-                share = percent_more(used_ms[name], used_ms["off"])
-                more.append(Figure(name=f"{name}: more", value=share, unit="%", goal=goal))
-            if name != "off" or used_ms is few:
-                times.append(Figure(name=name, value=median(used_ms[name]), unit=UNIT))
-    return [*times, *more]
-
-
-async def _used_ms(names: Sequence[str], rounds: int) -> Mapping[str, Sequence[float]]:
-    """Return what some of them computed in each round, on clusters that are started for it."""
     async with AsyncExitStack() as stack:
         endpoint = stack.enter_context(_collector())
-        contenders = [
-            await stack.enter_async_context(_contender(name, _SAMPLED[name], endpoint))
-            for name in Random().sample(names, len(names))
-        ]
-        return await processor_times(contenders, rounds, _REST_S)
+        contenders = await _contenders(stack, endpoint)
+        few = [contender for name, contender in contenders.items() if name != "all"]
+        used_ms = dict(await processor_times(few, _ROUNDS, _REST_S))
+        rarely = [contenders["off"], contenders["all"]]
+        all_of_them = await processor_times(rarely, _ROUNDS // 4, _REST_S)
+    used_ms["all"] = all_of_them["all"]
+    more = {
+        "off again: more": percent_more(used_ms["off again"], used_ms["off"]),
+        "none: more": percent_more(used_ms["none"], used_ms["off"]),
+        "1 %: more": percent_more(used_ms["1 %"], used_ms["off"]),
+        "1 %: more than none": percent_more(used_ms["1 %"], used_ms["none"]),
+        "all: more": percent_more(all_of_them["all"], all_of_them["off"]),
+    }
+    return [
+        *(Figure(name=name, value=median(each), unit=UNIT) for name, each in used_ms.items()),
+        *(
+            Figure(name=name, value=share, unit="%", goal="≤ 3" if name == "1 %: more" else "")
+            for name, share in more.items()
+        ),
+    ]
 
 
-@asynccontextmanager
+async def _contenders(stack: AsyncExitStack, endpoint: str) -> Mapping[str, Contender]:
+    """Start clusters, in an order by chance, and a client of each kind; return these."""
+    export = {"OTEL_EXPORTER_OTLP_ENDPOINT": endpoint}
+    own = [name for name in _CLIENTS if name == _TRACED or not _CLIENTS[name]]
+    clusters = {}
+    for name in Random().sample(own, len(own)):
+        variables = {**_CLIENTS[name], **export} if name == _TRACED else {}
+        clusters[name] = await _cluster(stack, variables)
+    return {
+        name: await _contender(stack, name, clusters.get(name, clusters[_TRACED]), export)
+        for name in _CLIENTS
+    }
+
+
+async def _cluster(stack: AsyncExitStack, variables: Mapping[str, str]) -> ProcessCluster:
+    folder = stack.enter_context(tempfile.TemporaryDirectory())
+    with patch.dict(os.environ, variables):
+        return await stack.enter_async_context(ProcessCluster(Path(folder)))
+
+
 async def _contender(
-    name: str, variables: Mapping[str, str], endpoint: str
-) -> AsyncIterator[Contender]:
-    export = {"OTEL_EXPORTER_OTLP_ENDPOINT": endpoint, **_EXPORT} if variables else {}
-    async with AsyncExitStack() as stack:
-        folder = stack.enter_context(tempfile.TemporaryDirectory())
-        with patch.dict(os.environ, {**variables, **export}):
-            telemetry = open_telemetry(os.environ, "bench")
-            cluster = await stack.enter_async_context(ProcessCluster(Path(folder)))
-        provider = None
-        if telemetry is not None:
-            stack.push_async_callback(telemetry.aclose)
-            provider = telemetry.provider
-        client = await stack.enter_async_context(
-            SemelClient(cluster.bootstrap, tracer_provider=provider)
-        )
-        pids = tuple(cluster.pids().values())
-        yield await stack.enter_async_context(producing(name, client, pids))
+    stack: AsyncExitStack, name: str, cluster: ProcessCluster, export: Mapping[str, str]
+) -> Contender:
+    variables = _CLIENTS[name]
+    provider = None
+    # What makes spans reads its sampler and its exporter's settings from the process's environment.
+    with patch.dict(os.environ, {**variables, **export} if variables else {}):
+        telemetry = open_telemetry(os.environ, "bench")
+    if telemetry is not None:
+        stack.push_async_callback(telemetry.aclose)
+        provider = telemetry.provider
+    client = await stack.enter_async_context(
+        SemelClient(cluster.bootstrap, tracer_provider=provider)
+    )
+    pids = tuple(cluster.pids().values())
+    return await stack.enter_async_context(producing(name, client, pids))
 
 
 @contextmanager

@@ -22,7 +22,7 @@ from bench.topics import fresh_name, fresh_topic
 from bench.workloads import PARTITIONS, transactions
 
 PRODUCERS = 64
-EACH = 60
+EACH = 100
 """Transactions of each producer in one turn."""
 WARM_UP = 20
 """Transactions of each producer before the first turn."""

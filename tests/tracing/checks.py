@@ -77,8 +77,6 @@ def _fan_out(trace: Trace, end: Seen) -> Iterator[str]:
     completions = [each for each in trace.below(end) if each.short_name == "complete transaction"]
     if len(completions) != 1:
         yield f"{len(completions)} completions below EndTxn"
-    for completion in completions:
-        yield from _committed(trace, completion)
 
 
 def _served(trace: Trace, call: Seen, service: str) -> Iterator[str]:

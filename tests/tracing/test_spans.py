@@ -120,6 +120,26 @@ async def test_a_group_commit_is_a_span_in_each_of_its_traces_linked_to_all_it_s
     assert {trace_of(each) for each in complete} == transactions
 
 
+@pytest.mark.parametrize("waits", [True, False])
+async def test_a_commit_is_a_span_of_those_who_wait_for_it(
+    client: SemelClient, exporter: InMemorySpanExporter, *, waits: bool
+) -> None:
+    producer = client.transactional_producer("payer")
+    await producer.init_transactions()
+    async with producer.transaction(wait_until_visible=waits) as transaction:
+        await transaction.send("orders", b"pizza", partition=0)
+    # It is stable only when its markers are written, and what completes it is decided then.
+    await read_all(client, 1)
+    async with producer.transaction(wait_until_visible=True) as transaction:
+        await transaction.send("orders", b"pizza", partition=0)
+    first, second = named(exporter, "transaction")
+    completions = {trace_of(each): each for each in named(exporter, "complete transaction")}
+    assert set(completions) == {trace_of(first), trace_of(second)}
+    above = {each.parent.span_id for each in named(exporter, COMMIT) if each.parent is not None}
+    assert bool(above & ids([completions[trace_of(first)]])) == waits
+    assert above & ids([completions[trace_of(second)]])
+
+
 async def test_one_request_with_several_batches_is_linked_to_each(
     client: SemelClient, exporter: InMemorySpanExporter
 ) -> None:

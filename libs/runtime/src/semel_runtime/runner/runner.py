@@ -135,7 +135,9 @@ class Runner(Generic[R]):
             await self._durable()
             raise
         if result.records or result.batches or result.verify:
-            self._append(result, privileged=privileged)
+            commit = self._append(result, privileged=privileged)
+            if self._spans is not None and (served := tracing.spans_of_now()):
+                commit.served += served
         if self._queue.last is not None:
             await self._durable()
         return result.response
@@ -221,7 +223,7 @@ class Runner(Generic[R]):
         if self._closed:
             raise KafkaStorageError("journal is closed")
 
-    def _append(self, result: Result[T, R], *, privileged: bool) -> None:
+    def _append(self, result: Result[T, R], *, privileged: bool) -> Commit[R]:
         decided = self._encode(result)
         self._check_limits(decided, privileged=privileged)
         try:
@@ -230,9 +232,7 @@ class Runner(Generic[R]):
         except BaseException as failure:
             self._fail(failure)
             raise
-        commit = self._queue.add(decided)
-        if self._spans is not None and (served := tracing.spans_of_now()):
-            commit.served += served
+        return self._queue.add(decided)
 
     def _encode(self, result: Result[T, R]) -> Decided[R]:
         assert result.records or not result.batches, "batches never ride without a record"
