@@ -18,6 +18,7 @@ from semel_coordinator.transactions.machine import (
 from semel_coordinator.transactions.machine import init_producer_id as init_module
 from semel_coordinator.transactions.machine import inquiry as inquiry_module
 from semel_coordinator.transactions.machine import machine as machine_module
+from semel_coordinator.transactions.machine import timeouts as timeouts_module
 from semel_coordinator.transactions.machine.decisions import aborted
 from semel_coordinator.transactions.machine.end_txn import (
     END_TXN_TABLE,
@@ -138,7 +139,7 @@ def _timed_out(patch: pytest.MonkeyPatch) -> None:
     def kept(*args: Any, **rest: Any) -> tuple[TransactionsRecord, ...]:
         return tuple(each for each in aborted(*args, **rest) if not isinstance(each, Producer))
 
-    patch.setattr(machine_module, "aborted", kept)
+    patch.setattr(timeouts_module, "aborted", kept)
 
 
 @defect("replay-validates", "replay leaves out a decision whose producer it does not know yet")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from defects import DEFECTS
+from defects import DEFECTS, planted
 from defects.hunt import hunt
 from semel_broker.machine.log import PartitionLog
 from semel_coordinator.transactions.machine import TransactionsMachine
@@ -29,6 +29,12 @@ SEEDS = 5
 def test_a_planted_defect_is_found_at_once(name: str) -> None:
     report = hunt(name, SEEDS)
     assert report is not None, f"{name} is not found in {SEEDS} seeds"
+
+
+@pytest.mark.parametrize("name", DEFECTS)
+def test_what_a_defect_takes_the_place_of_is_there(name: str) -> None:
+    with planted(name):
+        pass
 
 
 def test_nothing_of_a_defect_is_left() -> None:

@@ -91,15 +91,19 @@ class Durable:
         before = self.fences.get((log, producer_id), 0)
         self.fences[log, producer_id] = max(before, fence)
 
-    def forget(self, log: object, producer_id: int) -> None:
-        """Note that a producer was forgotten: if that was not too early, nothing binds it any more.
+    def forget(self, log: object, producer_id: int) -> Iterator[str]:
+        """Note that a producer was forgotten; yield what is wrong: it was heard of just now.
 
-        A zombie that has slept for so long may write what its coordinator has aborted long ago.
+        If that was not too early, nothing binds it any more: a zombie that has slept for so long
+        may write what its coordinator has aborted long ago. Clocks that are wrong make it half as
+        long at worst.
         """
         idle_s = asyncio.get_running_loop().time() - self.heard.get((log, producer_id), 0.0)
         if idle_s * 1_000 >= EXPIRATION_MS:
             self.fences.pop((log, producer_id), None)
             self.sequences.pop((log, producer_id), None)
+        elif idle_s * 1_000 < EXPIRATION_MS / 2:
+            yield f"producer {producer_id} is forgotten in {log}, heard of {idle_s:.1f} s before"
 
     def _hear(self, log: object, producer_id: int) -> None:
         self.heard[log, producer_id] = asyncio.get_running_loop().time()

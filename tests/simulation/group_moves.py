@@ -7,6 +7,8 @@ ever serve a group. Only the copy that a new leader stores is no part of it: it 
 from collections.abc import Callable
 from typing import Any
 
+from msgspec.structs import replace
+
 from semel_common.ids import partition_for_id
 from semel_group.machine.records import (
     GroupsForgotten,
@@ -88,7 +90,7 @@ def _partition_of(group_id: str) -> int:
 
 
 def _known_of(machine: Any, partition: int) -> object:  # noqa: ANN401 - of three kinds
-    """Return all that is known of the groups of a partition, but for places in the journal."""
+    """Return what is known of the groups of a partition, but for its places, and idle times."""
     return {
         group_id: (
             _members(machine.membership.groups.get(group_id)),
@@ -111,6 +113,6 @@ def _offsets(group: Any) -> object:  # noqa: ANN401 - of the group coordinator
     return (
         {name: each for name, (_, each) in group.committed.items()},
         {name: [each for _, each in held.commits] for name, held in group.pending.items()},
-        {producer_id: state for producer_id, (_, state) in group.producers.items()},
+        {name: replace(each, last_ended_ms=0) for name, (_, each) in group.producers.items()},
         [each[1:] for each in sorted(places)],
     )

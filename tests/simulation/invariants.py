@@ -280,7 +280,8 @@ class Watch:
             case ProducerFenced():
                 self._durable.fence(record.log_id, record.producer_id, record.fence)
             case ProducerForgotten():
-                self._durable.forget(record.log_id, record.producer_id)
+                for wrong in self._durable.forget(record.log_id, record.producer_id):
+                    self._check(False, wrong)
             case LogStartMoved():
                 self._log_start(record)
             case LogCompacted():

@@ -9,7 +9,10 @@ not handed it over since.
 from collections.abc import Callable
 from typing import Any
 
+from msgspec.structs import replace
+
 from semel_common.ids import transaction_log_partition_of
+from semel_coordinator.transactions.machine.entities import Producer
 from semel_coordinator.transactions.machine.partitions import partition_of
 from semel_coordinator.transactions.machine.records import (
     CoordinatorEpoch,
@@ -110,7 +113,11 @@ def _partition_of(record: Any) -> int | None:  # noqa: ANN401 - of any service
 
 
 def _known_of(machine: Any, partition: int) -> list[object]:  # noqa: ANN401 - of three kinds
-    """Return all that is known of a partition but its coordinator epoch, which is raised."""
+    """Return what is known of a partition but its coordinator epoch, and when ids were used."""
     state = machine.transactions._state
     known = state.known_of(partition, partition_count=TRANSACTION_LOG_PARTITIONS)
-    return [normal(each) for each in known if not isinstance(each, CoordinatorEpoch)]
+    return [
+        normal(replace(each, last_update_ms=0) if isinstance(each, Producer) else each)
+        for each in known
+        if not isinstance(each, CoordinatorEpoch)
+    ]

@@ -318,7 +318,7 @@ class Plain:
         while not self.done:
             self._left -= 1
             sent = []
-            for _ in range(random.randint(1, 5)):
+            for _ in range(random.randint(1, 12)):
                 topic, partition = random.choice(self._places)
                 record = make_record(topic, f"{process}-{next(around.records.numbers)}", random)
                 operation = Send(

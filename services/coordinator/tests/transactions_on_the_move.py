@@ -3,15 +3,18 @@
 from collections.abc import Sequence
 
 from joint_harness import JointHarness
+from msgspec import Struct
 from msgspec.structs import replace
 from transactions_harness import TransactionsHarness, image
 
+from semel_common.errors import SemelError
 from semel_common.ids import InternalTopic, partition_for_id
 from semel_coordinator.transactions.machine import (
     TransactionLimits,
     TransactionsRecord,
 )
 from semel_runtime.cluster.image import ClusterImage, InternalPartition, PartitionLeader
+from semel_runtime.machine import Result
 from semel_runtime.moving.state import PartitionMove
 
 PARTITION_COUNT = 10
@@ -106,11 +109,31 @@ class Pair:
         starts = range(0, max(1, len(records)), size)
         for start in starts:
             piece = records[start : start + size]
-            self.new.run(moves.take_over(move, piece, whole=start == starts[-1]))
+            whole = start == starts[-1]
+            self.new.run(moves.take_over(move, piece, whole=whole, now_ms=self.new.now_ms))
 
     def move(self, *, pieces: int = 1) -> None:
         """Move the partition, all the way."""
+        self.new.now_ms = self.old.now_ms
         self.led(MOVING)
         self.take_over(self.hand_over(), pieces=pieces)
         self.led(MOVED)
-        self.new.now_ms = self.old.now_ms
+
+
+def use_now(harness: TransactionsHarness) -> None:
+    """Let all ids have been used last now, as after a move."""
+    known = harness.machine._state.producers.values()
+    harness.run(Result(None, [replace(each, last_update_ms=harness.now_ms) for each in known]))
+
+
+def plain(value: object) -> object:
+    """Return values that are equal if they say the same; errors are not."""
+    match value:
+        case SemelError():
+            return repr(value)
+        case Struct():
+            return {name: plain(getattr(value, name)) for name in value.__struct_fields__}
+        case tuple() | list():
+            return [plain(each) for each in value]
+        case _:
+            return value

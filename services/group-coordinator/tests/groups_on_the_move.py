@@ -46,14 +46,14 @@ class Pair:
         for start in starts:
             whole = start == starts[-1]
             piece = records[start : start + size]
-            self.new.run(machine.take_over(move, piece, whole=whole))
+            self.new.run(machine.take_over(move, piece, whole=whole, now_ms=self.new.now_ms))
 
     def move(self, *, pieces: int = 1) -> None:
         """Move the group, all the way."""
+        self.new.now_ms = self.old.now_ms
         self.led(MOVING)
         self.take_over(self.hand_over(), pieces=pieces)
         self.led(MOVED)
-        self.new.now_ms = self.old.now_ms
         self.new._epochs = dict(self.old._epochs)
 
 

@@ -31,6 +31,7 @@ from semel_common.ids import partition_for_id
 from semel_group.machine.records import GroupDeleted
 from semel_group.machine.values import Committer
 from semel_runtime.cluster.image import PartitionLeader
+from semel_runtime.machine import Result
 from semel_runtime.moving.state import PartitionMove
 from semel_runtime.participant.inquiry import InquiryOutcome
 
@@ -105,6 +106,9 @@ def test_a_group_that_has_moved_is_as_if_it_had_not(
         assert outcome(alone, act) == outcome(pair.old, act)
     pair.new.topics(pair.old._named)
     pair.move(pieces=pieces)
+    known = alone.machine.offsets.group(GROUP).producers.values()
+    idle_from_now = [replace(each, last_ended_ms=alone.now_ms) for _, each in known]
+    alone.run(Result(None, idle_from_now))
     assert known_of(pair.new.machine) == known_of(alone.machine)
     assert answers(pair.new) == answers(alone)
     for act in after:
@@ -222,6 +226,19 @@ def test_what_was_found_before_the_hand_over_is_not_forgotten_after_it() -> None
     assert old.run(machine.expire_offsets(group_ids, 9, now_ms=old.now_ms)) == 0
 
 
+def test_producers_are_idle_from_the_move_on_by_the_new_leaders_clock() -> None:
+    pair = Pair()
+    expiration_ms = pair.new.limits.producer_expiration_ms
+    pair.old.txn_commit({1: 5})
+    pair.old.marker(ABORT)
+    pair.led(MOVING)
+    pair.new.now_ms = pair.old.now_ms + expiration_ms
+    pair.take_over(pair.hand_over())
+    pair.new.led(MOVED)
+    assert pair.new.forget(after_ms=expiration_ms - 1) == 0
+    assert pair.new.forget(after_ms=1) == 1
+
+
 def test_groups_of_other_partitions_go_on(pair: Pair) -> None:
     old = pair.old
     old.join("c", group_id=OTHER)
@@ -321,20 +338,24 @@ def test_what_was_taken_over_in_part_is_taken_over_again(pair: Pair) -> None:
     pair.led(MOVING)
     known = pair.hand_over()
     new = pair.new.machine
+    pair.new.now_ms = 0
     pair.new.run(new.begin_take_over(MOVE))
-    pair.new.run(new.take_over(MOVE, known[:3], whole=False))
+    pair.new.run(new.take_over(MOVE, known[:3], whole=False, now_ms=0))
     assert [each.whole for each in pair.new.run(new.arrivals())] == [False]
     assert state_of(rebuilt(new.snapshot(), pair.new.limits, 1)) == state_of(new)
     pair.take_over(known, pieces=2)
     assert [each.whole for each in pair.new.run(new.arrivals())] == [True]
     pair.new.led(MOVED)
-    assert known_of(pair.new.machine) == known_of(pair.old.machine)
+    members, committed_, pending, producers, *rest = known_of(pair.old.machine)
+    assert isinstance(producers, dict)
+    idle_from_then = {name: replace(each, last_ended_ms=0) for name, each in producers.items()}
+    assert known_of(new) == (members, committed_, pending, idle_from_then, *rest)
 
 
 def test_what_an_older_piece_said_is_forgotten(pair: Pair) -> None:
     pair.led(MOVING)
     pair.new.run(pair.new.machine.begin_take_over(MOVE))
-    pair.new.run(pair.new.machine.take_over(MOVE, [committed(3, GROUP)], whole=False))
+    pair.new.run(pair.new.machine.take_over(MOVE, [committed(3, GROUP)], whole=False, now_ms=0))
     pair.take_over(pair.hand_over())
     pair.new.led(MOVED)
     assert pair.new.committed(3) == -1
@@ -346,7 +367,7 @@ def test_what_was_taken_over_wholly_is_not_taken_over_again(pair: Pair) -> None:
     pair.take_over(known)
     acts: list[Callable[[], object]] = [
         lambda: pair.new.machine.begin_take_over(MOVE),
-        lambda: pair.new.machine.take_over(MOVE, known, whole=True),
+        lambda: pair.new.machine.take_over(MOVE, known, whole=True, now_ms=0),
     ]
     for act in acts:
         with pytest.raises(FencedLeaderEpochError):

@@ -176,6 +176,7 @@ class CoordinatorApp:
             self._machine.cluster,
             environment.connector,
             environment.random,
+            environment.clock,
             settings.take_over_options(),
         )
         return _Parts(

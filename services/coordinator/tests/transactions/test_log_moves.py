@@ -9,9 +9,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from joint_harness import JointHarness, name_of
 from joint_steps import JointStep, joint_steps
-from msgspec import Struct
 from transactions_harness import A0, A1, B0, GROUP, TransactionsHarness, after, image, state_of
-from transactions_on_the_move import GIVEN_UP, MOVED, MOVING, OTHER, PARTITION, Pair, harness
+from transactions_on_the_move import (
+    GIVEN_UP,
+    MOVED,
+    MOVING,
+    OTHER,
+    PARTITION,
+    Pair,
+    harness,
+    plain,
+    use_now,
+)
 from transactions_steps import IDS, LIMITS, key_of, steps, told
 
 from semel_common.errors import (
@@ -47,19 +56,6 @@ def outcome(it: JointHarness, act: JointStep) -> object:
         return plain(act(it))
     except SemelError as error:
         return repr(error)
-
-
-def plain(value: object) -> object:
-    """Return values that are equal if they say the same; errors are not."""
-    match value:
-        case SemelError():
-            return repr(value)
-        case Struct():
-            return {name: plain(getattr(value, name)) for name in value.__struct_fields__}
-        case tuple() | list():
-            return [plain(each) for each in value]
-        case _:
-            return value
 
 
 def answers(it: JointHarness) -> list[object]:
@@ -106,6 +102,7 @@ def test_transactions_that_have_moved_are_as_if_they_had_not(
         assert outcome(alone, act) == outcome(pair.old, act)
     pair.move(pieces=pieces)
     alone.run(alone.machine.claim())  # Which raises the coordinator epoch, as the move does.
+    use_now(alone)
     assert state_of(pair.new.machine) == state_of(alone.machine)
     assert answers(pair.new) == answers(alone)
     for act in afterwards:
@@ -369,7 +366,7 @@ def test_a_take_over_may_begin_again(pair: Pair) -> None:
     handed_over = pair.hand_over()
     move = pair.move_of()
     pair.new.run(pair.new.machine.moves.begin_take_over(move))
-    pair.new.run(pair.new.machine.moves.take_over(move, handed_over[:3], whole=False))
+    pair.new.run(pair.new.machine.moves.take_over(move, handed_over[:3], whole=False, now_ms=0))
     pair.take_over(handed_over)
     pair.led(MOVED)
     assert len(pair.new.states()) == 3

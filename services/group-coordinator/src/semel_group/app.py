@@ -165,6 +165,7 @@ class GroupApp:
             self._machine.cluster,
             environment.connector,
             environment.random,
+            environment.clock,
             self._settings.take_over_options(),
         )
         return GroupsTaker(runner, self._machine, take_overs)

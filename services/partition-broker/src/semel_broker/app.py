@@ -189,6 +189,7 @@ class BrokerApp:
             self._machine.cluster,
             self._environment.connector,
             self._environment.random,
+            self._environment.clock,
             self._settings.take_over_options(),
         )
         return LogTaker(runner, self._machine, take_overs)

@@ -122,7 +122,8 @@ class LogTaker:
             known += len(entities)
             whole = known >= piece.record_count
             # It was handed over: from here on, a full disk must not keep it from being served.
-            know = partial(self._machine.log_taken_over, copy, entities, whole=whole)
+            now_ms = self._take_overs.now_ms()
+            know = partial(self._machine.log_taken_over, copy, entities, whole=whole, now_ms=now_ms)
             await self._runner.run(know, privileged=True)
             if whole:
                 return

@@ -23,7 +23,7 @@ from broker_harness import (
 from msgspec.structs import replace
 
 from semel_broker.machine.moves import Copy, HandedOver, Move
-from semel_broker.machine.records import LogDropped, LogState, Record
+from semel_broker.machine.records import LogDropped, LogState, ProducerState, Record
 from semel_common.errors import (
     CorruptMessageError,
     FencedLeaderEpochError,
@@ -87,7 +87,10 @@ class TwoBrokers:
 
     def take_over(self, entities: Sequence[Record], *, whole: bool = True) -> None:
         """Let the new broker know what was handed over."""
-        self.new.run(self.new.machine.log_taken_over(self.copy_of(), entities, whole=whole))
+        copy = self.copy_of()
+        self.new.run(
+            self.new.machine.log_taken_over(copy, entities, whole=whole, now_ms=self.new.now_ms)
+        )
 
     def move(self) -> None:
         """Take every step."""
@@ -312,6 +315,15 @@ def test_a_copy_is_nobodys_business_but_the_moves(brokers: TwoBrokers) -> None:
         assert broker.run(broker.machine.open_transactions(open_since_ms=10**15, limit=9)) == []
 
 
+def test_producers_are_idle_from_the_move_on_by_the_new_leaders_clock(brokers: TwoBrokers) -> None:
+    expiration_ms = brokers.new.limits.producer_expiration_ms
+    brokers.old.append(transactional=False)
+    brokers.new.now_ms = brokers.old.now_ms + expiration_ms
+    brokers.move()
+    assert brokers.new.forget(after_ms=expiration_ms - 1) == 0
+    assert brokers.new.forget(after_ms=1) == 1
+
+
 def test_after_any_history_the_new_leader_knows_what_the_old_one_knew() -> None:
     for seed in range(150):
         chance = random.Random(seed)
@@ -332,7 +344,13 @@ def test_after_any_history_the_new_leader_knows_what_the_old_one_knew() -> None:
         _restart(chance, brokers.new)
         (log,) = brokers.new.machine._logs
         known = [replace(each, log_id=0) for each in list(log.snapshot())[1:]]
-        expected = [each for each in state.entities[1:] if hasattr(each, "log_id")]
+        expected = [
+            replace(each, last_timestamp_ms=brokers.new.now_ms)
+            if isinstance(each, ProducerState)
+            else each
+            for each in state.entities[1:]
+            if hasattr(each, "log_id")
+        ]
         key = repr
         assert sorted(known, key=key) == sorted(expected, key=key), f"seed {seed}"
         assert log.log_end_offset == state.log_end_offset

@@ -50,10 +50,12 @@ class MovingState(Protocol[R]):
         ...
 
     def take_over(
-        self, move: PartitionMove, records: Sequence[R], *, whole: bool
+        self, move: PartitionMove, records: Sequence[R], *, whole: bool, now_ms: int
     ) -> Result[None, R]:
         """Know the next piece of what was handed over; ``whole``: it is the last one.
 
+        Whoever is idle is so from ``now_ms`` on: what is written of that is by another clock, and
+        one that was wrong would let it be forgotten at once.
         Raises FencedLeaderEpochError, and CorruptMessageError.
         """
         ...

@@ -14,6 +14,7 @@ from semel.coordinator.v1.moves_pb2 import CompletePartitionReassignmentRequest
 from semel_common.errors import SemelError
 from semel_common.wire.connection import Connection, Connector
 from semel_common.wire.methods import COMPLETE_PARTITION_REASSIGNMENT
+from semel_runtime.clock import Clock
 from semel_runtime.cluster.copy import ClusterCopy
 from semel_runtime.cluster.image import ServiceRole
 from semel_runtime.machine import UnknownRecordError
@@ -36,12 +37,18 @@ class TakeOvers:
     """When to take over what moves to one instance, and whom that instance talks to."""
 
     def __init__(
-        self, cluster: ClusterCopy, connector: Connector, random: Random, options: TakeOverOptions
+        self,
+        cluster: ClusterCopy,
+        connector: Connector,
+        random: Random,
+        clock: Clock,
+        options: TakeOverOptions,
     ) -> None:
         """Want a look at once: a process before this one may have left a move half-way."""
         self._cluster = cluster
         self._connector = connector
         self._random = random
+        self._clock = clock
         self._options = options
         self._wanted = asyncio.Event()
         self._wanted.set()
@@ -52,6 +59,10 @@ class TakeOvers:
     def request_timeout_ms(self) -> int:
         """How long one request may take."""
         return self._options.request_timeout_ms
+
+    def now_ms(self) -> int:
+        """Return the time here: that of the old leader may be another."""
+        return self._clock.now_ms()
 
     def look(self) -> None:
         """Note that something may move here from now on."""

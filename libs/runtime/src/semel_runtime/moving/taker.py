@@ -88,7 +88,8 @@ class StateTaker(Generic[R]):
             records = [self._decode(each) for each in piece.records]
             known += len(records)
             whole = known >= first.record_count
-            store = partial(self._state.take_over, move, records, whole=whole)
+            now_ms = self._take_overs.now_ms()
+            store = partial(self._state.take_over, move, records, whole=whole, now_ms=now_ms)
             await self._runner.run(store, privileged=True)
             if whole:
                 return

@@ -332,11 +332,11 @@ class GroupMachine:
         return self.moves.begin_take_over(move)
 
     def take_over(
-        self, move: PartitionMove, known: Sequence[Record], *, whole: bool
+        self, move: PartitionMove, known: Sequence[Record], *, whole: bool, now_ms: int
     ) -> Result[None, Record]:
         """Know the next piece of what was handed over; see ``moves.taken_over``."""
         here = (self.moves, self.membership, self.offsets)
-        return Result(None, (*taken_over(*here, move, known, whole=whole),))
+        return Result(None, (*taken_over(*here, move, known, whole=whole, now_ms=now_ms),))
 
     def members_in(self, partition: int) -> list[MemberKey]:
         """Return the members of all groups of a partition."""

@@ -20,6 +20,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import TypeVar, assert_never
 
+from msgspec.structs import replace
+
 from semel_common.errors import CorruptMessageError, FencedLeaderEpochError, NotCoordinatorError
 from semel_common.ids import InternalTopic, partition_for_id
 from semel_group.machine.membership.machine import MembershipMachine
@@ -259,9 +261,11 @@ def taken_over(
     records: Iterable[Record],
     *,
     whole: bool,
+    now_ms: int,
 ) -> Iterator[Record]:
     """Yield what is new here of a piece of what was handed over; ``whole``: of the last one.
 
+    Producers are idle from now on: their times are by another clock.
     Raises FencedLeaderEpochError, and CorruptMessageError.
     """
     moves.check_arriving(move)
@@ -280,7 +284,8 @@ def taken_over(
                 | TxnOffsetsCommitted()
                 | ProducerState()
             ) if moves.partition_of(record.group_id) == move.partition:
-                yield record
+                is_producer = isinstance(record, ProducerState)
+                yield replace(record, last_ended_ms=now_ms) if is_producer else record
             case _:
                 raise CorruptMessageError(
                     f"{type(record).__name__} is not of a group of partition {move.partition}"

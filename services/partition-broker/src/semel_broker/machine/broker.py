@@ -334,11 +334,11 @@ class BrokerMachine:
         return Result(None, (moves.copied(self._logs, copy, next_offset),), batches)
 
     def log_taken_over(
-        self, copy: Copy, entities: Sequence[Record], *, whole: bool
+        self, copy: Copy, entities: Sequence[Record], *, whole: bool, now_ms: int
     ) -> Result[None, Record]:
         """Know of a copy a piece of what its leader has handed over; ``whole``: the last one."""
         heard = self._coordinator_epochs
-        known = moves.taken_over(self._logs, heard, copy, entities, whole=whole)
+        known = moves.taken_over(self._logs, heard, copy, entities, whole=whole, now_ms=now_ms)
         return Result(None, list(known))
 
     # -- records -------------------------------------------------------------------------------

@@ -43,7 +43,7 @@ from semel_common.errors import (
 from semel_common.ids import TopicPartition
 from semel_runtime.participant.coordinator_epochs import CoordinatorEpochs, CoordinatorEpochSeen
 
-_ENTITIES = (LogCompacted, ProducerState, OpenTransaction, AbortedTransaction, LogSegment)
+_ENTITIES = (LogCompacted, OpenTransaction, AbortedTransaction, LogSegment)
 
 
 class Move(Struct, frozen=True, kw_only=True):
@@ -198,9 +198,12 @@ def taken_over(
     entities: Iterable[Record],
     *,
     whole: bool,
+    now_ms: int,
 ) -> Iterator[LogRecord | LogState | CoordinatorEpochSeen]:
     """Yield the records that make a copy's state that of the log; ``whole``: of the last piece.
 
+    Producers are idle from now on: if the old leader's clock was behind, they would be forgotten at
+    once, while what they sent is still under way.
     Raises FencedLeaderEpochError, and CorruptMessageError if the copy is not the whole log.
     """
     log = _arriving(logs, copy)
@@ -212,6 +215,8 @@ def taken_over(
                 log_start_offset=entity.log_start_offset,
                 log_end_offset=entity.log_end_offset,
             )
+        elif isinstance(entity, ProducerState):
+            yield replace(entity, log_id=log.log_id, last_timestamp_ms=now_ms)
         elif isinstance(entity, _ENTITIES):
             yield replace(entity, log_id=log.log_id)
         elif isinstance(entity, CoordinatorEpochSeen):

@@ -25,8 +25,11 @@ Invariant: what is known here is served, but for the partitions that are listed 
 
 from collections.abc import Iterator, Sequence
 
+from msgspec.structs import replace
+
 from semel_common.errors import CorruptMessageError, FencedLeaderEpochError, NotCoordinatorError
 from semel_common.ids import InternalTopic
+from semel_coordinator.transactions.machine.entities import Producer
 from semel_coordinator.transactions.machine.partitions import partition_of
 from semel_coordinator.transactions.machine.records import (
     MoveRecord,
@@ -135,12 +138,14 @@ class TransactionLogMoves:
         return Result(None, (forgotten, _taken(move, whole=False)))
 
     def take_over(
-        self, move: PartitionMove, records: Sequence[TransactionsRecord], *, whole: bool
+        self,
+        move: PartitionMove,
+        records: Sequence[TransactionsRecord],
+        *,
+        whole: bool,
+        now_ms: int,
     ) -> Result[None, TransactionsRecord]:
-        """Know the next piece of what was handed over; ``whole``: it is the last one.
-
-        Raises FencedLeaderEpochError, and CorruptMessageError.
-        """
+        """Know the next piece of what was handed over; see ``MovingState.take_over``."""
         self._check_arriving(move)
         count = self._cluster.layout.transaction_log_partitions
         for record in records:
@@ -148,7 +153,11 @@ class TransactionLogMoves:
                 raise CorruptMessageError(
                     f"{type(record).__name__} is not of transaction-log partition {move.partition}"
                 )
-        return Result(None, (*records, _taken(move, whole=True)) if whole else records)
+        known = [
+            replace(each, last_update_ms=now_ms) if isinstance(each, Producer) else each
+            for each in records
+        ]
+        return Result(None, (*known, _taken(move, whole=True)) if whole else known)
 
     # -- helpers ---------------------------------------------------------------------------------
 
