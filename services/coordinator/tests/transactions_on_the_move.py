@@ -3,11 +3,9 @@
 from collections.abc import Sequence
 
 from joint_harness import JointHarness
-from msgspec import Struct
 from msgspec.structs import replace
 from transactions_harness import TransactionsHarness, image
 
-from semel_common.errors import SemelError
 from semel_common.ids import InternalTopic, partition_for_id
 from semel_coordinator.transactions.machine import (
     TransactionLimits,
@@ -124,16 +122,3 @@ def use_now(harness: TransactionsHarness) -> None:
     """Let all ids have been used last now, as after a move."""
     known = harness.machine._state.producers.values()
     harness.run(Result(None, [replace(each, last_update_ms=harness.now_ms) for each in known]))
-
-
-def plain(value: object) -> object:
-    """Return values that are equal if they say the same; errors are not."""
-    match value:
-        case SemelError():
-            return repr(value)
-        case Struct():
-            return {name: plain(getattr(value, name)) for name in value.__struct_fields__}
-        case tuple() | list():
-            return [plain(each) for each in value]
-        case _:
-            return value

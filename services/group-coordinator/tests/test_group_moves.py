@@ -16,7 +16,6 @@ from group_harness import (
 from groups_on_the_move import MOVE, MOVED, MOVING, PARTITION, Pair, committed, known_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from msgspec import Struct
 from msgspec.structs import replace
 from test_group_replay import COMMANDS, Command
 
@@ -34,6 +33,7 @@ from semel_runtime.cluster.image import PartitionLeader
 from semel_runtime.machine import Result
 from semel_runtime.moving.state import PartitionMove
 from semel_runtime.participant.inquiry import InquiryOutcome
+from semel_runtime.testing.plain import plain
 
 GIVEN_UP = PartitionLeader(0, 1)
 OTHER = next(f"g{n}" for n in range(999) if partition_for_id(f"g{n}", 50) != PARTITION)
@@ -62,19 +62,6 @@ def outcome(group: GroupHarness, act: Command) -> object:
         return plain(act(group))
     except SemelError as error:
         return repr(error)
-
-
-def plain(value: object) -> object:
-    """Return values that are equal if they say the same; errors are not."""
-    match value:
-        case SemelError():
-            return repr(value)
-        case Struct():
-            return {name: plain(getattr(value, name)) for name in value.__struct_fields__}
-        case tuple() | list():
-            return [plain(each) for each in value]
-        case _:
-            return value
 
 
 def answers(group: GroupHarness) -> list[object]:

@@ -18,7 +18,6 @@ from transactions_on_the_move import (
     PARTITION,
     Pair,
     harness,
-    plain,
     use_now,
 )
 from transactions_steps import IDS, LIMITS, key_of, steps, told
@@ -44,6 +43,7 @@ from semel_coordinator.transactions.machine import (
 )
 from semel_runtime.cluster.image import PartitionLeader
 from semel_runtime.machine import Result
+from semel_runtime.testing.plain import plain
 
 # -- all that belongs to a partition comes along ---------------------------------------------------
 
