@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
         ("marker-dropped-early", "is gone before its time"),
         ("tombstone-dropped-early", "is gone before its time"),
         ("newest-value-lost", "lost the newest record of its key"),
-        ("aborted-kept", "goes before the records of its transaction"),
+        ("aborted-kept", "goes before the records of its transaction|has kept what was aborted"),
         ("compacts-what-is-open", "past the last stable offset|lost the newest record of its key"),
     ],
 )

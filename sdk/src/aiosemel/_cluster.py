@@ -189,7 +189,7 @@ class Cluster:
         longest_ms = request_timeout_ms or self._options.request_timeout_ms
         timeout_ms = min(longest_ms, deadline.remaining_ms())
         if timeout_ms <= 0:
-            raise RequestTimedOutError(f"no time is left for {method.name}")
+            raise RequestTimedOutError(f"no time is left for {method.name} at {address}")
         return await self.connection(address).call(method, request, timeout_ms=timeout_ms)
 
     async def _ask_for_metadata(

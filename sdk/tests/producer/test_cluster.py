@@ -382,7 +382,7 @@ async def test_who_does_not_answer_may_be_elsewhere_by_now(fake: FakeCluster) ->
 async def test_without_time_nothing_is_sent(fake: FakeCluster) -> None:
     cluster = cluster_of(fake)
     await cluster.refresh(Deadline.after_ms(1_000))
-    with pytest.raises(RequestTimedOutError, match="no time is left"):
+    with pytest.raises(RequestTimedOutError, match="no time is left for Metadata at coordinator:1"):
         await init(cluster, timeout_ms=0)
     assert fake.asked(InitProducerIdRequest) == []
 
