@@ -27,6 +27,7 @@ from loadtest.requests import (
 from loadtest.scenarios import DATA, FRAMES_PER_STREAM, Run
 from loadtest.target import TOPIC, Target
 from semel.broker.v1 import broker_pb2 as broker
+from semel.broker.v1.broker_pb2_grpc import BrokerServiceStub
 from semel.coordinator.v1 import cluster_pb2 as cluster
 from semel.coordinator.v1 import transactions_pb2 as transactions
 from semel.coordinator.v1.transactions_pb2_grpc import CoordinatorServiceStub
@@ -76,6 +77,7 @@ class Preparation:
                 chosen = islice(cycle(self.groups), run.calls)
                 return [commit_request(each, next(partitions)) for each in chosen]
             case "fetch":
+                await self._fill()
                 return [fetch_request(target, each, 0) for each in target.partitions]
             case _:
                 return await self._streamed(run)
@@ -118,6 +120,13 @@ class Preparation:
                 ]
             case _:
                 raise ValueError(run.scenario)
+
+    async def _fill(self) -> None:
+        """Let there be something to read in each partition, whatever ran before."""
+        async with grpc.aio.insecure_channel(self._target.broker) as channel:
+            stub = BrokerServiceStub(channel)
+            for partition in self._target.partitions:
+                await stub.Produce(produce_request(self._target, partition))
 
     async def _begin(self, number: int) -> list[Producer]:
         """Return so many producers, each with a transaction of its own."""
