@@ -14,8 +14,8 @@ VALUE = bytes(100)
 COLUMN = [bytes(range(256)) * 4] * 256
 """A quarter of a megabyte."""
 PRODUCE_INTERVAL_S = 0.01
-BASELINE_S = 15.0
-DELETION_MAX_S = 240.0
+BASELINE_S = 60.0
+DELETION_MAX_S = 900.0
 
 
 async def deletion(megabytes: int = 1_000) -> list[Figure]:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from itertools import count
 from pathlib import Path
 
 import aiosqlite
@@ -22,6 +23,7 @@ from semel_runtime.journal.sqlite.connections import Writer
 from semel_runtime.journal.sqlite.opening import PAGE_BYTES
 from semel_runtime.journal.sqlite.schema import APPLICATION_ID
 from semel_runtime.journal.sqlite.space import DiskSpace, statvfs_free_bytes
+from semel_runtime.journal.sqlite.vacuum import Vacuum
 
 LOG_BYTES_MAX = 2 * WAL_BYTES
 
@@ -118,9 +120,7 @@ async def log_sizes(engine: SqliteEngine, journal: Journal, *, start: int, count
 
 
 async def test_deleted_batches_give_their_space_back(engine: SqliteEngine) -> None:
-    journal = await claimed(engine)
-    for at in range(50):
-        await journal.append(at, [b"record"], [batch(1, at * 10, payload=bytes(500_000))])
+    journal = await full_of_batches(engine)
     await journal.batches.delete(1, before=0, rows_max=1, bytes_max=PLENTY)
     pages = int(await pragma(journal, "page_count"))
 
@@ -133,6 +133,45 @@ async def test_deleted_batches_give_their_space_back(engine: SqliteEngine) -> No
 
     assert pages * PAGE_BYTES > 50 * 500_000
     assert size_of(engine) < 6 * 1024 * 1024
+
+
+async def test_nothing_is_given_back_in_the_midst_of_a_deletion(engine: SqliteEngine) -> None:
+    """The file's end may be deleted next; until then each page that leaves is searched for."""
+    journal = await full_of_batches(engine)
+    batches = journal.batches
+    pages = await pragma(journal, "page_count")
+
+    while await batches.delete(1, before=PLENTY, rows_max=10, bytes_max=PLENTY):
+        assert await batches.give_back() is False
+    assert await pragma(journal, "page_count") == pages
+    assert await batches.give_back() is True
+
+
+@pytest.mark.parametrize(
+    ("step_seconds", "leaving"), [(0.001, [1, 2, 3, 4, 5]), (0.1, [1, 1, 1, 1, 1])]
+)
+async def test_steps_grow_while_they_are_in_time(
+    engine: SqliteEngine, step_seconds: float, leaving: list[int]
+) -> None:
+    journal = await full_of_batches(engine)
+    await journal.batches.delete(1, before=PLENTY, rows_max=50, bytes_max=PLENTY)
+    vacuum = Vacuum(writer_of(journal), clock=count(step=step_seconds).__next__)
+
+    left = []
+    for _ in leaving:
+        pages = int(await pragma(journal, "page_count"))
+        assert await vacuum.give_back()
+        left.append(pages - int(await pragma(journal, "page_count")))
+
+    assert left == leaving
+
+
+async def full_of_batches(engine: SqliteEngine) -> Journal:
+    """Make a journal of 25 MB in partition 1."""
+    journal = await claimed(engine)
+    for at in range(50):
+        await journal.append(at, [b"record"], [batch(1, at * 10, payload=bytes(500_000))])
+    return journal
 
 
 async def test_replaced_records_give_their_space_back(engine: SqliteEngine) -> None:

@@ -12,7 +12,7 @@ from semel_runtime.journal.base import (
 )
 from semel_runtime.journal.sqlite.connections import Readers, Writer
 from semel_runtime.journal.sqlite.timed import Value
-from semel_runtime.journal.sqlite.vacuum import give_back
+from semel_runtime.journal.sqlite.vacuum import Vacuum
 
 # Walks from batch to batch until it has enough bytes. (`length` reads no payload.) It finds them in
 # order; to say so (ORDER BY) would carry all payloads through a sorter, and through a file.
@@ -107,9 +107,10 @@ _REWRITE_NEXT = ", (?, ?, ?, ?, ?, ?)"
 class SqliteBatchStore:
     """The table `batches`."""
 
-    def __init__(self, writer: Writer, readers: Readers) -> None:
+    def __init__(self, writer: Writer, readers: Readers, vacuum: Vacuum) -> None:
         self._writer = writer
         self._readers = readers
+        self._vacuum = vacuum
 
     async def read(
         self, partition: int, offset: int, *, max_bytes: int, upto: int
@@ -165,6 +166,7 @@ class SqliteBatchStore:
         """See `BatchStore.delete`."""
         parameters = (partition, before, rows_max, bytes_max, self._writer.epoch)
         deleted = await self._writer.execute(_DELETE, parameters)
+        self._vacuum.hold(more_comes=bool(deleted))
         if not deleted:
             await self._writer.check_epoch()
         return len(deleted)
@@ -172,7 +174,7 @@ class SqliteBatchStore:
     async def give_back(self) -> bool:
         """See `BatchStore.give_back`."""
         await self._writer.check_epoch()
-        return await give_back(self._writer)
+        return await self._vacuum.give_back()
 
 
 def _stored(partition: int, rows: Iterable[Row]) -> list[StoredBatch]:

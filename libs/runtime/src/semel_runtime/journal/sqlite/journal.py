@@ -32,6 +32,7 @@ from semel_runtime.journal.sqlite.options import SqliteOptions
 from semel_runtime.journal.sqlite.snapshots import SqliteSnapshots
 from semel_runtime.journal.sqlite.space import DiskSpace
 from semel_runtime.journal.sqlite.timed import TimedParameters, Value
+from semel_runtime.journal.sqlite.vacuum import Vacuum
 
 _CLAIM = """
 UPDATE owner SET epoch = coalesce(?1, epoch + 1), token = ?2
@@ -82,8 +83,11 @@ class SqliteJournal:
         self._stored = stored
         self._options = options
         self._space = DiskSpace(file.parent)
-        self._snapshots = SqliteSnapshots(writer, readers, piece_bytes_max=options.append_bytes_max)
-        self._batches = SqliteBatchStore(writer, readers)
+        vacuum = Vacuum(writer)
+        self._snapshots = SqliteSnapshots(
+            writer, readers, vacuum, piece_bytes_max=options.append_bytes_max
+        )
+        self._batches = SqliteBatchStore(writer, readers, vacuum)
 
     @classmethod
     async def open(

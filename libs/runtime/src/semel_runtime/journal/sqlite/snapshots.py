@@ -9,7 +9,7 @@ from semel_runtime.journal.base import Piece
 from semel_runtime.journal.chunks import checksum, pack_piece, unpack_piece
 from semel_runtime.journal.errors import JournalCorruptError, JournalTooLargeError
 from semel_runtime.journal.sqlite.connections import Readers, Writer
-from semel_runtime.journal.sqlite.vacuum import give_back
+from semel_runtime.journal.sqlite.vacuum import Vacuum
 from semel_runtime.pacing import paced
 
 _INSERT = "INSERT INTO snapshot_appends VALUES (?, ?, ?, ?, ?)"
@@ -35,9 +35,12 @@ AND (SELECT epoch FROM owner) = ? RETURNING 1
 class SqliteSnapshots:
     """The table `snapshot_pieces`."""
 
-    def __init__(self, writer: Writer, readers: Readers, *, piece_bytes_max: int) -> None:
+    def __init__(
+        self, writer: Writer, readers: Readers, vacuum: Vacuum, *, piece_bytes_max: int
+    ) -> None:
         self._writer = writer
         self._readers = readers
+        self._vacuum = vacuum
         self._piece_bytes_max = piece_bytes_max
 
     async def read(self) -> AsyncIterator[Piece]:
@@ -64,7 +67,7 @@ class SqliteSnapshots:
             raise self._writer.dead(f"there is a snapshot of more than {upto} records already")
         await self._drop(_DROP_PIECES)
         await self._drop(_DROP_CHUNKS)
-        while await paced(give_back(self._writer)):
+        while await paced(self._vacuum.give_back()):
             pass
 
     async def _next_number(self, upto: int) -> int:
