@@ -1,12 +1,12 @@
 """`python -m bench [WORKLOAD…]`: run workloads on real processes, and print medians."""
 
 import argparse
-import asyncio
 import platform
 import tempfile
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+import uvloop
 from rich.console import Console
 
 from bench import brokers, deletion, footprint, postgres, quotas, security, semel_alone, tracing
@@ -51,7 +51,7 @@ def main() -> None:
     if unknown:
         parser.error(f"unknown workload: {', '.join(unknown)}")
     Console().print(_machine())
-    show(asyncio.run(_run(names, runs=arguments.runs, brokers=arguments.brokers)))
+    show(uvloop.run(_run(names, runs=arguments.runs, brokers=arguments.brokers)))
 
 
 async def _run(names: list[str], *, runs: int, brokers: int) -> list[Measured]:

@@ -18,7 +18,7 @@ BASELINE_S = 60.0
 DELETION_MAX_S = 900.0
 
 
-async def deletion(megabytes: int = 1_000) -> list[Figure]:
+async def deletion(megabytes: int = 10_000) -> list[Figure]:
     """Fill a topic, delete it all, and time the produces to another one before and meanwhile.
 
     A produce is one record of 100 bytes, sent and acknowledged; one begins every 10 ms, or when the

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
-from random import Random
+from random import Random, uniform
 from statistics import median
 
 from aiosemel import SemelClient, TransactionalProducer
@@ -22,11 +22,15 @@ from bench.topics import fresh_name, fresh_topic
 from bench.workloads import PARTITIONS, transactions
 
 PRODUCERS = 64
-EACH = 100
+EACH = 50
 """Transactions of each producer in one turn."""
+PAUSE_MAX_S = 0.02
+"""How long a producer pauses before each transaction, by chance. Producers that never do go in
+step, and share frames and commits as no others would: then whatever puts one of them out of step
+would seem to cost all that the others share less."""
 WARM_UP = 20
 """Transactions of each producer before the first turn."""
-ROUNDS = 6
+ROUNDS = 12
 REST_S = 1.0
 """How long all rest after a turn: what its services still do counts too, such as markers."""
 UNIT = "ms/transaction"
@@ -54,6 +58,7 @@ async def producing(
 
     async def work(producer: TransactionalProducer, each: int) -> None:
         for _ in range(each):
+            await asyncio.sleep(uniform(0, PAUSE_MAX_S))
             await transaction(producer, topic, workload)
 
     async def run(each: int) -> None:

@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import assert_never
 
+import uvloop
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.errors import TopicAlreadyExistsError
@@ -25,7 +26,7 @@ logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
 
 def run(bootstrap: str, order: Order, meter: Meter) -> Sample:
     """Do one task with producers and consumers of its own."""
-    asyncio.run(_Client(bootstrap, order, meter).run())
+    uvloop.run(_Client(bootstrap, order, meter).run())
     return meter.sample()
 
 

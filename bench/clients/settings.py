@@ -2,7 +2,7 @@
 
 Whatever is not named has the client's default. What holds for all: acks=all and idempotence,
 which transactions ask for; no compression, on either side; read_committed, and no offsets committed
-but in transactions.
+but in transactions. The clients for asyncio, Semel's and aiokafka, run on uvloop.
 """
 
 from collections.abc import Callable, Mapping

@@ -1,6 +1,6 @@
 """One run in a process that is told what to do."""
 
-import asyncio
+import uvloop
 
 from aiosemel import SemelClient
 from bench.clients.messages import Order
@@ -11,7 +11,7 @@ from bench.workloads import Sample
 
 def run(bootstrap: str, order: Order, meter: Meter) -> Sample:
     """Do one task with a client of its own."""
-    return asyncio.run(_run(bootstrap, order, meter))
+    return uvloop.run(_run(bootstrap, order, meter))
 
 
 async def _run(bootstrap: str, order: Order, meter: Meter) -> Sample:

@@ -23,7 +23,7 @@ from semel_runtime.server.checks import INT64_MAX
 log = structlog.get_logger(__name__)
 
 _ROWS_PER_STEP = 100
-_BYTES_PER_STEP = 1 << 19
+_BYTES_PER_STEP = 1 << 18
 
 
 class Purger:

@@ -17,7 +17,7 @@ _SLACK_BYTES = 4 << 20
 _SLACK_SHARE = 8
 """One page in so many may be free."""
 _STEP_BYTES_MAX = 1 << 20
-_STEP_SECONDS = 0.003
+_STEP_SECONDS = 0.002
 """What a write should be held up by at most: a step takes a page more than the one before, or, if
 that one took longer than this, half as many."""
 _PAGES = """
