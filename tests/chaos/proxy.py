@@ -73,7 +73,8 @@ class Link:
         self._targets = targets
         self._servers: list[asyncio.Server] = []
         self._connections: dict[asyncio.StreamWriter, asyncio.StreamWriter] = {}
-        self._serving: set[asyncio.Task[None]] = set()
+        self._serving: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
+        self._closed = False
 
     def __str__(self) -> str:
         return f"{self.source} > {self.target}"
@@ -88,6 +89,7 @@ class Link:
 
     async def close(self) -> None:
         """End everything."""
+        self._closed = True
         await self.stop_listening()
         self.reset()
         for task in self._serving:
@@ -113,17 +115,26 @@ class Link:
             server.close()
         self._servers.clear()
 
-    async def _accept(
+    def _accept(
         self, target: int, near_in: asyncio.StreamReader, near: asyncio.StreamWriter
     ) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._serving.add(task)
+        if self._closed:
+            _break(near)
+            return
+        task = asyncio.create_task(self._serve(target, near_in, near))
+        self._serving[task] = near
+        task.add_done_callback(self._served)
+
+    def _served(self, task: asyncio.Task[None]) -> None:
+        """Let go of the near end, even where the task was cancelled before it began."""
+        _break(self._serving.pop(task))
+
+    async def _serve(
+        self, target: int, near_in: asyncio.StreamReader, near: asyncio.StreamWriter
+    ) -> None:
         try:
             far_in, far = await asyncio.open_connection(HOST, target, limit=CHUNK_BYTES)
         except OSError:
-            _break(near)
-            self._serving.discard(task)
             return
         self._connections[near] = far
         try:
@@ -133,10 +144,8 @@ class Link:
         except* OSError:
             pass
         finally:
-            _break(near)
             _break(far)
             self._connections.pop(near, None)
-            self._serving.discard(task)
 
 
 async def _pump(source: asyncio.StreamReader, sink: asyncio.StreamWriter, way: Direction) -> None:

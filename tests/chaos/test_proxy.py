@@ -1,7 +1,9 @@
 """The proxies between processes: what each fault does to what goes through."""
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator
+from contextlib import ExitStack
 
 import pytest
 import pytest_asyncio
@@ -55,6 +57,25 @@ async def test_what_is_sent_is_answered_and_ends(echo: Echo) -> None:
     writer.write_eof()
     assert await reader.read() == b"hello"
     writer.close()
+
+
+async def test_who_is_not_connected_further_yet_is_let_go_at_the_end() -> None:
+    with socket.create_server((HOST, 0), backlog=0) as full, ExitStack() as queue:
+        for _ in range(2):
+            other = queue.enter_context(socket.socket())
+            other.setblocking(False)
+            other.connect_ex(full.getsockname())
+        link = Link("clients", "broker-0", Ports(grpc=full.getsockname()[1], frames=0))
+        await link.listen(some_ports())
+        reader, writer = await asyncio.open_connection(HOST, link.ports.grpc)
+        while not link._serving:  # noqa: ASYNC110 - nobody tells
+            await asyncio.sleep(0)
+
+        await link.close()
+
+        with pytest.raises(ConnectionError):
+            await reader.read()
+        writer.close()
 
 
 async def test_requests_wait_while_their_way_is_cut(echo: Echo) -> None:

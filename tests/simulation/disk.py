@@ -23,7 +23,9 @@ class SimulatedVolume(MemoryVolume):
         self.sync_ms = SYNC_MS
         """How long a sync takes, between these two."""
 
-    async def write(self, apply: Callable[[], None]) -> None:
+    async def write(
+        self, apply: Callable[[], None], undo: Callable[[], None] | None = None
+    ) -> None:
         """See `MemoryVolume.write`."""
         if not self._syncing:
             self._syncing = True
@@ -31,7 +33,7 @@ class SimulatedVolume(MemoryVolume):
             delay_s = self._random.uniform(*self.sync_ms) / 1000
             loop.call_later(delay_s, self._end_sync, context=WORLD)
         self.hold()
-        await super().write(apply)
+        await super().write(apply, undo)
 
     def lose_power(self) -> None:
         """Lose what is not synced, but for some that just made it."""

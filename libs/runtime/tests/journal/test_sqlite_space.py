@@ -17,7 +17,7 @@ from journal_harness import (
     read_all,
 )
 
-from semel_runtime.journal import Journal, JournalFencedError
+from semel_runtime.journal import Journal, JournalFencedError, JournalUnknownError
 from semel_runtime.journal.sqlite import SqliteJournal, SqliteOptions
 from semel_runtime.journal.sqlite.connections import Writer
 from semel_runtime.journal.sqlite.opening import PAGE_BYTES
@@ -133,6 +133,35 @@ async def test_deleted_batches_give_their_space_back(engine: SqliteEngine) -> No
 
     assert pages * PAGE_BYTES > 50 * 500_000
     assert size_of(engine) < 6 * 1024 * 1024
+
+
+async def test_what_is_deleted_is_not_synced_but_what_is_appended_is(engine: SqliteEngine) -> None:
+    journal = await claimed(engine)
+    await journal.append(0, [b"zero"], [batch(1, 0), batch(1, 10)])
+    ran: list[str] = []
+    await writer_of(journal)._connection.set_trace_callback(ran.append)
+
+    assert await journal.batches.delete(1, before=PLENTY, rows_max=1, bytes_max=PLENTY) == 1
+    await journal.append(1, [b"one"])
+
+    beginnings = [" ".join(each.split()[:4]) for each in ran]
+    assert [each for each in beginnings if each.startswith(("PRAGMA", "DELETE", "INSERT"))][:4] == [
+        "PRAGMA synchronous = NORMAL",
+        "DELETE FROM batches WHERE",
+        "PRAGMA synchronous = FULL",
+        "INSERT INTO appends VALUES",
+    ]
+    assert await pragma(journal, "synchronous") == 2
+
+
+async def test_writes_are_synced_again_after_a_deletion_that_failed(engine: SqliteEngine) -> None:
+    writer = writer_of(await claimed(engine))
+
+    with pytest.raises(JournalUnknownError):
+        await writer.execute_unsynced("DELETE FROM nowhere", ())
+
+    rows = list(await writer._connection.execute_fetchall("PRAGMA synchronous"))
+    assert rows[0][0] == 2
 
 
 async def test_nothing_is_given_back_in_the_midst_of_a_deletion(engine: SqliteEngine) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, closing
+from contextlib import AsyncExitStack, asynccontextmanager, closing
 
 import grpc
 import pytest
@@ -106,6 +106,20 @@ async def test_who_has_no_ticket_is_sent_away(preface: bytes) -> None:
 async def test_who_shows_nothing_is_sent_away(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket_frames, "TICKET_LIFE_S", 0.01)
     async with serving(echo) as served, visiting((await offer_of(served)).port) as visitor:
+        assert await visitor.is_sent_away()
+
+
+async def test_who_has_shown_nothing_yet_is_sent_away_when_the_server_ends(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(socket_frames, "TICKET_LIFE_S", 3_600.0)
+    async with AsyncExitStack() as visits:
+        async with serving(echo) as served:
+            offer = await offer_of(served)
+            visitor = await visits.enter_async_context(visiting(offer.port))
+            witness = await visits.enter_async_context(visiting(offer.port))
+            witness.send(b"who came after the visitor, so the visitor is there")
+            assert await witness.is_sent_away()
         assert await visitor.is_sent_away()
 
 

@@ -134,8 +134,9 @@ class BatchStore(Protocol):
         """Delete batches that end at or before the offset `before`, the oldest first.
 
         One bounded step, which counts as a write (claimed, fenced): it ends with the batch that
-        reaches `bytes_max`. Answers how many batches went: 0 means that none is left. Durable when
-        it returns. The space is used again; `give_back` gives it to the file system.
+        reaches `bytes_max`. Answers how many batches went: 0 means that none is left. Durable with
+        the next append at the latest: until then, a loss of power may bring them back. The space is
+        used again; `give_back` gives it to the file system.
         """
         ...
 

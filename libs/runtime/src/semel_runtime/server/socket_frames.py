@@ -54,6 +54,7 @@ class FrameSockets:
         self._places: dict[str, _Place] = {}
         self._servers: list[asyncio.Server] = []
         self._tickets: dict[bytes, SessionOn] = {}
+        self._visitors: set[_Visitor] = set()
 
     def bind(
         self,
@@ -95,14 +96,16 @@ class FrameSockets:
         )
 
     def close(self) -> None:
-        """Let nobody in any more."""
+        """Let nobody in any more, nor those who have not shown a ticket yet."""
         for server in self._servers:
             server.close()
         for place in self._places.values():
             place.bound.close()
+        for visitor in tuple(self._visitors):
+            visitor.send_away()
 
     def _visitor(self) -> SocketPipe:
-        visitor = _Visitor(self._tickets)
+        visitor = _Visitor(self._tickets, self._visitors)
         visitor.pipe = SocketPipe(visitor, "a client", self._options)
         visitor.wait()
         return visitor.pipe
@@ -111,8 +114,9 @@ class FrameSockets:
 class _Visitor:
     """A connection that has not shown its ticket yet. Uses a pipe: see ``PipeUser``."""
 
-    def __init__(self, tickets: dict[bytes, SessionOn]) -> None:
+    def __init__(self, tickets: dict[bytes, SessionOn], waiting: set["_Visitor"]) -> None:
         self._tickets = tickets
+        self._waiting = waiting
         self._impatience: asyncio.TimerHandle | None = None
         self.pipe: SocketPipe
 
@@ -120,6 +124,12 @@ class _Visitor:
         """Send it away if it shows nothing."""
         loop = asyncio.get_running_loop()
         self._impatience = loop.call_later(TICKET_LIFE_S, self._refuse, "shows no ticket")
+        self._waiting.add(self)
+
+    def send_away(self) -> None:
+        """End the connection."""
+        self._calm()
+        self.pipe.abort()
 
     def received(self, message: bytes | bytearray) -> None:
         """Let it in: from here on, the pipe is its session's."""
@@ -146,9 +156,10 @@ class _Visitor:
         self._calm()
 
     def _calm(self) -> None:
+        self._waiting.discard(self)
         if self._impatience is not None:
             self._impatience.cancel()
 
     def _refuse(self, what: str) -> None:
         log.warning("a connection for frames is refused", client=what)
-        self.pipe.abort()
+        self.send_away()

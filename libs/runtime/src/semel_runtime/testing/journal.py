@@ -194,11 +194,13 @@ class MemoryJournal:
         """Close."""
         await self.close()
 
-    async def write(self, apply: Callable[[], None]) -> None:
-        """Make a change durable; after an unknown outcome, never again."""
+    async def write(
+        self, apply: Callable[[], None], undo: Callable[[], None] | None = None
+    ) -> None:
+        """Make a change, see `MemoryVolume.write`; after an unknown outcome, never again."""
         self._check_alive()
         try:
-            await self._volume.write(apply)
+            await self._volume.write(apply, undo)
         except JournalUnknownError as failure:
             self._failure = failure
             raise
@@ -331,17 +333,24 @@ class MemoryBatchStore:
                 deleted.append(batch)
             del batches[: len(deleted)]
 
-        await self._journal.write(apply)
+        def undo() -> None:
+            self._journal.content.batches.setdefault(partition, [])[:0] = deleted
+
+        await self._journal.write(apply, undo)
         return len(deleted)
 
     async def give_back(self) -> bool:
         """See `BatchStore.give_back`."""
-        await self._journal.write(self._journal.check_epoch)
+        await self._journal.write(self._journal.check_epoch, undo=_nothing)
         return False
 
     def _below(self, partition: int, upto: int) -> Sequence[StoredBatch]:
         batches = self._journal.content.batches.get(partition, [])
         return batches[: bisect_left(batches, upto, key=lambda batch: batch.base_offset)]
+
+
+def _nothing() -> None:
+    """Take back a write that changed nothing."""
 
 
 def _pieces(start: int, records: Sequence[bytes], max_bytes: int) -> list[list[Entry]]:

@@ -2,7 +2,8 @@
 
 Writes queue until a sync makes them durable, all in order; a write is applied, and its conditions
 are checked, at that moment. By default every write is synced at the next turn of the event loop;
-`hold` stops that until `sync`. No threads, no clock: the same calls give the same history.
+`hold` stops that until `sync`. What comes with its opposite is applied then, but becomes durable
+with the next write that does not. No threads, no clock: the same calls give the same history.
 """
 
 import asyncio
@@ -38,6 +39,7 @@ class Content:
 @dataclass(frozen=True, slots=True)
 class _Write:
     apply: Callable[[], None]
+    undo: Callable[[], None] | None
     done: asyncio.Future[None]
 
 
@@ -51,6 +53,8 @@ class MemoryVolume:
         self.crashes = 0
         """How often what was not synced was lost; handles from before are dead."""
         self._waiting: list[_Write] = []
+        self._undo: list[Callable[[], None]] = []
+        """What takes back the applied writes that are not durable, in order."""
         self._held = False
         self._fail_next: bool | None = None
 
@@ -77,6 +81,8 @@ class MemoryVolume:
     def lose_unsynced(self) -> None:
         """Lose power: what waits is gone, and every open handle is dead."""
         waiting, self._waiting = self._waiting, []
+        while self._undo:
+            self._undo.pop()()
         self.crashes += 1
         for write in waiting:
             _fail(write, JournalUnknownError("power was lost before the sync"))
@@ -85,11 +91,16 @@ class MemoryVolume:
         """Let the next write's outcome be unknown to its caller, with or without its effect."""
         self._fail_next = applied
 
-    async def write(self, apply: Callable[[], None]) -> None:
-        """Queue a write and wait until it is durable; cancelling loses only the waiting."""
+    async def write(
+        self, apply: Callable[[], None], undo: Callable[[], None] | None = None
+    ) -> None:
+        """Queue a write and wait until it is applied; cancelling loses only the waiting.
+
+        It is durable then, too, if there is nothing that would take it back.
+        """
         loop = asyncio.get_running_loop()
         done: asyncio.Future[None] = loop.create_future()
-        self._waiting.append(_Write(apply, done))
+        self._waiting.append(_Write(apply, undo, done))
         if not self._held:
             loop.call_soon(self._sync_if_free)
         await done
@@ -102,7 +113,7 @@ class MemoryVolume:
         fail, self._fail_next = self._fail_next, None
         try:
             if fail is not False:
-                write.apply()
+                self._apply(write)
             if fail is not None:
                 raise JournalUnknownError("the outcome of the write is unknown")
         except JournalError as error:
@@ -110,6 +121,13 @@ class MemoryVolume:
         else:
             if not write.done.done():
                 write.done.set_result(None)
+
+    def _apply(self, write: _Write) -> None:
+        write.apply()
+        if write.undo is None:
+            self._undo.clear()
+        else:
+            self._undo.append(write.undo)
 
 
 def _fail(write: _Write, error: JournalError) -> None:

@@ -11,7 +11,7 @@ from semel_runtime.journal.base import (
     StoredBatch,
 )
 from semel_runtime.journal.sqlite.connections import Readers, Writer
-from semel_runtime.journal.sqlite.timed import Value
+from semel_runtime.journal.sqlite.statements import Value
 from semel_runtime.journal.sqlite.vacuum import Vacuum
 
 # Walks from batch to batch until it has enough bytes. (`length` reads no payload.) It finds them in
@@ -97,7 +97,7 @@ DELETE FROM batches WHERE rowid IN (
             ORDER BY base_offset LIMIT ?3
         )
     ) WHERE next_offset <= ?2 AND coalesce(bytes_before, 0) < ?4
-) AND (SELECT epoch FROM owner) = ?5 RETURNING 1
+) AND (SELECT epoch FROM owner) = ?5
 """
 
 _REWRITE = "INSERT INTO rewrites VALUES (?, ?, ?, ?, ?, ?)"
@@ -165,11 +165,11 @@ class SqliteBatchStore:
     async def delete(self, partition: int, *, before: int, rows_max: int, bytes_max: int) -> int:
         """See `BatchStore.delete`."""
         parameters = (partition, before, rows_max, bytes_max, self._writer.epoch)
-        deleted = await self._writer.execute(_DELETE, parameters)
+        deleted = await self._writer.execute_unsynced(_DELETE, parameters)
         self._vacuum.hold(more_comes=bool(deleted))
         if not deleted:
             await self._writer.check_epoch()
-        return len(deleted)
+        return deleted
 
     async def give_back(self) -> bool:
         """See `BatchStore.give_back`."""

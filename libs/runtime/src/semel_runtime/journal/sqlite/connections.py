@@ -18,7 +18,12 @@ from semel_runtime.journal.errors import (
     JournalUnknownError,
 )
 from semel_runtime.journal.sqlite.schema import FENCED
-from semel_runtime.journal.sqlite.timed import TimedConnection, Value
+from semel_runtime.journal.sqlite.statements import (
+    UnsyncedParameters,
+    Value,
+    WriterConnection,
+    unsynced_script,
+)
 
 _CACHED_STATEMENTS = 256
 """An append's statement differs by its number of batches."""
@@ -73,14 +78,24 @@ class Writer:
         await self.check_epoch()
         raise self.dead("a statement was fenced, but the epoch is ours")
 
-    async def execute_script(self, script: str) -> None:
+    async def execute_unsynced(self, statement: str, values: Sequence[Value]) -> int:
+        """Run one statement without rows; return how many it inserted, updated or deleted.
+
+        It is there for all who read; until `execute` has written something, a loss of power may
+        undo it. Raises what `execute` does.
+        """
+        parameters = UnsyncedParameters(values)
+        await self.execute(statement, parameters)
+        return parameters.changed
+
+    async def execute_steps_unsynced(self, statement: str) -> None:
         """Run one statement to its end that has a row for each step, but no columns.
 
         `execute` would take only the first step. Raises JournalUnknownError.
         """
         self._check_alive()
         try:
-            await self._connection.executescript(script)
+            await self._connection.executescript(unsynced_script(statement))
         except Exception as error:
             raise self._die(error) from error
 
@@ -166,5 +181,5 @@ async def open_writer(file: Path) -> aiosqlite.Connection:
         file,
         isolation_level=None,
         cached_statements=_CACHED_STATEMENTS,
-        factory=TimedConnection,
+        factory=WriterConnection,
     )

@@ -31,7 +31,7 @@ from semel_runtime.journal.sqlite.opening import (
 from semel_runtime.journal.sqlite.options import SqliteOptions
 from semel_runtime.journal.sqlite.snapshots import SqliteSnapshots
 from semel_runtime.journal.sqlite.space import DiskSpace
-from semel_runtime.journal.sqlite.timed import TimedParameters, Value
+from semel_runtime.journal.sqlite.statements import TimedParameters, Value
 from semel_runtime.journal.sqlite.vacuum import Vacuum
 
 _CLAIM = """

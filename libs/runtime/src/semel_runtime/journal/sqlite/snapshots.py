@@ -22,13 +22,13 @@ WHERE epoch = ?4 AND first_offset <= ?3 RETURNING 1
 _DROP_PIECES = """
 DELETE FROM snapshot_pieces WHERE rowid IN (
     SELECT rowid FROM snapshot_pieces WHERE snapshot <> (SELECT snapshot FROM owner) LIMIT 16
-) AND (SELECT epoch FROM owner) = ? RETURNING 1
+) AND (SELECT epoch FROM owner) = ?
 """
 
 _DROP_CHUNKS = """
 DELETE FROM chunks WHERE base_offset IN (SELECT base_offset FROM chunks ORDER BY 1 LIMIT 256)
 AND base_offset + record_count <= (SELECT first_offset FROM owner)
-AND (SELECT epoch FROM owner) = ? RETURNING 1
+AND (SELECT epoch FROM owner) = ?
 """
 
 
@@ -86,7 +86,7 @@ class SqliteSnapshots:
                     size_bytes=len(data), size_bytes_max=self._piece_bytes_max
                 )
             crc32c = checksum(snapshot, number, data)
-            await self._writer.execute(
+            await self._writer.execute_unsynced(
                 _INSERT, (self._writer.epoch, snapshot, number, crc32c, data)
             )
             number += 1
@@ -94,5 +94,5 @@ class SqliteSnapshots:
 
     async def _drop(self, statement: str) -> None:
         """Delete in bounded steps until nothing is left, so that appends pass in between."""
-        while await self._writer.execute(statement, (self._writer.epoch,)):
+        while await self._writer.execute_unsynced(statement, (self._writer.epoch,)):
             pass

@@ -47,7 +47,7 @@ class Vacuum:
             return False
         step = min(surplus, self._step_pages, _STEP_BYTES_MAX // page_bytes)
         started = self._clock()
-        await self._writer.execute_script(f"PRAGMA incremental_vacuum({step})")
+        await self._writer.execute_steps_unsynced(f"PRAGMA incremental_vacuum({step})")
         in_time = self._clock() - started <= _STEP_SECONDS
         self._step_pages = step + 1 if in_time else max(1, step // 2)
         return surplus > step

@@ -1,0 +1,84 @@
+"""Statements with more to them than values: timed ones, and ones that are not synced.
+
+What there is to tell goes with a statement's parameters: by the time the event loop is told of its
+end, the thread that runs it may have run others.
+"""
+
+import sqlite3
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+Value: TypeAlias = int | str | bytes | None
+
+_UNSYNCED = "PRAGMA synchronous = NORMAL"
+_SYNCED = "PRAGMA synchronous = FULL"
+
+
+@dataclass(slots=True)
+class TimedParameters:
+    """Those of a statement that is timed."""
+
+    values: Sequence[Value]
+    seconds: float = 0.0
+    """How long SQLite itself took, once it has run."""
+
+    def __iter__(self) -> Iterator[Value]:
+        """Iterate over the values: parameters are iterable."""
+        return iter(self.values)
+
+
+@dataclass(slots=True)
+class UnsyncedParameters:
+    """Those of a statement without rows that need not outlast a loss of power by itself.
+
+    It is in the log, in its place: the next statement that is synced makes it durable as well.
+    """
+
+    values: Sequence[Value]
+    changed: int = 0
+    """How many rows it inserted, updated or deleted, once it has run."""
+
+    def __iter__(self) -> Iterator[Value]:
+        """Iterate over the values: parameters are iterable."""
+        return iter(self.values)
+
+
+class WriterConnection(sqlite3.Connection):
+    """Runs such statements; made to be passed as ``factory``. All others are synced."""
+
+    def execute(  # type: ignore[override]  # narrower: nobody names them
+        self,
+        statement: str,
+        parameters: Sequence[Value] | TimedParameters | UnsyncedParameters = (),
+        /,
+    ) -> sqlite3.Cursor:
+        """Run one statement. What has no rows has committed itself when this returns."""
+        match parameters:
+            case TimedParameters():
+                return self._timed(statement, parameters)
+            case UnsyncedParameters():
+                return self._unsynced(statement, parameters)
+            case _:
+                return super().execute(statement, parameters)
+
+    def _timed(self, statement: str, parameters: TimedParameters) -> sqlite3.Cursor:
+        started = time.perf_counter()
+        cursor = super().execute(statement, parameters.values)
+        parameters.seconds = time.perf_counter() - started
+        return cursor
+
+    def _unsynced(self, statement: str, parameters: UnsyncedParameters) -> sqlite3.Cursor:
+        super().execute(_UNSYNCED)
+        try:
+            cursor = super().execute(statement, parameters.values)
+        finally:
+            super().execute(_SYNCED)
+        parameters.changed = cursor.rowcount
+        return cursor
+
+
+def unsynced_script(statement: str) -> str:
+    """Return a script of one statement that is not synced."""
+    return f"{_UNSYNCED}; {statement}; {_SYNCED}"
