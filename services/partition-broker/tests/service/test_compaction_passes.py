@@ -167,11 +167,13 @@ class KilledVolume(MemoryVolume):
         self._applied = applied
         self._kill_at = None if number is None else self.writes + number
 
-    async def write(self, apply: Callable[[], None]) -> None:
+    async def write(
+        self, apply: Callable[[], None], undo: Callable[[], None] | None = None
+    ) -> None:
         if self.writes == self._kill_at:
             self.fail_next_write(applied=self._applied)
         self.writes += 1
-        await super().write(apply)
+        await super().write(apply, undo)
 
 
 async def count_writes() -> int:
