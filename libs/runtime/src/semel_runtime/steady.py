@@ -8,7 +8,9 @@ process has answered what had come meanwhile. The same holds after a start, or a
 Buffers are not all. After a jump by a day, whoever was heard of a second ago has been idle for a
 day, and what it sent then may still be under way, or be sent once more. So who forgets what refuses
 late messages names a time to settle, and no tick is steady before it has passed. It is counted in
-ticks, because the clock that has jumped cannot measure it.
+ticks, because the clock that has jumped cannot measure it. A clock that is set and set right again
+between two ticks shows nothing to them, but whoever was heard of meanwhile has a wrong time: so the
+clock itself counts how often it was seen to jump.
 """
 
 _GAP_TICKS = 2
@@ -24,10 +26,19 @@ class SteadyTicks:
         self._ticks = 0
         """How many have come in time, one after the other."""
         self._last_ms: int | None = None
+        self._jumps = 0
 
-    def is_steady(self, now_ms: int) -> bool:
-        """Note a tick; answers whether those before it were when they should have been."""
+    def is_steady(self, now_ms: int, jumps: int) -> bool:
+        """Note a tick, and how often the clock has jumped by now.
+
+        Answers whether those before it were when they should have been.
+        """
         last_ms, self._last_ms = self._last_ms, now_ms
-        in_time = last_ms is not None and 0 <= now_ms - last_ms <= _GAP_TICKS * self._interval_ms
+        jumps_before, self._jumps = self._jumps, jumps
+        in_time = (
+            last_ms is not None
+            and 0 <= now_ms - last_ms <= _GAP_TICKS * self._interval_ms
+            and jumps == jumps_before
+        )
         self._ticks = self._ticks + 1 if in_time else 0
         return self._ticks > 0 and self._ticks * self._interval_ms >= self._settling_ms

@@ -154,3 +154,38 @@ async def test_nothing_is_forgotten_soon_after_a_start_or_a_jump_of_the_clock() 
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
+
+
+@in_virtual_time
+async def test_nothing_is_forgotten_soon_after_a_clock_was_wrong_between_two_looks() -> None:
+    machine = Machine({GROUPS[0]: {producer(1): 0}})
+    forgetting = Forgetting(machine)
+    running = asyncio.create_task(forgetting.loop().run())
+    await after(5)
+    for tick in range(5):
+        forgetting.clock.advance(10)
+        if tick == 2:
+            forgetting.clock.set(-86_400_000)
+            forgetting.clock.set(86_400_000)
+        await after(10)
+        assert machine.fences == {GROUPS[0]: {producer(1): 0}}
+    forgetting.clock.advance(10)
+    await after(10)
+    assert machine.fences == {GROUPS[0]: {}}
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+
+
+async def test_nothing_is_forgotten_if_the_clock_jumps_while_coordinators_are_asked() -> None:
+    machine = Machine({GROUPS[0]: {producer(1): 4}})
+    forgetting = Forgetting(machine)
+    loop = forgetting.loop()
+    sweep = asyncio.create_task(loop.forget_idle())
+    while not forgetting.asked:  # noqa: ASYNC110 - nobody tells
+        await asyncio.sleep(0)
+    forgetting.clock.set(86_400_000)
+    await sweep
+    assert machine.fences == {GROUPS[0]: {producer(1): 4}}
+    await loop.forget_idle()
+    assert machine.fences == {GROUPS[0]: {}}

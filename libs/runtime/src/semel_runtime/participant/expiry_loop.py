@@ -109,21 +109,25 @@ class ProducerExpiry(Generic[P, R]):
         """Forget, until cancelled."""
         ticks = SteadyTicks(self._options.interval_ms, settling_ms=self._options.settling_ms)
         while True:
-            if ticks.is_steady(self._clock.now_ms()):
+            if ticks.is_steady(self._clock.now_ms(), self._clock.jumps):
                 await self.forget_idle()
             await asyncio.sleep(self._options.interval_ms / 1000)
 
     async def forget_idle(self) -> None:
-        """Forget everything that is idle now, as far as coordinators agree."""
+        """Forget everything that is idle now, as far as coordinators agree.
+
+        Nothing is forgotten any more once the clock jumps.
+        """
+        jumps = self._clock.jumps
         idle: list[IdleProducer[P]] = []
         forgotten = 0
         for participant in await self._runner.run(self._machine.participants):
             idle += await self._idle_in(participant)
             if len(idle) >= _PIECE:
-                forgotten += await self._forget(idle)
+                forgotten += await self._forget(idle, jumps)
                 idle = []
             await asyncio.sleep(0)
-        forgotten += await self._forget(idle)
+        forgotten += await self._forget(idle, jumps)
         if forgotten:
             log.info("idle producers forgotten", producers=forgotten)
 
@@ -137,15 +141,16 @@ class ProducerExpiry(Generic[P, R]):
             idle += await self._runner.run(look)
         return idle
 
-    async def _forget(self, idle: Sequence[IdleProducer[P]]) -> int:
+    async def _forget(self, idle: Sequence[IdleProducer[P]], jumps: int) -> int:
         """Ask about those that had transactions; forget those that may be forgotten."""
         needless = [each for each in idle if not each.had_transactions]
         for coordinator, asked in self._by_coordinator(idle).items():
             for start in range(0, len(asked), _PIECE):
                 needless += await self._ask(coordinator, asked[start : start + _PIECE])
-        if not needless:
+        now_ms = self._clock.now_ms()
+        if not needless or self._clock.jumps != jumps:
             return 0
-        decide = partial(self._machine.forget_producers, needless, now_ms=self._clock.now_ms())
+        decide = partial(self._machine.forget_producers, needless, now_ms=now_ms)
         return await self._runner.run(decide, privileged=True)
 
     def _by_coordinator(self, idle: Iterable[IdleProducer[P]]) -> dict[int, list[IdleProducer[P]]]:

@@ -12,6 +12,8 @@ from contextvars import Context
 from functools import wraps
 from typing import NoReturn, ParamSpec, TypeVar
 
+from semel_runtime.clock import JumpCounter
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -82,10 +84,18 @@ class LoopClock:
         """Say what the time of day is when the loop's is 0."""
         self.start_ms = start_ms
         """Changed, it is a clock that was set."""
+        self._counter = JumpCounter()
+
+    @property
+    def jumps(self) -> int:
+        """See ``Clock.jumps``."""
+        return self._counter.jumps
 
     def now_ms(self) -> int:
         """Return milliseconds since 1970-01-01 UTC."""
-        return self.start_ms + int(asyncio.get_running_loop().time() * 1000)
+        steady_ms = int(asyncio.get_running_loop().time() * 1000)
+        self._counter.note(self.start_ms + steady_ms, steady_ms)
+        return self.start_ms + steady_ms
 
 
 async def after(duration_ms: float) -> None:

@@ -23,7 +23,7 @@ async def expire(
     """Forget what is idle every `interval_ms`, until cancelled. To be run after `claim`."""
     ticks = SteadyTicks(interval_ms)
     while True:
-        if ticks.is_steady(clock.now_ms()):
+        if ticks.is_steady(clock.now_ms(), clock.jumps):
             await expire_idle(runner, machine, clock)
         await asyncio.sleep(interval_ms / 1000)
 
