@@ -39,8 +39,9 @@ UPDATE owner SET epoch = coalesce(?1, epoch + 1), token = ?2
 WHERE (?1 IS NULL AND token <> ?2) OR ?1 > epoch
 """
 
-_APPEND = "INSERT INTO appends VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
-_APPEND_BATCH = ", (?, ?, ?, ?, ?, ?, ?, ?)"
+# Nothing is said as NULL, and not as None: to bind None takes five times as long as a number.
+_APPEND = "INSERT INTO appends VALUES (?, ?, NULL, ?, ?, NULL, NULL, ?)"
+_APPEND_BATCH = ", (NULL, NULL, ?, ?, ?, ?, ?, ?)"
 
 # Walks from chunk to chunk, each beginning where the one before ends, until it has enough bytes. It
 # finds them in order; to say so (ORDER BY) would carry all data through a sorter, and a file.
@@ -183,9 +184,9 @@ class SqliteJournal:
         self._check_size(len(data), batches)
         epoch = self._writer.epoch
         crc32c = checksum(at, len(records), data)
-        row: list[Value] = [epoch, crc32c, None, at, len(records), None, None, data]
+        row: list[Value] = [epoch, crc32c, at, len(records), data]
         for batch in batches:
-            row += (None, None, batch.partition, batch.base_offset, batch.record_count)
+            row += (batch.partition, batch.base_offset, batch.record_count)
             row += (batch.max_timestamp_ms, batch.header, batch.payload)
         timed = TimedParameters(row)
         await self._writer.execute(_APPEND + _APPEND_BATCH * len(batches), timed)

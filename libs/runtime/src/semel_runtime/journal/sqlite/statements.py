@@ -12,6 +12,10 @@ from typing import TypeAlias
 
 Value: TypeAlias = int | str | bytes | None
 
+# Unlike numbers and text, bytes are adapted: sqlite3 looks for a way in three places, finds none,
+# and takes them as they are. Told of one that returns what it gets, it looks in the first only.
+sqlite3.register_adapter(bytes, bytes)
+
 _UNSYNCED = "PRAGMA synchronous = NORMAL"
 _SYNCED = "PRAGMA synchronous = FULL"
 
