@@ -9,8 +9,10 @@ from pathlib import Path
 import uvloop
 from rich.console import Console
 
-from bench import brokers, deletion, footprint, postgres, quotas, security, semel_alone, tracing
+from bench import brokers, deletion, footprint, postgres, quotas, security, semel_alone
 from bench.measure import Figure, Measured, repeat, show
+from bench.tracing.instructions import instructions
+from bench.tracing.processor_time import processor_time
 from semel_local import ProcessCluster
 
 Workload = Callable[[str], Awaitable[list[Figure]]]
@@ -18,7 +20,8 @@ Workload = Callable[[str], Awaitable[list[Figure]]]
 STANDALONE = {
     "footprint": footprint.footprint,
     "deletion": deletion.deletion,
-    "tracing": tracing.tracing,
+    "tracing": processor_time,
+    "tracing-instructions": instructions,
     "quotas": quotas.quotas,
     "security": security.security,
     "postgres": postgres.postgres,

@@ -17,7 +17,7 @@ from bench.clients.semel.run import measure
 from bench.measure import Figure
 from bench.processes import processor_s
 from bench.topics import fresh_topic
-from bench.turns import EACH, PRODUCERS, UNIT, producing
+from bench.turns import PRODUCERS, UNIT, producing
 from bench.workloads import BULK_COLUMNS
 from semel_local import ProcessCluster
 
@@ -52,7 +52,7 @@ async def _transactions(cluster: ProcessCluster, client: SemelClient) -> list[Fi
         for _ in range(TURNS):
             await contender.turn()
         seconds, after = time.perf_counter() - began, _computed(cluster)
-    count = TURNS * PRODUCERS * EACH
+    count = TURNS * contender.transactions
     used_ms = {name: 1_000 * (after[name] - before[name]) / count for name in after}
     by_role = {
         role: sum(value for name, value in used_ms.items() if name.startswith(role))

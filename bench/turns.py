@@ -15,25 +15,36 @@ from functools import partial
 from random import Random, uniform
 from statistics import median
 
-from aiosemel import SemelClient, TransactionalProducer
+from aiosemel import ProducerOptions, SemelClient, TransactionalProducer
 from bench.clients.semel.transactions import initialised, transaction
+from bench.clients.settings import SEMEL_PRODUCER
 from bench.processes import processor_s
 from bench.topics import fresh_name, fresh_topic
 from bench.workloads import PARTITIONS, transactions
 
 PRODUCERS = 64
-EACH = 50
-"""Transactions of each producer in one turn."""
-PAUSE_MAX_S = 0.02
-"""How long a producer pauses before each transaction, by chance. Producers that never do go in
-step, and share frames and commits as no others would: then whatever puts one of them out of step
-would seem to cost all that the others share less."""
 WARM_UP = 20
 """Transactions of each producer before the first turn."""
 ROUNDS = 12
 REST_S = 1.0
 """How long all rest after a turn: what its services still do counts too, such as markers."""
 UNIT = "ms/transaction"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """How transactions follow one another."""
+
+    each: int = 50
+    """Transactions of each producer in one turn."""
+    pause_max_s: float = 0.02
+    """How long a producer pauses before each transaction, by chance. Producers that never do go in
+    step, and share frames and commits as no others would: then whatever puts one of them out of
+    step would seem to cost all that the others share less."""
+    options: ProducerOptions = SEMEL_PRODUCER
+
+
+USUAL = Pace()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,21 +55,23 @@ class Contender:
     pids: Sequence[int]
     """Its services."""
     turn: Callable[[], Awaitable[None]]
-    """Run ``PRODUCERS`` * ``EACH`` transactions from this process."""
+    """Run them from this process."""
+    transactions: int
+    """How many a turn has."""
 
 
 @asynccontextmanager
 async def producing(
-    name: str, client: SemelClient, pids: Sequence[int]
+    name: str, client: SemelClient, pids: Sequence[int], pace: Pace = USUAL
 ) -> AsyncIterator[Contender]:
     """Warm up producers of a client that is open."""
     topic = await fresh_topic(client, PARTITIONS)
-    made = await initialised(client, fresh_name(), PRODUCERS)
+    made = await initialised(client, fresh_name(), PRODUCERS, pace.options)
     workload = transactions(PRODUCERS)
 
     async def work(producer: TransactionalProducer, each: int) -> None:
         for _ in range(each):
-            await asyncio.sleep(uniform(0, PAUSE_MAX_S))
+            await asyncio.sleep(uniform(0, pace.pause_max_s))
             await transaction(producer, topic, workload)
 
     async def run(each: int) -> None:
@@ -67,7 +80,9 @@ async def producing(
                 group.create_task(work(producer, each))
 
     await run(WARM_UP)
-    yield Contender(name=name, pids=pids, turn=partial(run, EACH))
+    yield Contender(
+        name=name, pids=pids, turn=partial(run, pace.each), transactions=PRODUCERS * pace.each
+    )
 
 
 async def processor_times(
@@ -88,7 +103,7 @@ async def processor_times(
             await contender.turn()
             await asyncio.sleep(rest_s)
             used_s = time.process_time() - client_s + _services_s(contender) - services_s
-            used_ms[contender.name].append(used_s * 1000 / (PRODUCERS * EACH))
+            used_ms[contender.name].append(used_s * 1000 / contender.transactions)
     return used_ms
 
 

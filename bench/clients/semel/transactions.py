@@ -3,7 +3,7 @@
 import asyncio
 import time
 
-from aiosemel import SemelClient, TransactionalProducer
+from aiosemel import ProducerOptions, SemelClient, TransactionalProducer
 from bench.clients.messages import Order
 from bench.clients.meter import Meter
 from bench.clients.settings import SEMEL_PRODUCER
@@ -36,10 +36,10 @@ async def transaction(producer: TransactionalProducer, topic: str, workload: Wor
     return (time.perf_counter() - started) * 1_000
 
 
-async def initialised(client: SemelClient, name: str, count: int) -> list[TransactionalProducer]:
+async def initialised(
+    client: SemelClient, name: str, count: int, options: ProducerOptions = SEMEL_PRODUCER
+) -> list[TransactionalProducer]:
     """Return so many producers, ready for their first transaction."""
-    made = [
-        client.transactional_producer(f"{name}-{number}", SEMEL_PRODUCER) for number in range(count)
-    ]
+    made = [client.transactional_producer(f"{name}-{number}", options) for number in range(count)]
     await asyncio.gather(*(producer.init_transactions() for producer in made))
     return made

@@ -7,7 +7,8 @@ as off and off again tell. All sampled has rounds of its own, since what it leav
 would disturb whoever comes next.
 
 Two clients that do the same, even on the same services, differ by some 7 % from turn to turn, and
-by 5 % from start to start: more than 1 % sampled does. So all is started anew again and again.
+by 5 % from start to start: more than 1 % sampled does. So all is started anew again and again, and
+even so the figures are worth some percent; `tracing-instructions` tells less than one.
 
 Spans go to a collector in a process of its own, which drops them; its processor time does not
 count. A process exports every 5 s, as it does unless told otherwise; after each turn, all rest for
@@ -15,12 +16,10 @@ longer, so that what is exported counts where it was made.
 """
 
 import os
-import subprocess
-import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
 from pathlib import Path
 from random import Random
 from statistics import median
@@ -29,20 +28,16 @@ from unittest.mock import patch
 from aiosemel import SemelClient
 from aiosemel.tracing import open_telemetry
 from bench.measure import Figure
+from bench.tracing.sampled import ALL, NONE, OFF, ONE_PERCENT, collector
 from bench.turns import UNIT, Contender, percent_more, processor_times, producing
 from semel_local import ProcessCluster
 
-
-def _share(ratio: str) -> Mapping[str, str]:
-    return {"OTEL_TRACES_SAMPLER": "parentbased_traceidratio", "OTEL_TRACES_SAMPLER_ARG": ratio}
-
-
 _CLIENTS: Mapping[str, Mapping[str, str]] = {
-    "off": {},
-    "off again": {},
-    "none": _share("0"),
-    "1 %": _share("0.01"),
-    "all": _share("1"),
+    "off": OFF,
+    "off again": OFF,
+    "none": NONE,
+    "1 %": ONE_PERCENT,
+    "all": ALL,
 }
 _TRACED = "none"
 """Whose services the other clients that trace use, too."""
@@ -53,12 +48,12 @@ _ROUNDS = 2
 """After each start; all sampled has one."""
 
 
-async def tracing() -> list[Figure]:
+async def processor_time() -> list[Figure]:
     """Measure each once."""
     used_ms: dict[str, list[float]] = defaultdict(list)
-    with _collector() as endpoint:
+    with collector() as export:
         for _ in range(_STARTS):
-            for name, rounds in (await _started_anew(endpoint)).items():
+            for name, rounds in (await _started_anew(export)).items():
                 used_ms[name] += rounds
     more = {
         "off again: more": percent_more(used_ms["off again"], used_ms["off"]),
@@ -76,19 +71,18 @@ async def tracing() -> list[Figure]:
     ]
 
 
-async def _started_anew(endpoint: str) -> Mapping[str, Sequence[float]]:
+async def _started_anew(export: Mapping[str, str]) -> Mapping[str, Sequence[float]]:
     """Return what each computed for a transaction, in each round."""
     async with AsyncExitStack() as stack:
-        contenders = await _contenders(stack, endpoint)
+        contenders = await _contenders(stack, export)
         few = [contender for name, contender in contenders.items() if name != "all"]
         used_ms = await processor_times(few, _ROUNDS, _REST_S)
         rarely = await processor_times([contenders["off"], contenders["all"]], 1, _REST_S)
     return {**used_ms, "off, then all": rarely["off"], "all": rarely["all"]}
 
 
-async def _contenders(stack: AsyncExitStack, endpoint: str) -> Mapping[str, Contender]:
+async def _contenders(stack: AsyncExitStack, export: Mapping[str, str]) -> Mapping[str, Contender]:
     """Start clusters, in an order by chance, and a client of each kind; return these."""
-    export = {"OTEL_EXPORTER_OTLP_ENDPOINT": endpoint}
     own = [name for name in _CLIENTS if name == _TRACED or not _CLIENTS[name]]
     clusters = {}
     for name in Random().sample(own, len(own)):
@@ -122,14 +116,3 @@ async def _contender(
     )
     pids = tuple(cluster.pids().values())
     return await stack.enter_async_context(producing(name, client, pids))
-
-
-@contextmanager
-def _collector() -> Iterator[str]:
-    """Run a collector; yields its address."""
-    command = [sys.executable, "-m", "semel_runtime.testing.collector"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        yield process.stdout.readline().decode().strip()
-        process.stdin.close()

@@ -1,0 +1,134 @@
+"""What tracing costs in machine instructions: transactions off, with none and 1 % sampled.
+
+On a shared machine the processor time of two clients that do the same differs by more than 1 %
+sampled costs; the instructions that they execute differ by 0.2 %. Client and services, each a
+process of its own, run under Valgrind, whose callgrind counts what they execute outside of the
+kernel, in all their threads: Python, protobuf, SQLite, the export.
+
+All is some 40 times as slow there, so pauses and time-outs are as much longer, and spans are
+exported every 150 s: of six thousand transactions, where a busy process has ten thousand in the
+usual 5 s.
+"""
+
+import asyncio
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from asyncio.subprocess import PIPE, Process
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from pathlib import Path
+from unittest.mock import patch
+
+from bench.measure import Figure
+from bench.tracing.client import PACE
+from bench.tracing.sampled import NONE, OFF, ONE_PERCENT, collector
+from bench.turns import PRODUCERS
+from semel_local import ProcessCluster
+from semel_local.layout import Role
+
+_KINDS: Mapping[str, Mapping[str, str]] = {
+    "off": OFF,
+    "none": NONE,
+    "1 %": ONE_PERCENT,
+    "off again": OFF,
+}
+_EXPORT_INTERVAL_S = 150
+_REST_S = _EXPORT_INTERVAL_S + 5
+"""After the turn, so that all that it leaves to be exported counts."""
+_UNIT = "thousand/transaction"
+_SLOW = {Role.BROKER: {"superseded_inquiry_delay_ms": 60_000}}
+
+
+async def instructions() -> list[Figure]:
+    """Count each once. Raises SystemExit where there is no Valgrind."""
+    if shutil.which("callgrind_control") is None:
+        raise SystemExit("there is no callgrind_control: install Valgrind")
+    with collector() as export:
+        often = {"OTEL_BSP_SCHEDULE_DELAY": str(_EXPORT_INTERVAL_S * 1000)}
+        counts = {
+            name: await _count({**sampling, **export, **often} if sampling else {})
+            for name, sampling in _KINDS.items()
+        }
+    return [
+        *(Figure(name=name, value=count, unit=_UNIT) for name, count in counts.items()),
+        *(
+            Figure(
+                name=f"{name}: more",
+                value=100 * (counts[name] / counts["off"] - 1),
+                unit="%",
+                goal="≤ 3" if name == "1 %" else "",
+            )
+            for name in _KINDS
+            if name != "off"
+        ),
+    ]
+
+
+async def _count(environment: Mapping[str, str]) -> float:
+    """Return what new processes take for a transaction, in thousands."""
+    async with AsyncExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        # The order of a set must not depend on chance.
+        stack.enter_context(patch.dict(os.environ, {**environment, "PYTHONHASHSEED": "0"}))
+        with _counting_python(folder):
+            cluster = ProcessCluster(folder / "cluster", settings=_SLOW)
+            await stack.enter_async_context(cluster)
+            client = await stack.enter_async_context(_client(cluster.bootstrap))
+        pids = [*cluster.pids().values(), client.pid]
+        _tell(pids, "--instr=on")
+        await _turn(client)
+        await asyncio.sleep(_REST_S)
+        _tell(pids, "--dump")
+        return sum(_counted(folder, pid) for pid in pids) / (PRODUCERS * PACE.each) / 1000
+
+
+async def _turn(client: Process) -> None:
+    assert client.stdin is not None
+    assert client.stdout is not None
+    client.stdin.write(b"turn\n")
+    await client.stdout.readline()
+
+
+@asynccontextmanager
+async def _client(bootstrap: str) -> AsyncIterator[Process]:
+    """Run the client; yields when it is warm."""
+    command = (sys.executable, "-m", "bench.tracing.client", bootstrap)
+    process = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    await process.stdout.readline()
+    yield process
+    process.stdin.close()
+    await process.wait()
+
+
+@contextmanager
+def _counting_python(folder: Path) -> Iterator[None]:
+    """Let Python that is started meanwhile run under callgrind, which does not count at first."""
+    counting = folder / "python"
+    callgrind = "valgrind --quiet --tool=callgrind --instr-atstart=no --log-file=/dev/null"
+    output, python = shlex.quote(f"{folder}/counts.%p"), shlex.quote(sys.executable)
+    command = f'exec {callgrind} --callgrind-out-file={output} {python} "$@"'
+    counting.write_text(f"#!/bin/sh\n{command}\n")
+    counting.chmod(0o755)
+    with patch.object(sys, "executable", str(counting)):
+        yield
+
+
+def _tell(pids: Iterable[int], order: str) -> None:
+    """Tell the callgrind of each process; returns when all have done it."""
+    for pid in pids:
+        command = ["callgrind_control", order, str(pid)]
+        subprocess.run(command, check=True, capture_output=True)
+
+
+def _counted(folder: Path, pid: int) -> int:
+    """Return the count in the dump of a process."""
+    (dump,) = folder.glob(f"counts.{pid}.*")
+    (count,) = re.findall(r"^summary: (\d+)$", dump.read_text(), re.MULTILINE)
+    return int(count)
