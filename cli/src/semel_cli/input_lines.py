@@ -49,10 +49,13 @@ async def read_lines() -> AsyncIterator[list[bytes]]:
 
 def _items() -> Iterator[list[bytes] | CommandError | None]:
     """Yield lines, and at last None, or what went wrong."""
+    if sys.stdin is None:
+        yield CommandError("the input cannot be read: there is none, it was closed")
+        return
     try:
         # Raw: a thread that waits would keep the lock of a buffer, and Python from ending.
         yield from _lines(getattr(sys.stdin.buffer, "raw", sys.stdin.buffer))
-    except (OSError, CommandError) as error:
+    except (OSError, ValueError, CommandError) as error:  # ValueError: it is closed.
         yield CommandError(f"the input cannot be read: {error}")
     else:
         yield None
