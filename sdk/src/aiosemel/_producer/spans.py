@@ -113,7 +113,8 @@ def spans_of(request: Request) -> Sequence[Span]:
     spans = []
     for batch in request.batches:
         if batch.span is not None:
-            batch.span.set_attribute("messaging.batch.message_count", len(batch.values))
+            if len(batch.values) > 1:
+                batch.span.set_attribute("messaging.batch.message_count", len(batch.values))
             spans.append(batch.span)
     return spans
 
@@ -123,7 +124,8 @@ def settled(batch: Batch) -> None:
     span = batch.span
     if span is None:
         return
-    span.set_attribute("semel.attempts", batch.attempts)
+    if batch.attempts > 1:
+        span.set_attribute("semel.attempts", batch.attempts)
     if batch.error is None:
         span.set_attribute("semel.base_offset", batch.base_offset)
     else:

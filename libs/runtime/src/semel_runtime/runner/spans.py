@@ -34,7 +34,6 @@ class CommitSpans:
         attributes = {
             "semel.journal.offset": commit.at,
             "semel.journal.records": len(commit.encoded),
-            "semel.journal.batches": len(commit.batches),
             "semel.journal.bytes": commit.size_bytes,
             "semel.journal.requests": len(commit.served),
         }

@@ -2,7 +2,7 @@
 
 A request without a trace context begins a trace of its own, if it is one that somebody waits for.
 A request with markers has the contexts of their transactions instead, and is a span in each of
-these traces.
+these traces; what a marker is, the span above it says, which is the coordinator's.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ from google.protobuf.message import Message
 from msgspec.structs import replace
 from opentelemetry.trace import Span, SpanKind, Tracer
 
-from semel.common.v1.participants_pb2 import TransactionResult, TxnMarker, WriteTxnMarkersRequest
+from semel.common.v1.participants_pb2 import WriteTxnMarkersRequest
 from semel_common import tracing
 from semel_common.errors import SemelError
 from semel_common.roots import Roots
@@ -121,18 +121,8 @@ class ServerSpans:
                 rpc_spans.span_name(endpoint.method),
                 context=tracing.below(parent),
                 kind=SpanKind.SERVER,
-                attributes=rpc_spans.call_attributes(endpoint.method) | _marker_attributes(marker),
+                attributes=rpc_spans.call_attributes(endpoint.method),
             )
             for marker in request.markers
             if (given := marker.traceparent) and (parent := tracing.sampled(given)) is not None
         ]
-
-
-def _marker_attributes(marker: TxnMarker) -> rpc_spans.Attributes:
-    return {
-        "semel.producer_id": marker.producer_id,
-        "semel.producer_epoch": marker.producer_epoch,
-        "semel.result": TransactionResult.Name(marker.result).rpartition("_")[2],
-        "semel.participants": sum(len(each.partitions) for each in marker.participants.topics)
-        + len(marker.participants.group_ids),
-    }

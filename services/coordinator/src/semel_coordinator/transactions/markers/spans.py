@@ -92,7 +92,6 @@ class MarkerSpans:
                         COMPLETE,
                         context=tracing.below(parent),
                         kind=SpanKind.INTERNAL,
-                        attributes=_of(key),
                     )
                 )
         if not spans:
@@ -121,17 +120,15 @@ class MarkerSpans:
             "semel.result": "COMMIT" if marker.commit else "ABORT",
             "semel.participants": len(marker.participants),
             "semel.markers": batch_size,
+            "semel.producer_id": marker.key.producer_id,
+            "semel.producer_epoch": marker.key.producer_epoch,
         }
         return self._tracer.start_span(
             rpc_spans.span_name(method),
             context=tracing.below(parent),
             kind=SpanKind.CLIENT,
-            attributes=attributes | _of(marker.key) | rpc_spans.address_attributes(address),
+            attributes=attributes | rpc_spans.address_attributes(address),
         )
-
-
-def _of(key: TransactionKey) -> rpc_spans.Attributes:
-    return {"semel.producer_id": key.producer_id, "semel.producer_epoch": key.producer_epoch}
 
 
 def _link(spans: Sequence[Span]) -> None:
