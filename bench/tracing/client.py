@@ -2,7 +2,7 @@
 
 Run as ``python -m bench.tracing.client BOOTSTRAP``; prints a line when it is ready, and after each
 turn how many of its transactions were recorded. What it traces is in its environment. Its times
-suit a machine that is 30 times as slow.
+suit a machine that is 40 times as slow.
 """
 
 import asyncio

@@ -126,10 +126,12 @@ async def _client(bootstrap: str) -> AsyncIterator[Process]:
     process = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE)
     assert process.stdin is not None
     assert process.stdout is not None
-    await process.stdout.readline()
-    yield process
-    process.stdin.close()
-    await process.wait()
+    try:
+        await process.stdout.readline()
+        yield process
+    finally:
+        process.stdin.close()
+        await process.wait()
 
 
 @contextmanager

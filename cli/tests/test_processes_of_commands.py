@@ -164,6 +164,19 @@ async def test_a_cluster_with_tls_is_found_with_its_certificates(tmp_path: Path)
         assert "PRIVATE" not in said
 
 
+async def test_a_command_that_is_given_no_input_says_so(bootstrap: str) -> None:
+    closed = ("sh", "-c", 'exec "$@" <&-', "sh", *SEMEL)
+    process = await asyncio.create_subprocess_exec(
+        *closed, "produce", "orders", "--bootstrap", bootstrap, stderr=asyncio.subprocess.PIPE
+    )
+    async with asyncio.timeout(DEADLINE_S):
+        _, said = await process.communicate()
+    assert process.returncode == 1
+    assert said.decode().splitlines()[1:] == [
+        "semel: the input cannot be read: there is none, it was closed"
+    ]
+
+
 async def test_ctrl_c_aborts_the_transaction_that_the_input_is(bootstrap: str) -> None:
     async with SemelClient(bootstrap) as client:
         await client.admin().create_topic("cut", partitions=1)

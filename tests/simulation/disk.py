@@ -36,9 +36,11 @@ class SimulatedVolume(MemoryVolume):
         await super().write(apply, undo)
 
     def lose_power(self) -> None:
-        """Lose what is not synced, but for some that just made it."""
+        """Lose what is not synced, but for some that just made it: of the log, a part is there."""
         for _ in range(self._random.randint(0, len(self._waiting))):
             self._sync_one(self._waiting.pop(0))
+        if self._undo:
+            del self._undo[: self._random.randint(0, len(self._undo))]
         self.lose_unsynced()
 
     def _end_sync(self) -> None:

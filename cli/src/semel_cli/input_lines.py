@@ -17,6 +17,11 @@ _CHUNK_BYTES = 64 << 10
 _CHUNKS_WAITING = 8
 
 
+def is_typed() -> bool:
+    """Whether somebody types the input at a terminal."""
+    return sys.stdin is not None and not sys.stdin.closed and sys.stdin.isatty()
+
+
 async def read_lines() -> AsyncIterator[list[bytes]]:
     """Yield the lines that have arrived, without their line ends, as soon as there are any.
 

@@ -1,7 +1,6 @@
 """`semel produce`: records from standard input into a topic."""
 
 import asyncio
-import sys
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ import typer
 
 from semel_cli.append import Place, append
 from semel_cli.input_format import InputError, InputRecord, parse_json, parse_text
-from semel_cli.input_lines import read_lines
+from semel_cli.input_lines import is_typed, read_lines
 from semel_cli.output import Format, examples, note
 from semel_cli.session import (
     API_TIMEOUT_MS,
@@ -100,7 +99,7 @@ def produce(
         fail("--expected-offset is of one partition: name it with --partition", EXIT_USAGE)
     else:
         at = Place(topic, partition, expected_offset)
-    if sys.stdin.isatty():
+    if is_typed():
         note("Type a record on each line; Ctrl-D ends the input.")
     with_client(bootstrap, lambda client: _produce(client, load, at, transactional_id))
 

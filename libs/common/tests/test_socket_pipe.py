@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, closing, suppress
 
 import pytest
 
@@ -185,3 +185,20 @@ async def test_who_is_not_there_cannot_be_connected_to() -> None:
         port = server.sockets[0].getsockname()[1]
     with pytest.raises(ConnectionRefusedError):
         await connect(HOST, port, b"hello", Heard(), OPTIONS)
+
+
+async def test_a_pipe_that_is_given_up_before_it_is_connected_ends_when_it_is() -> None:
+    heard = Heard()
+
+    def given_up() -> SocketPipe:
+        pipe = SocketPipe(heard, "a client", OPTIONS)
+        pipe.abort()
+        return pipe
+
+    server = await asyncio.get_running_loop().create_server(given_up, HOST, 0)
+    async with server:
+        host, port = server.sockets[0].getsockname()
+        reader, writer = await asyncio.open_connection(host, port)
+        with closing(writer), suppress(ConnectionError):
+            assert await reader.read() == b""
+    assert "is lost" in await heard.until_lost()

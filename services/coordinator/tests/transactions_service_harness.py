@@ -151,13 +151,14 @@ class Coordinator:
     async def init(
         self,
         *,
+        name: str = "app",
         instance: str = "one",
         wait: wire.WaitFor.ValueType = wire.WAIT_FOR_DECIDED,
         call: Call = CALL,
     ) -> TransactionKey:
-        """InitProducerId of the transactional id ``app``."""
+        """InitProducerId."""
         request = wire.InitProducerIdRequest(
-            transactional_id="app",
+            transactional_id=name,
             instance_id=instance,
             init_number=1,
             transaction_timeout_ms=TIMEOUT_MS,

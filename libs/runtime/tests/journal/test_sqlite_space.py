@@ -26,6 +26,8 @@ from semel_runtime.journal.sqlite.space import DiskSpace, statvfs_free_bytes
 from semel_runtime.journal.sqlite.vacuum import Vacuum
 
 LOG_BYTES_MAX = 2 * WAL_BYTES
+SYNCED = 2
+"""What SQLite calls FULL: every write is on disk when it returns."""
 
 
 @pytest.fixture
@@ -53,7 +55,7 @@ async def test_writes_are_synced_in_full(engine: SqliteEngine) -> None:
     journal = await engine.open()
 
     assert await pragma(journal, "journal_mode") == "wal"
-    assert await pragma(journal, "synchronous") == 2
+    assert await pragma(journal, "synchronous") == SYNCED
 
 
 async def test_file_with_smaller_pages_keeps_them_and_a_log_of_as_many_bytes(
@@ -127,8 +129,10 @@ async def test_deleted_batches_give_their_space_back(engine: SqliteEngine) -> No
     while await journal.batches.delete(1, before=PLENTY, rows_max=4, bytes_max=PLENTY):
         pass
     assert int(await pragma(journal, "page_count")) == pages
+    assert await pragma(journal, "synchronous") == SYNCED
     while await journal.batches.give_back():
         pass
+    assert await pragma(journal, "synchronous") == SYNCED
     await engine.close()
 
     assert pages * PAGE_BYTES > 50 * 500_000
@@ -151,7 +155,7 @@ async def test_what_is_deleted_is_not_synced_but_what_is_appended_is(engine: Sql
         "PRAGMA synchronous = FULL",
         "INSERT INTO appends VALUES",
     ]
-    assert await pragma(journal, "synchronous") == 2
+    assert await pragma(journal, "synchronous") == SYNCED
 
 
 async def test_writes_are_synced_again_after_a_deletion_that_failed(engine: SqliteEngine) -> None:
@@ -161,7 +165,7 @@ async def test_writes_are_synced_again_after_a_deletion_that_failed(engine: Sqli
         await writer.execute_unsynced("DELETE FROM nowhere", ())
 
     rows = list(await writer._connection.execute_fetchall("PRAGMA synchronous"))
-    assert rows[0][0] == 2
+    assert rows[0][0] == SYNCED
 
 
 async def test_nothing_is_given_back_in_the_midst_of_a_deletion(engine: SqliteEngine) -> None:
@@ -209,6 +213,7 @@ async def test_replaced_records_give_their_space_back(engine: SqliteEngine) -> N
         await journal.append(at, [bytes(500_000)])
 
     await journal.replace(50, pieces_of([(0, b"all")]))
+    assert await pragma(journal, "synchronous") == SYNCED
     await journal.append(50, [b"next"])
     await engine.close()
 

@@ -165,8 +165,8 @@ async def test_nothing_is_forgotten_soon_after_a_clock_was_wrong_between_two_loo
     for tick in range(5):
         forgetting.clock.advance(10)
         if tick == 2:
-            forgetting.clock.set(-86_400_000)
-            forgetting.clock.set(86_400_000)
+            forgetting.clock.jump(-86_400_000)
+            forgetting.clock.jump(86_400_000)
         await after(10)
         assert machine.fences == {GROUPS[0]: {producer(1): 0}}
     forgetting.clock.advance(10)
@@ -184,7 +184,7 @@ async def test_nothing_is_forgotten_if_the_clock_jumps_while_coordinators_are_as
     sweep = asyncio.create_task(loop.forget_idle())
     while not forgetting.asked:  # noqa: ASYNC110 - nobody tells
         await asyncio.sleep(0)
-    forgetting.clock.set(86_400_000)
+    forgetting.clock.jump(86_400_000)
     await sweep
     assert machine.fences == {GROUPS[0]: {producer(1): 4}}
     await loop.forget_idle()

@@ -138,6 +138,22 @@ async def test_everything_idle_is_forgotten_and_logged() -> None:
         assert [each["transactional_id"] for each in logs] == ["app"]
 
 
+async def test_nothing_expires_any_more_once_the_clock_jumps(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What is used from then on has another clock's time."""
+    monkeypatch.setattr("semel_coordinator.transactions.expiry._PIECE", 1)
+    cluster = Cluster()
+    async with cluster.coordinator(limits=LIMITS, send=False) as coordinator:
+        for name in ("first", "second"):
+            await coordinator.init(name=name)
+        cluster.clock.advance(EXPIRATION_MS)
+        asyncio.get_running_loop().call_soon(cluster.clock.jump, -EXPIRATION_MS)
+        with capture_logs() as logs:
+            await expire_idle(coordinator.runner, coordinator.machine, cluster.clock)
+        assert len(logs) == 1
+
+
 async def test_nothing_expires_in_the_first_tick_after_a_start_or_a_pause() -> None:
     """Requests that lie in this process's buffers come first."""
     cluster = Cluster()

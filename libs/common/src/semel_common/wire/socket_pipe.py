@@ -48,6 +48,7 @@ class SocketPipe(asyncio.BufferedProtocol):
         self._writing = False
         self._heard = False
         self._watch: asyncio.TimerHandle | None = None
+        self._unwanted = False
         self._why: str | None = None
 
     # -- Pipe --------------------------------------------------------------------------------------
@@ -76,7 +77,8 @@ class SocketPipe(asyncio.BufferedProtocol):
             self._transport.close()
 
     def abort(self) -> None:
-        """See ``Pipe.abort``."""
+        """See ``Pipe.abort``; if it is not connected yet, it ends as soon as it is."""
+        self._unwanted = True
         if self._transport is not None:
             self._transport.abort()
 
@@ -86,6 +88,9 @@ class SocketPipe(asyncio.BufferedProtocol):
         """Begin; what the kernel has not taken counts as not written."""
         # uvloop's are transports without being of this class.
         self._transport = cast("asyncio.Transport", transport)
+        if self._unwanted:
+            self._transport.abort()
+            return
         # TLS pauses a writer at the limit, even an empty one at 0; nobody would wake it up.
         encrypted = transport.get_extra_info("sslcontext") is not None
         self._transport.set_write_buffer_limits(high=int(encrypted), low=0)

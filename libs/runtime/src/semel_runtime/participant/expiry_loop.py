@@ -109,7 +109,8 @@ class ProducerExpiry(Generic[P, R]):
         """Forget, until cancelled."""
         ticks = SteadyTicks(self._options.interval_ms, settling_ms=self._options.settling_ms)
         while True:
-            if ticks.is_steady(self._clock.now_ms(), self._clock.jumps):
+            now_ms = self._clock.now_ms()  # It notices a jump: so it comes first.
+            if ticks.is_steady(now_ms, self._clock.jumps):
                 await self.forget_idle()
             await asyncio.sleep(self._options.interval_ms / 1000)
 

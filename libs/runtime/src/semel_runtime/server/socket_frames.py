@@ -101,6 +101,7 @@ class FrameSockets:
             server.close()
         for place in self._places.values():
             place.bound.close()
+        self._tickets.clear()  # Who is on the way to us, such as in a TLS handshake, may show one.
         for visitor in tuple(self._visitors):
             visitor.send_away()
 

@@ -8,7 +8,7 @@ class ManualClock:
         """Start at ``now_ms``, milliseconds since 1970-01-01 UTC."""
         self._now_ms = now_ms
         self.jumps = 0
-        """See ``Clock.jumps``: how often it was set; to be advanced is to let time pass."""
+        """See ``Clock.jumps``: how often it jumped; to be advanced is to let time pass."""
 
     def now_ms(self) -> int:
         """Return the time that was set last."""
@@ -18,7 +18,7 @@ class ManualClock:
         """Move on, or back."""
         self._now_ms += duration_ms
 
-    def set(self, duration_ms: int) -> None:
+    def jump(self, duration_ms: int) -> None:
         """Jump on, or back, and be seen to."""
         self.advance(duration_ms)
         self.jumps += 1

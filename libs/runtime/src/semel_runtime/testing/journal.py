@@ -52,7 +52,7 @@ class MemoryJournal:
 
     @property
     def content(self) -> Content:
-        """What is durable on the volume."""
+        """What is on the volume."""
         return self._volume.content
 
     @property

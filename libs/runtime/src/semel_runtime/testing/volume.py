@@ -16,7 +16,7 @@ from semel_runtime.journal.errors import JournalError, JournalUnknownError
 
 @dataclass(slots=True, kw_only=True)
 class Content:
-    """What is durable."""
+    """What readers see: durable, but for deletions that a loss of power may take back."""
 
     service: str | None = None
     cluster_id: str | None = None

@@ -23,16 +23,23 @@ async def expire(
     """Forget what is idle every `interval_ms`, until cancelled. To be run after `claim`."""
     ticks = SteadyTicks(interval_ms)
     while True:
-        if ticks.is_steady(clock.now_ms(), clock.jumps):
+        now_ms = clock.now_ms()  # It notices a jump: so it comes first.
+        if ticks.is_steady(now_ms, clock.jumps):
             await expire_idle(runner, machine, clock)
         await asyncio.sleep(interval_ms / 1000)
 
 
 async def expire_idle(runner: Runs, machine: TransactionsMachine, clock: Clock) -> None:
-    """Forget everything that is idle now, in bounded steps."""
+    """Forget everything that is idle now, in bounded steps.
+
+    Nothing is forgotten any more once the clock jumps.
+    """
     now_ms = clock.now_ms()
+    jumps = clock.jumps
     producer_ids = await runner.run(machine.upkeep.producer_ids)
     for start in range(0, len(producer_ids), _PIECE):
+        if clock.jumps != jumps:
+            return
         await _expire(runner, machine, producer_ids[start : start + _PIECE], now_ms)
         await asyncio.sleep(0)
 

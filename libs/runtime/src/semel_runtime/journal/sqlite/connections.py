@@ -19,6 +19,7 @@ from semel_runtime.journal.errors import (
 )
 from semel_runtime.journal.sqlite.schema import FENCED
 from semel_runtime.journal.sqlite.statements import (
+    TimedParameters,
     UnsyncedParameters,
     Value,
     WriterConnection,
@@ -36,7 +37,7 @@ _CHECKPOINT_WAIT_MS = 100
 
 
 class Writer:
-    """The connection that writes. Each call is one statement: one transaction, one hop."""
+    """The connection that writes. Each call is one transaction, and one hop to its thread."""
 
     def __init__(
         self, connection: aiosqlite.Connection, *, log_file: Path, log_bytes_max: int
@@ -58,25 +59,15 @@ class Writer:
         """Note a successful claim."""
         self._epoch = epoch
 
-    async def execute(self, statement: str, parameters: Iterable[Value] = ()) -> Sequence[Row]:
+    async def execute(
+        self, statement: str, values: Sequence[Value] | TimedParameters = ()
+    ) -> Sequence[Row]:
         """Run one statement durably and return its rows.
 
         Cancelling the caller loses only the rows. Raises JournalFencedError if the statement's
         check says so; JournalUnknownError for anything else, now and ever after.
         """
-        self._check_alive()
-        try:
-            rows = list(await self._connection.execute_fetchall(statement, parameters))
-            await self._bound_log()
-        except aiosqlite.IntegrityError as error:
-            if str(error) != FENCED:
-                raise self._die(error) from error
-        except Exception as error:
-            raise self._die(error) from error
-        else:
-            return rows
-        await self.check_epoch()
-        raise self.dead("a statement was fenced, but the epoch is ours")
+        return await self._run(statement, values)
 
     async def execute_unsynced(self, statement: str, values: Sequence[Value]) -> int:
         """Run one statement without rows; return how many it inserted, updated or deleted.
@@ -85,7 +76,7 @@ class Writer:
         undo it. Raises what `execute` does.
         """
         parameters = UnsyncedParameters(values)
-        await self.execute(statement, parameters)
+        await self._run(statement, parameters)
         return parameters.changed
 
     async def execute_steps_unsynced(self, statement: str) -> None:
@@ -112,6 +103,21 @@ class Writer:
     async def close(self) -> None:
         """Close after all that is queued."""
         await self._connection.close()
+
+    async def _run(self, statement: str, parameters: Iterable[Value]) -> Sequence[Row]:
+        self._check_alive()
+        try:
+            rows = list(await self._connection.execute_fetchall(statement, parameters))
+            await self._bound_log()
+        except aiosqlite.IntegrityError as error:
+            if str(error) != FENCED:
+                raise self._die(error) from error
+        except Exception as error:
+            raise self._die(error) from error
+        else:
+            return rows
+        await self.check_epoch()
+        raise self.dead("a statement was fenced, but the epoch is ours")
 
     async def _bound_log(self) -> None:
         """Empty the write-ahead log once it is too long.

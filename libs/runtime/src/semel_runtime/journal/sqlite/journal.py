@@ -39,7 +39,8 @@ UPDATE owner SET epoch = coalesce(?1, epoch + 1), token = ?2
 WHERE (?1 IS NULL AND token <> ?2) OR ?1 > epoch
 """
 
-# Nothing is said as NULL, and not as None: to bind None takes five times as long as a number.
+# What a row does not have is written into the statement: to bind None takes five times as long as
+# to bind a number.
 _APPEND = "INSERT INTO appends VALUES (?, ?, NULL, ?, ?, NULL, NULL, ?)"
 _APPEND_BATCH = ", (NULL, NULL, ?, ?, ?, ?, ?, ?)"
 
