@@ -6,8 +6,8 @@ process of its own, run under Valgrind, whose callgrind counts what they execute
 kernel, in all their threads: Python, protobuf, SQLite, the export.
 
 All is some 40 times as slow there, so pauses and time-outs are as much longer, and spans are
-exported every minute: of three thousand transactions, where a busy process has ten thousand in the
-usual 5 s. A turn begins after the first export, which also connects to the collector.
+exported every 90 s, which is still twice as often as every 5 s. A turn begins after the first
+export, which also connects to the collector.
 
 How many transactions are recorded is up to chance: what each of them takes is counted, and 1 % is
 what a hundredth of it makes.
@@ -42,7 +42,7 @@ _KINDS: Mapping[str, Mapping[str, str]] = {
     _SAMPLED: ONE_PERCENT,
     "off again": OFF,
 }
-_EXPORT_INTERVAL_S = 60
+_EXPORT_INTERVAL_S = 90
 _REST_S = _EXPORT_INTERVAL_S + 10
 """Before the turn, so that nothing of before is exported in it, and after it, so that all that it
 leaves to be exported counts."""

@@ -1,7 +1,7 @@
 """Server spans: each request, unary or in a frame, is one in the trace of its caller.
 
 A request without a trace context begins a trace of its own, if it is one that somebody waits for.
-A request with markers has the contexts of their transactions instead, and is a span in each of
+A request with markers has the contexts of their transactions as well, and is a span in each of
 these traces; what a marker is, the span above it says, which is the coordinator's.
 """
 
@@ -52,9 +52,8 @@ class ServerSpans:
 
         What is not recorded goes straight on: it is not even awaited here.
         """
-        # A client that traces says this of most of its requests: so it is looked at first.
-        is_of_markers = isinstance(request, WriteTxnMarkersRequest)
-        if call.traceparent == tracing.NOT_RECORDED and not is_of_markers:
+        # Who traces says this of most requests: so it is looked at first.
+        if call.traceparent == tracing.NOT_RECORDED:
             return answer(endpoint, request, call)
         spans = self._begin(endpoint, request, call.traceparent)
         if not spans:

@@ -278,11 +278,11 @@ class MarkerSender:
         address = self._cluster.address(target.role, target.instance_id, self._options.listener)
         if self._spans is None or not self._spans.pending:
             return await self._call(method, address, batch)
-        with self._spans.sending(method, address, target, batch) as traced:
-            return await self._call(method, address, traced)
+        with self._spans.sending(method, address, target, batch) as (traced, traceparent):
+            return await self._call(method, address, traced, traceparent)
 
     async def _call(
-        self, method: MarkersMethod, address: str, batch: Sequence[Marker]
+        self, method: MarkersMethod, address: str, batch: Sequence[Marker], traceparent: str = ""
     ) -> Mapping[int, ParticipantSet]:
         request = markers_request(
             batch,
@@ -290,7 +290,7 @@ class MarkerSender:
             coordinator_epoch=self._serving.__getitem__,
         )
         response = await self._connector.connect(address).call(
-            method, request, timeout_ms=self._options.request_timeout_ms
+            method, request, timeout_ms=self._options.request_timeout_ms, traceparent=traceparent
         )
         if len(response.results) != len(batch):
             raise UnknownServerError(

@@ -50,8 +50,11 @@ class MarkerSpans:
         address: str,
         target: Target,
         batch: Sequence[Marker],
-    ) -> Iterator[Sequence[Marker]]:
-        """Let a block send a batch; yields it with the contexts that are to go with it."""
+    ) -> Iterator[tuple[Sequence[Marker], str]]:
+        """Let a block send a batch; yields it with the contexts that are to go with it.
+
+        One of them is for the request itself: without any, nobody looks for more in its markers.
+        """
         spans: list[Span] = []
         sent = []
         for marker in batch:
@@ -64,7 +67,7 @@ class MarkerSpans:
                 sent.append(marker)
         _link(spans)
         try:
-            yield sent
+            yield sent, tracing.write(spans[0].get_span_context()) if spans else ""
         except SemelError as error:
             for span in spans:
                 rpc_spans.failed(span, error)
