@@ -28,7 +28,12 @@ from semel.group.v1.group_pb2 import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
 )
-from semel_common.errors import RequestTimedOutError, SemelError, UnreleasedInstanceIdError
+from semel_common.errors import (
+    FencedInstanceIdError,
+    RequestTimedOutError,
+    SemelError,
+    UnreleasedInstanceIdError,
+)
 from semel_group import requests, responses
 from semel_group.machine import GroupLimits, GroupMachine
 from semel_group.machine.records import Member as GroupsMember
@@ -135,10 +140,10 @@ class Group:
         """Return who is a member, and there."""
         return frozenset(name for name, each in self.known().items() if not each.is_away)
 
-    def has_instance(self, instance_id: str) -> bool:
-        """Whether a member is there under an instance id."""
-        known = self.known().values()
-        return any(each.instance_id == instance_id and not each.is_away for each in known)
+    def holder(self, instance_id: str) -> GroupsMember:
+        """Return the member that has an instance id, there or away."""
+        (holder,) = (each for each in self.known().values() if each.instance_id == instance_id)
+        return holder
 
     def held(self, member_id: str) -> frozenset[tuple[str, int]]:
         """Return what a member may be using."""
@@ -164,6 +169,8 @@ class Member:
     voice: GroupMember = field(init=False)
     is_void: bool = False
     """Whether the group has removed it without its knowing: what it owns counts for nothing."""
+    is_replaced: bool = False
+    """Whether another member has its instance id: perhaps one that is gone, and was heard late."""
 
     def __post_init__(self) -> None:
         nowhere = cast("Cluster", None)
@@ -349,7 +356,12 @@ class BadNetwork(RuleBasedStateMachine):
         try:
             answer = self.group.heartbeat(request.message)
         except UnreleasedInstanceIdError as error:
-            assert self.group.has_instance(request.message.instance_id)
+            assert not self.group.holder(request.message.instance_id).is_away
+            return error
+        except FencedInstanceIdError as error:
+            holder = self.group.holder(request.message.instance_id)
+            assert holder.member_id != request.message.member_id
+            request.sender.is_replaced = True
             return error
         except SemelError as error:
             return error
@@ -393,7 +405,9 @@ class BadNetwork(RuleBasedStateMachine):
         instances = {each.machine.instance_id for each in stable}
         for member in self.members:
             standing_by = member.machine.state in {MemberState.JOINING, MemberState.FATAL}
-            assert member in stable or (standing_by and member.machine.instance_id in instances)
+            is_replaced = member.is_replaced and member.machine.state is MemberState.FATAL
+            waits = standing_by and member.machine.instance_id in instances
+            assert member in stable or waits or is_replaced
         owned = [(p.topic_id, p.partition) for each in stable for p in each.owned]
         topics = {topic for each in stable for topic in each.topics}
         assert sorted(owned) == self.group.wanted(topics)
