@@ -39,7 +39,7 @@ def node_of_primary(kubectl: Kubectl) -> str:
 def kill_primary(kubectl: Kubectl) -> None:
     """Let the primary end without time for anything: a standby takes its place."""
     killed = primary(kubectl)
-    kubectl("delete", "pod", killed, "--grace-period=1")
+    kubectl.kill(killed)
     promoted(kubectl, instead_of=killed)
     whole(kubectl)
 
@@ -55,7 +55,7 @@ def dismiss_primary(kubectl: Kubectl) -> None:
 def kill_standby(kubectl: Kubectl) -> None:
     """Let a standby end: the other one confirms."""
     standby = next(each for each in _pods(kubectl) if each != primary(kubectl))
-    kubectl("delete", "pod", standby, "--grace-period=1")
+    kubectl.kill(standby)
     whole(kubectl)
 
 

@@ -35,7 +35,7 @@ class Cut:
 def delete_pods(kubectl: Kubectl, random: Random) -> None:
     """Kill an instance of each service, and one of the application, in the middle of their work."""
     pods = [f"{each}-{random.randrange(3)}" for each in (*SERVICES, APPLICATION)]
-    kubectl("delete", "pod", *pods, "--grace-period=1")
+    kubectl.kill(*pods)
     kubectl.rolled_out(*SERVICES, APPLICATION)
 
 

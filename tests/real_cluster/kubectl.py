@@ -4,11 +4,13 @@ import json
 import shlex
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 NAMESPACE = "semel"
+DEADLINE_S = 420
+"""No call takes longer: those that wait say for how long, and none waits for so long."""
 
 
 class ClusterError(Exception):
@@ -37,15 +39,30 @@ class Kubectl:
         return done.stdout
 
     def attempt(self, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-        """Run it, whatever comes of it."""
+        """Run it, whatever comes of it. Raises ClusterError if nothing does."""
         line = [*self.command, "--namespace", self.namespace, *arguments]
-        return subprocess.run(line, input=stdin, capture_output=True, text=True, check=False)
+        try:
+            return subprocess.run(
+                line, input=stdin, capture_output=True, text=True, check=False, timeout=DEADLINE_S
+            )
+        except subprocess.TimeoutExpired as error:
+            raise ClusterError(f"kubectl {' '.join(arguments)} does not end") from error
 
     def items(self, kind: str, selector: str = "") -> list[Any]:
         """Return objects of a kind, with these labels if any are named."""
         labels = ["--selector", selector] if selector else []
         found: list[Any] = json.loads(self("get", kind, *labels, "--output", "json"))["items"]
         return found
+
+    def kill(self, *pods: str) -> None:
+        """Kill pods, and wait until they are gone; others of the same names may be there by then.
+
+        To let ``kubectl delete`` wait has hung, where StatefulSets made new ones at once.
+        """
+        killed = {_uid(each) for each in self.items("pods") if each["metadata"]["name"] in pods}
+        self("delete", "pod", *pods, "--grace-period=1", "--wait=false")
+        gone = f"{' '.join(pods)} gone"
+        wait_until(gone, lambda: not killed & {_uid(each) for each in self.items("pods")})
 
     def rolled_out(self, *sets: str, timeout_s: float = 120) -> None:
         """Wait until every instance of these StatefulSets is new and ready."""
@@ -61,3 +78,7 @@ def wait_until(what: str, condition: Callable[[], bool], timeout_s: float = 120)
             raise ClusterError(f"not {what} after {timeout_s:g} s")
         time.sleep(0.5)
     return time.monotonic() - began
+
+
+def _uid(item: Mapping[str, Any]) -> str:
+    return str(item["metadata"]["uid"])
