@@ -238,7 +238,7 @@ async def _serve(
             )
             stack.push_async_callback(connector.close)
             server = GrpcServer(settings.server_limits(), tracer)
-            stack.callback(server.close)
+            stack.push_async_callback(server.close)
             bound = bind(server, settings, security)
             if settings.health_listener:
                 server.bind_health(settings.health_listener)

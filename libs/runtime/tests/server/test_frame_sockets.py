@@ -1,8 +1,9 @@
 """Who may send frames over a connection of their own, and what happens to all others."""
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager, closing
+from contextlib import AsyncExitStack, asynccontextmanager, closing, suppress
 
 import grpc
 import pytest
@@ -123,6 +124,20 @@ async def test_who_has_shown_nothing_yet_is_sent_away_when_the_server_ends(
         assert await visitor.is_sent_away()
 
 
+@pytest.mark.parametrize("turns", range(6))
+async def test_who_comes_while_the_server_ends_is_sent_away(turns: int) -> None:
+    loop = asyncio.get_running_loop()
+    async with serving(echo) as served:
+        port = (await offer_of(served)).port
+        with socket.create_connection(("127.0.0.1", port)) as knocking:
+            knocking.setblocking(False)
+            for _ in range(turns):  # of the event loop, at one of which it is accepted
+                await asyncio.sleep(0)
+            await served.server.close()
+            with suppress(ConnectionError):
+                assert await loop.sock_recv(knocking, 1) == b""
+
+
 async def test_a_ticket_does_not_live_long(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket_frames, "TICKET_LIFE_S", 0.0)
     async with serving(echo) as served:
@@ -163,7 +178,7 @@ async def test_a_service_that_has_no_such_frames_says_so() -> None:
 
 async def test_a_port_that_cannot_be_reached_leaves_grpc(caplog: pytest.LogCaptureFixture) -> None:
     async with serving(echo) as served:
-        served.server.close()
+        await served.server.close()
         answer = await served.connection.call(
             TXN_OFFSET_COMMIT, Request(base_sequence=4), timeout_ms=5_000
         )

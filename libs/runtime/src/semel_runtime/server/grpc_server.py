@@ -101,9 +101,9 @@ class GrpcServer:
         self._health_servers.append(server)
         return port
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Let go of the ports for frames, also those of a server that was never started."""
-        self._sockets.close()
+        await self._sockets.close()
 
     async def start(self, handlers: Handlers) -> None:
         """Serve the handlers; health answers NOT_SERVING until ``set_serving``."""
@@ -137,7 +137,7 @@ class GrpcServer:
         """
         await self._set_health(NOT_SERVING)
         await asyncio.sleep(drain_ms / 1000)
-        self._sockets.close()
+        await self._sockets.close()
         for session in tuple(self._sessions):
             session.drain()
         await asyncio.gather(
@@ -147,9 +147,9 @@ class GrpcServer:
 
     async def abort(self) -> None:
         """Close at once: what is in flight is cancelled, and nothing is answered any more."""
-        self._sockets.close()
         for session in tuple(self._sessions):
             session.abort()
+        await self._sockets.close()
         await asyncio.gather(*(server.stop(None) for server in self._all_servers()))
 
     # -- frames --------------------------------------------------------------------------------

@@ -95,15 +95,28 @@ class FrameSockets:
             host=place.advertised.host, port=place.advertised.port, ticket=ticket
         )
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Let nobody in any more, nor those who have not shown a ticket yet."""
+        self._tickets.clear()  # Who is on the way to us, such as in a TLS handshake, may show one.
+        await self._stop_accepting()
         for server in self._servers:
             server.close()
         for place in self._places.values():
             place.bound.close()
-        self._tickets.clear()  # Who is on the way to us, such as in a TLS handshake, may show one.
         for visitor in tuple(self._visitors):
             visitor.send_away()
+
+    async def _stop_accepting(self) -> None:
+        """Leave who knocks outside, and wait until who was let in is a visitor.
+
+        asyncio's ``Server.close`` loses a connection that was accepted just before, and never
+        closes it (python/cpython#109564); uvloop's does not, and has no such reader.
+        """
+        loop = asyncio.get_running_loop()
+        for place in self._places.values():
+            if place.bound.fileno() >= 0:
+                loop.remove_reader(place.bound)
+        await asyncio.sleep(0)
 
     def _visitor(self) -> SocketPipe:
         visitor = _Visitor(self._tickets, self._visitors)
