@@ -1,7 +1,8 @@
 """`python -m bench.spark`: pipelines of Spark on Semel and on Apache Kafka, side by side.
 
 Both systems run at the same time, and wait while the other works. Each has a driver, which stays;
-they take turns with every workload, so that whatever else the machine does hits both.
+they take turns with every workload, so that whatever else the machine does hits both. A third
+driver has a source and a sink that do nothing: no connector in Python could be faster.
 """
 
 import argparse
@@ -14,6 +15,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
+from statistics import median
 from typing import Self
 
 from rich.console import Console
@@ -25,6 +27,8 @@ from bench.spark.figures import PARTITIONS, SIZES, Line, Row, System, Workload, 
 from semel_local import ProcessCluster
 
 _JARS = Path("build/kafka")
+_BETTER = ("times better", "lowest", "highest")
+_HEADINGS = ("", "Semel", "Kafka", "unit", *_BETTER, "goal", "nothing", *_BETTER)
 
 
 class Driver:
@@ -78,6 +82,7 @@ async def measure(chosen: Sequence[Row], repetitions: int, folder: Path) -> Sequ
         drivers = {
             System.SEMEL: Driver(System.SEMEL, semel.bootstrap, ()),
             System.KAFKA: Driver(System.KAFKA, kafka.bootstrap, connector),
+            System.NOTHING: Driver(System.NOTHING, "", ()),
         }
         for driver in drivers.values():
             await stack.enter_async_context(driver)
@@ -114,7 +119,7 @@ def _say(row: Row, system: System, repetition: int, value: float) -> None:
 
 def _show(lines: Sequence[Line]) -> None:
     table = Table(box=None)
-    for heading in ("", "Semel", "Kafka", "unit", "times better", "lowest", "highest", "goal"):
+    for heading in _HEADINGS:
         table.add_column(heading, justify="left" if heading in ("", "unit", "goal") else "right")
     for line in lines:
         table.add_row(
@@ -122,20 +127,17 @@ def _show(lines: Sequence[Line]) -> None:
             _number(line.median(System.SEMEL)),
             _number(line.median(System.KAFKA)),
             line.unit,
-            _times(line.ratio),
-            *_spread(line),
+            *_spread(line.ratios()),
             line.row.goal,
+            _number(line.median(System.NOTHING)),
+            *_spread(line.ratios(System.NOTHING)),
         )
-    Console(width=140).print(table)
+    Console(width=180).print(table)
 
 
-def _spread(line: Line) -> Sequence[str]:
-    """Return the lowest and the highest ratio of all repetitions."""
-    return [_times(each(line.ratios)) if line.ratios else "-" for each in (min, max)]
-
-
-def _times(ratio: float | None) -> str:
-    return "-" if ratio is None else f"{ratio:.2f}"
+def _spread(ratios: Sequence[float]) -> Sequence[str]:
+    """Return the middle, the lowest and the highest ratio of all repetitions."""
+    return [f"{each(ratios):.2f}" if ratios else "-" for each in (median, min, max)]
 
 
 def _number(value: float | None) -> str:

@@ -8,12 +8,14 @@ import json
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from statistics import median
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 from pyspark.sql.streaming.query import StreamingQuery
 
+from bench.spark import nothing
 from bench.spark.figures import PARTITIONS, System, Workload
 from semel_pipelines.settings import session
 
@@ -29,11 +31,13 @@ class Bench:
     def __init__(self, spark: SparkSession, system: System, bootstrap: str) -> None:
         self._spark = spark
         self._format = str(system)
-        self._options = {"kafka.bootstrap.servers": bootstrap}
+        self._bootstrap = bootstrap
+        self._options: Mapping[str, str] = {}
         self._frames: dict[tuple[int, int], DataFrame] = {}
 
     def run(self, workload: Workload, topic: str, size: int, records: int) -> float:
         """Return rows/s, or of small batches ms. Raises ValueError for a wrong sum."""
+        self._options = self._options_for(size, records)
         match workload:
             case Workload.WRITE:
                 return self._write(topic, size, records)
@@ -43,6 +47,11 @@ class Bench:
                 return self._stream(topic, records)
             case Workload.SMALL_BATCH:
                 return self._small_batches(topic, size, records)
+
+    def _options_for(self, size: int, records: int) -> Mapping[str, str]:
+        if self._format == System.NOTHING:
+            return {nothing.ROWS: str(records), nothing.SIZE: str(size)}
+        return {"kafka.bootstrap.servers": self._bootstrap}
 
     def _write(self, topic: str, size: int, records: int) -> float:
         frame = self._frame(size, records)
@@ -71,7 +80,7 @@ class Bench:
         return rows / took_ms * 1_000
 
     def _small_batches(self, topic: str, size: int, records: int) -> float:
-        self._write(topic, size, records * PARTITIONS)
+        self._write(topic, size, records)
         done = self._copy(topic, f"{topic}-copy", PARTITIONS).recentProgress
         took = [each["durationMs"]["triggerExecution"] for each in done if each["numInputRows"]]
         return float(median(took[_WARM_UP:]))
@@ -123,6 +132,7 @@ def main(system: System, bootstrap: str, jars: str) -> None:
     conf = {"spark.driver.memory": "4g", "spark.jars": jars}
     spark = session(f"bench-{system}", "local[2]", conf if jars else {"spark.driver.memory": "4g"})
     spark.sparkContext.setLogLevel("ERROR")
+    nothing.register(spark)
     bench = Bench(spark, system, bootstrap)
     for line in sys.stdin:
         told = json.loads(line)
