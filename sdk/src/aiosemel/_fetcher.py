@@ -45,6 +45,10 @@ from semel_common.wire.methods import FETCH, LIST_OFFSETS, Method, Req, Res
 FETCHES_MAX = 5
 """Unanswered fetches at one broker; past it, one of them makes way."""
 
+TURNS_TO_ASK = 3
+"""Of the event loop, from an answer until the next request has left: the loop of the fetcher looks,
+the request begins, and what requests of one moment have to send is sent."""
+
 Held = set[Ticket]
 """The partitions that a request has not let go of."""
 UnderWay = dict[asyncio.Task[None], int]
@@ -92,6 +96,14 @@ class Fetcher:
     def look(self) -> None:
         """Look again at what there is to ask."""
         self._work.notify()
+
+    async def ask_ahead(self) -> None:
+        """Let the next requests leave first, for whoever is about to open what has arrived.
+
+        To open megabytes holds up the event loop for as long as a broker takes to find the next.
+        """
+        for _ in range(TURNS_TO_ASK):
+            await asyncio.sleep(0)
 
     async def run(self) -> None:
         """Ask until cancelled."""

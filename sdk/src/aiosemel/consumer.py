@@ -224,6 +224,7 @@ class Consumer:
                     if taken and self._context.tracer is not None:
                         polled(self._context.tracer, self._group_id, taken, began_ns)
                     return taken
+                await self._fetcher.ask_ahead()
 
     def wakeup(self) -> None:
         """Let the poll that waits now, or else the next one that would, return without records."""

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 from consumer_harness import client_of, pass_time
 from fake_cluster import FakeCluster
+from google.protobuf.message import Message
 
 from aiosemel.consumer import Consumer
 from aiosemel.consumer_records import ConsumerRecord
@@ -112,6 +113,23 @@ async def test_poll_wakes_when_records_arrive(fake: FakeCluster) -> None:
         asyncio.get_running_loop().call_later(3, fake.append, "orders", 0, [b"a"])
         assert await waiting == [b"a"]
         assert now() == pytest.approx(3.5)
+
+
+async def test_what_comes_next_is_asked_for_before_what_came_is_opened(fake: FakeCluster) -> None:
+    async with client_of(fake) as client:
+        consumer = client.consumer(auto_offset_reset="earliest")
+        consumer.assign([ORDERS])
+
+        async def last_asked_when_polled() -> Message:
+            assert await values(consumer) == [b"a"]
+            return fake.asked("Fetch")[-1]
+
+        polling = asyncio.create_task(last_asked_when_polled())
+        await pass_time(0.1)
+        fake.append("orders", 0, [b"a"])
+        last = await polling
+        assert isinstance(last, FetchRequest)
+        assert last.partitions[0].fetch_offset == 1
 
 
 async def test_poll_starts_at_the_end_by_default(fake: FakeCluster) -> None:
