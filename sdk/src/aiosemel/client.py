@@ -10,11 +10,11 @@ import time
 from collections.abc import Collection, Coroutine
 from contextlib import AsyncExitStack, nullcontext
 from random import Random
-from types import TracebackType
 from typing import Self
 
 from opentelemetry.trace import TracerProvider
 
+from aiosemel._closing import Closing
 from aiosemel._cluster import Cluster
 from aiosemel._context import Clock, Closable, Context
 from aiosemel._names import parse_bootstrap
@@ -48,7 +48,7 @@ class SystemClock:
         return time.time_ns() // 1_000_000
 
 
-class SemelClient:
+class SemelClient(Closing):
     """A client of one cluster.
 
     ::
@@ -139,14 +139,6 @@ class SemelClient:
     async def __aenter__(self) -> Self:
         await self.open()
         return self
-
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        await self.close()
 
     def producer(self, options: ProducerOptions | None = None) -> Producer:
         """Return a producer without transactions; the client closes it."""

@@ -1,9 +1,9 @@
 """A writer of a joint transaction: records in, a receipt out."""
 
 from collections.abc import Mapping, Sequence
-from types import TracebackType
 from typing import Self
 
+from aiosemel._closing import Closing
 from aiosemel._context import Context
 from aiosemel._joint_trace import joint_parent, joint_span
 from aiosemel._keep_alive import KeepAlive
@@ -18,7 +18,7 @@ from aiosemel.options import ProducerOptions
 from semel.coordinator.v1.transactions_pb2 import JoinTxnRequest
 
 
-class JointWriter:
+class JointWriter(Closing):
     """One of many writers of a joint transaction. Made by ``SemelClient.join``.
 
     ::
@@ -178,14 +178,6 @@ class JointWriter:
             await self.close()
             raise
         return self
-
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        await self.close()
 
     async def _finish(self) -> JointReceipt:
         if self.already_committed:
