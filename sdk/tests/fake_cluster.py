@@ -294,7 +294,7 @@ class FakeCluster:
         if address != f"broker{log.leader}:1":
             return NotLeaderOrFollowerError(f"{address} does not lead the partition")
         if not log.start <= offset <= log.end:
-            return OffsetOutOfRangeError(f"offset {offset} is not in {log.start} to {log.end}")
+            return OffsetOutOfRangeError(f"offset {offset} is not within {log.start} to {log.end}")
         return None
 
     def _list_offsets(self, request: broker.ListOffsetsRequest) -> broker.ListOffsetsResponse:

@@ -36,6 +36,7 @@ from aiosemel.errors import (
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
 )
+from aiosemel.offsets import TopicPartition
 from semel.broker.v1 import broker_pb2 as broker
 from semel.common.v1.records_pb2 import RecordBatch
 from semel_common import ids
@@ -372,7 +373,7 @@ class Fetcher:
             if isinstance(error, _AGAIN):
                 retriable.append((each.ticket, error))
             else:
-                self._positions.failed(each.ticket, error)
+                self._positions.failed(each.ticket, _named(error, each.ticket.topic_partition))
         if not retriable:
             return
         self._release(held, held - {ticket for ticket, _ in retriable})
@@ -400,6 +401,12 @@ def _to_give_up(under_way: UnderWay) -> asyncio.Task[None]:
     """Return the oldest fetch, but for the one that would have the most to ask for again."""
     largest = max(under_way, key=under_way.__getitem__)
     return next(each for each in under_way if each is not largest)
+
+
+def _named(error: SemelError, of: TopicPartition) -> SemelError:
+    """Return an error that says of which partition it is: its broker knows a topic's id alone."""
+    details = error.details | {"topic": of.topic, "partition": str(of.partition)}
+    return type(error)(f"{of}: {error.message}", **details)
 
 
 def _chunk(batch: RecordBatch) -> Chunk[RecordBatch]:

@@ -8,7 +8,12 @@ from itertools import chain, repeat
 from aiosemel._cluster import Cluster
 from aiosemel._retry import Deadline
 from aiosemel.errors import InvalidGroupIdError, RetriableError, SemelError
-from aiosemel.offsets import ConsumerGroupMetadata, OffsetAndMetadata, TopicPartition
+from aiosemel.offsets import (
+    ConsumerGroupMetadata,
+    OffsetAndMetadata,
+    PartitionKey,
+    TopicPartition,
+)
 from semel.group.v1 import group_pb2 as group
 from semel_common.wire import status
 from semel_common.wire.methods import COMMIT_OFFSETS, FETCH_OFFSETS
@@ -17,6 +22,18 @@ QUICK_PAUSES_MS = (10.0, 20.0, 50.0)
 """Pauses while an open transaction may change an offset; the last one again and again."""
 
 Committed = OffsetAndMetadata | SemelError | None
+
+
+def to_commit(
+    offsets: Mapping[PartitionKey, int | OffsetAndMetadata],
+) -> dict[TopicPartition, OffsetAndMetadata]:
+    """Return what a caller wants to commit: of the next records to read, by partition."""
+    return {
+        TopicPartition.named(each): at
+        if isinstance(at, OffsetAndMetadata)
+        else OffsetAndMetadata(at)
+        for each, at in offsets.items()
+    }
 
 
 class GroupOffsets:

@@ -1,8 +1,8 @@
 """Where logs begin and end, where a moment is in them, and what is deleted at their start."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from aiosemel._cluster import Cluster
 from aiosemel._isolation import ISOLATION, IsolationLevel
@@ -15,7 +15,8 @@ from semel_common import ids
 from semel_common.wire import status
 from semel_common.wire.methods import DELETE_RECORDS, LIST_OFFSETS
 
-NO_OFFSET = -1
+_NO_OFFSET = -1
+"""What a broker answers where no record is late enough."""
 _SPECS = {
     OffsetSpec.EARLIEST: broker.OFFSET_SPEC_EARLIEST,
     OffsetSpec.LATEST: broker.OFFSET_SPEC_LATEST,
@@ -29,8 +30,8 @@ class AtTime(NamedTuple):
     timestamp_ms: int
 
 
-Wanted = Mapping[TopicPartition, OffsetSpec | AtTime]
-Found = dict[TopicPartition, OffsetAndTimestamp]
+Wanted = Mapping[TopicPartition, OffsetSpec] | Mapping[TopicPartition, OffsetSpec | AtTime]
+LogEnd = Literal[OffsetSpec.EARLIEST, OffsetSpec.LATEST]
 
 
 class LogOffsets:
@@ -41,11 +42,26 @@ class LogOffsets:
         self._cluster = cluster
         self._isolation = ISOLATION[isolation]
 
-    async def find(self, wanted: Wanted, deadline: Deadline) -> Found:
-        """Return an offset for each partition, NO_OFFSET where no record is late enough.
+    async def find(
+        self, wanted: Wanted, deadline: Deadline
+    ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
+        """Return what is there, by partition; None where no record is late enough.
 
         Raises what ``Leaders.ask`` raises.
         """
+        found = await self._find(wanted, deadline)
+        return {each: None if at.offset == _NO_OFFSET else at for each, at in found.items()}
+
+    async def ends(
+        self, partitions: Iterable[TopicPartition], end: LogEnd, deadline: Deadline
+    ) -> dict[TopicPartition, int]:
+        """Return where logs begin, or where they end. Raises what ``Leaders.ask`` raises."""
+        found = await self._find(dict.fromkeys(partitions, end), deadline)
+        return {each: at.offset for each, at in found.items()}
+
+    async def _find(
+        self, wanted: Wanted, deadline: Deadline
+    ) -> dict[TopicPartition, OffsetAndTimestamp]:
         leaders = Leaders(self._cluster, self._ask)
         questions = {each: partial(_question, at=at) for each, at in wanted.items()}
         return await leaders.ask(questions, deadline)

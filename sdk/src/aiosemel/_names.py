@@ -1,6 +1,7 @@
 """What users name, addresses and topics: checked before anybody is asked."""
 
 import re
+from collections.abc import Collection
 
 from aiosemel.errors import InvalidConfigError, InvalidTopicError
 
@@ -18,6 +19,14 @@ def parse_bootstrap(bootstrap: str) -> tuple[str, ...]:
     if not addresses:
         raise InvalidConfigError("bootstrap has no address")
     return addresses
+
+
+def check_topic_names(names: Collection[str]) -> None:
+    """Raise InvalidTopicError unless these are names of topics, one at least."""
+    if isinstance(names, str) or not names:
+        raise InvalidTopicError(f"topics is {names!r}, not a collection of names")
+    for name in names:
+        check_topic_name(name)
 
 
 def check_topic_name(name: object) -> None:

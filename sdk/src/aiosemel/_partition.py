@@ -61,6 +61,8 @@ class Partition(Generic[B]):
 
     is_busy: bool = False
     """Whether something was found since a fetch last waited in vain."""
+    paused: bool = False
+    """Whether its user wants nothing of it for now, which no seek changes."""
 
     @property
     def waits(self) -> bool:

@@ -115,6 +115,18 @@ class Positions(Generic[B]):
         partition = self._partitions[topic_partition]
         partition.restart(next(self._generations), PositionState.AWAITING_COMMITTED)
 
+    def pause(self, topic_partition: TopicPartition) -> None:
+        """Give nothing of a partition, and fetch nothing, until ``resume``."""
+        self._partitions[topic_partition].paused = True
+
+    def resume(self, topic_partition: TopicPartition) -> None:
+        """Go on with what was paused; what had been fetched is still there."""
+        self._partitions[topic_partition].paused = False
+
+    def paused(self) -> frozenset[TopicPartition]:
+        """Return the partitions that are paused."""
+        return frozenset(each for each, partition in self._partitions.items() if partition.paused)
+
     def position(self, topic_partition: TopicPartition) -> int | None:
         """Return the offset of the next record for the user, or None: not known yet."""
         return self._partitions[topic_partition].position
@@ -161,6 +173,7 @@ class Positions(Generic[B]):
             )
             for topic_partition, partition in self._partitions.items()
             if partition.state is PositionState.FETCHING
+            and not partition.paused
             and partition.waits
             and partition.buffered_bytes < room
         ]
@@ -245,16 +258,12 @@ class Positions(Generic[B]):
 
     # -- what the user gets ----------------------------------------------------------------------
 
-    @property
-    def ready(self) -> bool:
-        """Whether ``take`` has anything to give, or to raise."""
-        return any(each.chunks or each.fault for each in self._partitions.values())
-
     def take(self, max_records: int) -> list[ColumnBatch]:
         """Return records that were fetched, and move the positions past them.
 
-        The partitions take turns in being first. Raises what is wrong with a partition, once, when
-        nothing else is there to return; an offset out of range is put right as the policy says.
+        The partitions take turns in being first; paused ones have none. Raises what is wrong with a
+        partition, once, when nothing else is there to return; an offset out of range is put right
+        as the policy says.
         """
         taken: list[ColumnBatch] = []
         for topic_partition in list(self._partitions):
@@ -275,7 +284,7 @@ class Positions(Generic[B]):
         It is the cheap way on after ``take(1)``: it opens nothing, and changes no turn.
         """
         partition = self._partitions.get(self._taken_last) if self._taken_last else None
-        if partition is None or partition.opened is None:
+        if partition is None or partition.opened is None or partition.paused:
             return None
         record = partition.opened.record(partition.used)
         partition.used += 1
@@ -287,7 +296,7 @@ class Positions(Generic[B]):
 
     def _take_from(self, topic_partition: TopicPartition, limit: int) -> ColumnBatch | None:
         partition = self._partitions[topic_partition]
-        opened = self._opened(topic_partition, partition)
+        opened = None if partition.paused else self._opened(topic_partition, partition)
         if opened is None:
             return None
         start, partition.used = partition.used, min(partition.used + limit, len(opened))
@@ -323,7 +332,7 @@ class Positions(Generic[B]):
     def _face_faults(self) -> None:
         for topic_partition, partition in self._partitions.items():
             fault = partition.fault
-            if fault is None or partition.chunks:
+            if fault is None or partition.chunks or partition.paused:
                 continue
             if self._resets(fault):
                 self.seek_to(topic_partition, self._policy)

@@ -12,7 +12,7 @@ from aiosemel import _describe, _topic_admin
 from aiosemel._cluster import Cluster
 from aiosemel._group_offsets import GroupOffsets, check_group_id
 from aiosemel._isolation import IsolationLevel
-from aiosemel._log_offsets import NO_OFFSET, AtTime, LogOffsets, RecordDeletion
+from aiosemel._log_offsets import AtTime, LogOffsets, RecordDeletion
 from aiosemel._metadata import GROUP_COORDINATOR, topics_in
 from aiosemel._producer.preparing import complete_prepared
 from aiosemel._record_counts import RecordCounts
@@ -208,8 +208,7 @@ class Admin:
             for each, at in partitions.items()
         }
         offsets = LogOffsets(self._cluster, isolation_level)
-        found = await offsets.find(wanted, self._deadline())
-        return {each: None if at.offset == NO_OFFSET else at for each, at in found.items()}
+        return await offsets.find(wanted, self._deadline())
 
     async def wait_for_records(
         self,

@@ -8,16 +8,17 @@ polls may count on its partitions, for ``max_poll_interval_ms``.
 import asyncio
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from types import TracebackType
 from typing import Self
 
 from aiosemel._background import Background
+from aiosemel._closing import Closing
 from aiosemel._consumer_spans import now_ns, polled
 from aiosemel._context import Context
 from aiosemel._fetcher import Fetcher
 from aiosemel._group import Group
-from aiosemel._log_offsets import NO_OFFSET, AtTime, LogOffsets
-from aiosemel._names import check_topic_name
+from aiosemel._group_offsets import to_commit
+from aiosemel._log_offsets import AtTime, LogEnd, LogOffsets
+from aiosemel._names import check_topic_names
 from aiosemel._open_batch import open_batch
 from aiosemel._partition import OffsetReset
 from aiosemel._positions import Positions
@@ -31,7 +32,6 @@ from aiosemel.errors import (
     IllegalStateError,
     InvalidGroupIdError,
     InvalidRequestError,
-    InvalidTopicError,
     RequestTimedOutError,
 )
 from aiosemel.offsets import (
@@ -49,7 +49,7 @@ POLL_TIMEOUT_MS = 500
 CLOSE_TIMEOUT_MS = 5_000
 
 
-class Consumer:
+class Consumer(Closing):
     """Reads from one cluster. Made by ``SemelClient.consumer``.
 
     ::
@@ -115,10 +115,7 @@ class Consumer:
         group = self._needs_group()
         if not group.subscribed and self._positions.held():
             raise IllegalStateError("the consumer has assigned partitions: it cannot subscribe")
-        if isinstance(topics, str) or not topics:
-            raise InvalidTopicError(f"topics is {topics!r}, not a collection of names")
-        for topic in topics:
-            check_topic_name(topic)
+        check_topic_names(topics)
         callbacks = Callbacks(
             on_assigned=on_assigned, on_revoked=on_revoked, on_lost=on_lost or on_revoked
         )
@@ -270,14 +267,34 @@ class Consumer:
 
     def seek_to_committed(self, *partitions: tuple[str, int]) -> None:
         """Read on where the group's committed offsets say, or else ``auto_offset_reset``."""
-        for each in partitions or self._positions.held():
-            self._positions.seek_to_committed(self._held(each))
+        for each in self._named(partitions):
+            self._positions.seek_to_committed(each)
         self._fetcher.look()
 
     def _seek_to(self, partitions: Collection[tuple[str, int]], reset: OffsetReset) -> None:
-        for each in partitions or self._positions.held():
-            self._positions.seek_to(self._held(each), reset)
+        for each in self._named(partitions):
+            self._positions.seek_to(each, reset)
         self._fetcher.look()
+
+    def pause(self, *partitions: tuple[str, int]) -> None:
+        """Return no records of these partitions, of all if none is named, until ``resume``.
+
+        They stay with this consumer for as long as it polls, with their positions; what one gives
+        up and gets again is not paused. Raises IllegalStateError for one that is not held.
+        """
+        for each in self._named(partitions):
+            self._positions.pause(each)
+
+    def resume(self, *partitions: tuple[str, int]) -> None:
+        """Go on with paused partitions: with all, if none is named. Raises as ``pause``."""
+        for each in self._named(partitions):
+            self._positions.resume(each)
+        self._fetcher.look()
+        self._arrived.notify()
+
+    def paused(self) -> frozenset[TopicPartition]:
+        """Return the partitions that are paused."""
+        return self._positions.paused()
 
     async def position(self, partition: tuple[str, int], timeout_ms: int | None = None) -> int:
         """Return the offset of the next record that the user gets; waits until it is known.
@@ -301,6 +318,10 @@ class Consumer:
         """Return the positions that are known at this moment."""
         return self._positions.positions()
 
+    def _named(self, partitions: Collection[tuple[str, int]]) -> list[TopicPartition]:
+        """Return these partitions, all of which must be held; those that are held, if none is."""
+        return [self._held(each) for each in partitions or self._positions.held()]
+
     def _held(self, partition: tuple[str, int]) -> TopicPartition:
         held = TopicPartition.named(partition)
         if held not in self._positions:
@@ -313,7 +334,7 @@ class Consumer:
         self, partitions: Iterable[tuple[str, int]], timeout_ms: int | None = None
     ) -> dict[TopicPartition, int]:
         """Return where logs begin. Raises UnknownTopicOrPartitionError, RequestTimedOutError."""
-        return await self._log_ends(partitions, OffsetSpec.EARLIEST, timeout_ms)
+        return await self._ends(partitions, OffsetSpec.EARLIEST, timeout_ms)
 
     async def end_offsets(
         self, partitions: Iterable[tuple[str, int]], timeout_ms: int | None = None
@@ -322,7 +343,7 @@ class Consumer:
 
         Raises as ``beginning_offsets``.
         """
-        return await self._log_ends(partitions, OffsetSpec.LATEST, timeout_ms)
+        return await self._ends(partitions, OffsetSpec.LATEST, timeout_ms)
 
     async def offsets_for_times(
         self, timestamps_ms: Mapping[PartitionKey, int], timeout_ms: int | None = None
@@ -334,19 +355,14 @@ class Consumer:
         """
         self._check_open()
         wanted = {TopicPartition.named(each): AtTime(at) for each, at in timestamps_ms.items()}
-        found = await self._log_offsets.find(wanted, self._deadline(timeout_ms))
-        return {each: None if at.offset == NO_OFFSET else at for each, at in found.items()}
+        return await self._log_offsets.find(wanted, self._deadline(timeout_ms))
 
-    async def _log_ends(
-        self,
-        partitions: Iterable[tuple[str, int]],
-        spec: OffsetSpec,
-        timeout_ms: int | None,
+    async def _ends(
+        self, partitions: Iterable[tuple[str, int]], end: LogEnd, timeout_ms: int | None
     ) -> dict[TopicPartition, int]:
         self._check_open()
-        wanted = {TopicPartition.named(each): spec for each in partitions}
-        found = await self._log_offsets.find(wanted, self._deadline(timeout_ms))
-        return {each: at.offset for each, at in found.items()}
+        named = [TopicPartition.named(each) for each in partitions]
+        return await self._log_offsets.ends(named, end, self._deadline(timeout_ms))
 
     # -- committed offsets -----------------------------------------------------------------------
 
@@ -366,10 +382,7 @@ class Consumer:
         """
         group = self._needs_group()
         self._start()
-        given = self._positions.positions() if offsets is None else offsets
-        wanted = {
-            TopicPartition.named(each): _with_metadata(offset) for each, offset in given.items()
-        }
+        wanted = to_commit(self._positions.positions()) if offsets is None else to_commit(offsets)
         await group.commit(wanted, self._deadline(timeout_ms))
 
     async def committed(
@@ -411,14 +424,6 @@ class Consumer:
         self._check_open()
         return self
 
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        await self.close()
-
     def _start(self) -> None:
         self._check_open()
         if not self._background.running:
@@ -442,7 +447,3 @@ class Consumer:
     def _deadline(self, timeout_ms: int | None) -> Deadline:
         default_ms = self._context.cluster.options.default_api_timeout_ms
         return Deadline.after_ms(default_ms if timeout_ms is None else timeout_ms)
-
-
-def _with_metadata(offset: int | OffsetAndMetadata) -> OffsetAndMetadata:
-    return offset if isinstance(offset, OffsetAndMetadata) else OffsetAndMetadata(offset)

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping
 from typing import assert_never
 
 from aiosemel._cluster import Cluster
-from aiosemel._group_offsets import GroupOffsets, check_group_id
+from aiosemel._group_offsets import GroupOffsets, check_group_id, to_commit
 from aiosemel._isolation import IsolationLevel
-from aiosemel._log_offsets import NO_OFFSET, AtTime, LogOffsets
+from aiosemel._log_offsets import AtTime, LogOffsets
 from aiosemel._retry import Deadline
 from aiosemel.errors import (
     GroupIdNotFoundError,
@@ -23,6 +23,7 @@ from aiosemel.offset_resets import OffsetChange, ResetTo, ShiftBy, ToOffset, ToT
 from aiosemel.offsets import (
     ConsumerGroupMetadata,
     OffsetAndMetadata,
+    OffsetAndTimestamp,
     OffsetSpec,
     PartitionKey,
     TopicPartition,
@@ -45,12 +46,7 @@ class GroupAdmin:
         Raises NonEmptyGroupError, UnknownTopicOrPartitionError, InvalidGroupIdError: all partitions
         that were not refused are committed then.
         """
-        named = {
-            TopicPartition.named(each): at
-            if isinstance(at, OffsetAndMetadata)
-            else OffsetAndMetadata(at)
-            for each, at in offsets.items()
-        }
+        named = to_commit(offsets)
         check_group_id(group_id)
         if named:
             await _alter(self._cluster, group_id, named, self._deadline())
@@ -147,14 +143,18 @@ class _OffsetReset:
         await self._check_no_members()
         committed = await self._committed(partitions)
         asked = sorted(committed)
-        starts = await self._find(dict.fromkeys(asked, OffsetSpec.EARLIEST))
-        ends = await self._find(dict.fromkeys(asked, OffsetSpec.LATEST))
-        at: dict[TopicPartition, int] = {}
+        # As readers of committed records see them: what an open transaction has written, and may
+        # commit, is not passed over.
+        logs = LogOffsets(self._cluster, IsolationLevel.READ_COMMITTED)
+        starts = await logs.ends(asked, OffsetSpec.EARLIEST, self._deadline)
+        ends = await logs.ends(asked, OffsetSpec.LATEST, self._deadline)
+        at: dict[TopicPartition, OffsetAndTimestamp | None] = {}
         if isinstance(to, ToTimestamp):
-            at = await self._find(dict.fromkeys(asked, AtTime(to.timestamp_ms)))
+            times = dict.fromkeys(asked, AtTime(to.timestamp_ms))
+            at = await logs.find(times, self._deadline)
         changes = []
         for each in asked:
-            wanted = _wanted(to, each, committed[each], found=at.get(each, NO_OFFSET))
+            wanted = _wanted(to, each, committed[each], found=at.get(each))
             after = ends[each] if wanted is None else max(starts[each], min(wanted, ends[each]))
             changes.append(OffsetChange(partition=each, before=committed[each], after=after))
         return tuple(changes)
@@ -186,18 +186,6 @@ class _OffsetReset:
         found = await offsets.settled(named, self._deadline)
         return {each: None if at is None else at.offset for each, at in found.items()}
 
-    async def _find(
-        self, wanted: Mapping[TopicPartition, OffsetSpec] | Mapping[TopicPartition, AtTime]
-    ) -> dict[TopicPartition, int]:
-        """Look offsets up as readers of committed records see them.
-
-        The latest is the last stable offset: what an open transaction has written, and may commit,
-        is not passed over.
-        """
-        offsets = LogOffsets(self._cluster, IsolationLevel.READ_COMMITTED)
-        found = await offsets.find(dict(wanted), self._deadline)
-        return {each: at.offset for each, at in found.items()}
-
 
 async def _alter(
     cluster: Cluster,
@@ -213,7 +201,11 @@ async def _alter(
 
 
 def _wanted(
-    to: ResetTo, partition: TopicPartition, committed: int | None, *, found: int
+    to: ResetTo,
+    partition: TopicPartition,
+    committed: int | None,
+    *,
+    found: OffsetAndTimestamp | None,
 ) -> int | None:
     """Return where to go in a partition; None: to its end."""
     match to:
@@ -224,7 +216,7 @@ def _wanted(
         case ToOffset(offset):
             return offset
         case ToTimestamp():
-            return None if found == NO_OFFSET else found
+            return None if found is None else found.offset
         case ShiftBy(offsets):
             if committed is None:
                 raise InvalidRequestError(f"{partition} has no committed offset to shift from")

@@ -73,10 +73,6 @@ def fetch(at: Positions[Batch], *chunks: Chunk[Batch], next_offset: int | None =
     at.given_up([asked.ticket])
 
 
-def ready(at: Positions[Batch]) -> bool:
-    return at.ready
-
-
 def take(at: Positions[Batch], max_records: int = 100) -> list[int]:
     return [offset for batch in at.take(max_records) for offset in batch.offsets]
 
@@ -116,7 +112,6 @@ def test_without_a_committed_offset_and_a_policy_the_user_is_told_each_time() ->
         (question,) = at.awaiting(PositionState.AWAITING_COMMITTED)
         at.committed(question.ticket, None)
         assert at.awaiting(PositionState.AWAITING_COMMITTED) == []
-        assert ready(at)
         with pytest.raises(NoOffsetForPartitionError, match="orders-0") as raised:
             at.check(P0)
         assert raised.value.details == {"topic": "orders", "partition": "0"}
@@ -152,9 +147,8 @@ def test_holding_a_partition_twice_is_a_defect() -> None:
 
 def test_records_are_taken_in_order_and_the_position_follows() -> None:
     at = reading()
-    assert not ready(at)
+    assert take(at) == []
     fetch(at, chunk(0, 2), chunk(2, 3))
-    assert ready(at)
     assert at.position(P0) == 0
     assert take(at, 1) == [0]
     assert at.position(P0) == 1
@@ -184,7 +178,7 @@ def test_the_position_crosses_a_gap_at_once_when_nothing_is_before_it() -> None:
     at = reading()
     fetch(at, next_offset=4)
     assert at.position(P0) == 4
-    assert not ready(at)
+    assert take(at) == []
     marker: Chunk[Batch] = Chunk(batch=None, size_bytes=5, next_offset=5)
     fetch(at, marker, chunk(5, 1))
     assert at.position(P0) == 5
@@ -265,7 +259,7 @@ def test_an_answer_from_before_a_seek_is_dropped() -> None:
     assert not at.is_current(before.ticket)
     at.fetched(before, [chunk(0, 2)], 2)
     at.failed(before.ticket, UnknownServerError("late"))
-    assert not ready(at)
+    assert take(at) == []
     assert at.position(P0) == 50
     assert ask(at).offset == 50, "a seek does not wait for the fetch that was under way"
     at.given_up([before.ticket])
@@ -277,7 +271,7 @@ def test_a_seek_throws_away_what_was_fetched_ahead() -> None:
     fetch(at, chunk(0, 3))
     take(at, 1)
     at.seek(P0, 0)
-    assert not ready(at)
+    assert take(at) == []
     fetch(at, chunk(0, 3))
     assert take(at) == [0, 1, 2]
 
