@@ -94,6 +94,8 @@ def _python(words: Sequence[str], line: Line, folder: Path) -> Iterator[str]:
     if words[0] != "-m":
         yield f"not a module: {words[0]}"
         return
+    if words[1] in sys.stdlib_module_names:
+        return
     path = words[1].replace(".", "/")
     for source in (folder, *_SOURCES):
         if (source / path / "__main__.py").exists() or (source / f"{path}.py").exists():

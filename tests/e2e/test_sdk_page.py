@@ -1,0 +1,40 @@
+"""The page for those who write in Python, typed from top to bottom into `python -m asyncio`."""
+
+import ast
+import inspect
+import re
+
+import pytest
+from documented.pages import blocks
+from documented.shell import ADDRESS
+
+from semel_local import LocalCluster
+
+PAGE = "docs/sdk.md"
+_PRINTS = re.compile(r"^ *print\(.*\)  # (.*)$", re.MULTILINE)
+"""What a line prints stands in its comment."""
+
+
+def programs() -> list[tuple[int, str]]:
+    return [(first, text) for first, language, text in blocks(PAGE) if language == "python"]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(120)
+async def test_the_page_can_be_typed_from_top_to_bottom(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert len(programs()) >= 10
+    names: dict[str, object] = {}
+    async with LocalCluster() as cluster:
+        for first, text in programs():
+            await typed(first, text.replace(ADDRESS, cluster.bootstrap), names)
+            assert capsys.readouterr().out.splitlines() == _PRINTS.findall(text), text
+
+
+async def typed(first: int, text: str, names: dict[str, object]) -> None:
+    """Run lines of the page, which may await, with the names that were there before."""
+    code = compile("\n" * (first - 1) + text, PAGE, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    awaitable = eval(code, names)  # noqa: S307 - it is the page that is tested
+    if inspect.isawaitable(awaitable):
+        await awaitable
