@@ -177,6 +177,20 @@ async def test_a_command_that_is_given_no_input_says_so(bootstrap: str) -> None:
     ]
 
 
+async def test_consume_ends_when_its_reader_has_gone(bootstrap: str) -> None:
+    async with SemelClient(bootstrap) as client:
+        await client.admin().create_topic("left", partitions=1)
+        await client.producer().send_and_wait("left", b"one")
+    head = ("sh", "-c", '"$@" | head -n 1', "sh", *SEMEL)
+    process = await asyncio.create_subprocess_exec(
+        *head, "consume", "left", "--from-beginning", "--bootstrap", bootstrap,
+        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    async with asyncio.timeout(DEADLINE_S):
+        written, said = await process.communicate()
+    assert (written, said) == (b"one\n", b"")
+
+
 async def test_ctrl_c_aborts_the_transaction_that_the_input_is(bootstrap: str) -> None:
     async with SemelClient(bootstrap) as client:
         await client.admin().create_topic("cut", partitions=1)

@@ -1,6 +1,7 @@
 """`semel consume`: records of topics onto standard output."""
 
 import asyncio
+import select
 import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 _POLL_RECORDS = 1_000
 _POLL_MS = 500
+_STDOUT = 1
 
 EXAMPLES = examples(
     "semel consume greetings --from-beginning",
@@ -196,7 +198,9 @@ async def _write_all(consumer: "Consumer", request: _Request) -> int:
                 quiet_since = now
                 if request.group is not None:
                     await consumer.commit()
-            elif request.timeout_s is not None and now - quiet_since >= request.timeout_s:
+                continue
+            _check_reader()
+            if request.timeout_s is not None and now - quiet_since >= request.timeout_s:
                 break
     except asyncio.CancelledError:
         # Ctrl-C is how reading ends.
@@ -217,3 +221,11 @@ def _write(output: bytes) -> None:
     """Write to standard output; whoever reads slowly holds up this thread only."""
     sys.stdout.buffer.write(output)
     sys.stdout.buffer.flush()
+
+
+def _check_reader() -> None:
+    """Raise BrokenPipeError if nobody is left to read: until there are records, no write would."""
+    poller = select.poll()
+    poller.register(_STDOUT, 0)  # errors, which are always told
+    if poller.poll(0):
+        raise BrokenPipeError
