@@ -13,7 +13,6 @@ from itertools import count
 from pathlib import Path
 from random import Random
 from signal import Signals
-from types import TracebackType
 from typing import Self
 
 from simulation import workloads as simulated
@@ -96,12 +95,7 @@ class Clients:
         await self._tasks.__aenter__()
         return self
 
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         self._finishing = True
         await asyncio.gather(*(client.process.kill() for client in self._clients.values()))
         await self._tasks.__aexit__(None, None, None)

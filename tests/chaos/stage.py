@@ -13,7 +13,6 @@ from itertools import chain, product
 from pathlib import Path
 from random import Random
 from signal import Signals
-from types import TracebackType
 from typing import Self
 
 from chaos.database import Database
@@ -139,12 +138,7 @@ class Stage:
         self._open = True
         return self
 
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         self._open = False
         for name in self.names:
             self._cluster.signal(name, Signals.SIGCONT)

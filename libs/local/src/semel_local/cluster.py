@@ -8,7 +8,6 @@ import asyncio
 import logging
 from contextlib import AsyncExitStack
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 import structlog
@@ -106,12 +105,7 @@ class LocalCluster:
             raise first_of(failures) from None
         return self
 
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         """Stop all services."""
         await self._stack.aclose()
 

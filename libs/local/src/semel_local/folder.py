@@ -13,7 +13,6 @@ import signal
 import subprocess
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Self
 
 from semel_local.errors import FolderError
@@ -57,12 +56,7 @@ class FolderLock:
         self._file.flush()
         return self
 
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Give the folder back."""
         if self._file is not None:
             self._file.close()

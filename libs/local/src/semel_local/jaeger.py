@@ -4,7 +4,6 @@ import asyncio
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from semel_local.errors import ServiceFailedError
@@ -69,12 +68,7 @@ class Jaeger:
             raise
         return self
 
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         """Stop it; its traces are gone."""
         await self._process.stop(grace_s=STOP_GRACE_S)
 

@@ -11,7 +11,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from signal import Signals
-from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from semel_local.certificates import LocalCertificates
@@ -254,12 +253,7 @@ class ProcessCluster:
         await self.open()
         return self
 
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         """Stop all services."""
         await self.stop()
 

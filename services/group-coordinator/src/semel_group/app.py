@@ -3,7 +3,6 @@
 import asyncio
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Self
 
 from semel_common.ids import GroupId
@@ -73,12 +72,7 @@ class GroupApp:
         self.ready = self._background.link.ready
         return self
 
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         """Finish what was decided."""
         await self._stack.aclose()
 

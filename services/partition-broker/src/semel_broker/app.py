@@ -4,7 +4,6 @@ import asyncio
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
-from types import TracebackType
 from typing import Self
 
 import structlog
@@ -87,12 +86,7 @@ class BrokerApp:
         self.ready = self._background.link.ready
         return self
 
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         """Finish what was decided."""
         self.drain()
         await self._stack.aclose()

@@ -11,7 +11,6 @@ the conformance tests in `libs/runtime/tests/journal`.
 """
 
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Sequence
-from types import TracebackType
 from typing import NamedTuple, Protocol, Self, TypeAlias
 
 from msgspec import Struct
@@ -265,11 +264,6 @@ class Journal(Protocol):
         """Answer the handle itself."""
         ...
 
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         """Close."""
         ...

@@ -18,7 +18,6 @@ import asyncio
 import secrets
 import time
 from collections.abc import Callable, Sequence
-from types import TracebackType
 from typing import Generic, Self, TypeVar
 
 import structlog
@@ -206,12 +205,7 @@ class Runner(Generic[R]):
         """Return the runner itself."""
         return self
 
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         """Close."""
         await self.close()
 

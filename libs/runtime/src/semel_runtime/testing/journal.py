@@ -3,7 +3,6 @@
 from bisect import bisect_left
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Sequence
 from itertools import islice
-from types import TracebackType
 from typing import Self
 
 from msgspec import structs
@@ -185,12 +184,7 @@ class MemoryJournal:
         """Return the journal itself."""
         return self
 
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         """Close."""
         await self.close()
 

@@ -5,7 +5,6 @@ from collections.abc import AsyncIterable, AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack
 from operator import itemgetter
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from semel_runtime.journal.base import Claim, Entry, Piece, StoredBatch
@@ -253,11 +252,6 @@ class SqliteJournal:
         """Return the journal itself."""
         return self
 
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         """Close."""
         await self.close()
