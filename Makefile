@@ -99,7 +99,7 @@ coverage: $(SPARK) ## all tests with branch coverage: pure modules must reach 10
 	$(BIN)/pytest --cov --cov-report=
 	$(BIN)/coverage report --include=$$(PYTHONPATH=tests $(BIN)/python -m pure_modules) --fail-under=100
 
-check: $(SPARK) ## format, lint, types, dependency contracts, protos (lint, compatibility, fresh)
+check: $(SPARK) ## format, lint, types, dependency contracts, tidiness, protos (lint, compatibility, fresh)
 	$(BIN)/uv lock --quiet --check --offline
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
@@ -107,6 +107,7 @@ check: $(SPARK) ## format, lint, types, dependency contracts, protos (lint, comp
 	@# One run for each tests folder: all of them have a conftest.py, and mypy wants a name only once.
 	set -e; for folder in $(TESTS); do MYPYPATH=$$folder $(BIN)/mypy $$folder; done
 	$(BIN)/lint-imports
+	$(BIN)/pytest --quiet tests/test_tidy.py
 	$(BIN)/buf lint
 	$(BIN)/python tools/generate_protos.py --check
 	$(BIN)/python tools/generate_docs.py --check

@@ -14,7 +14,6 @@ from typing import Self
 
 from opentelemetry.trace import TracerProvider
 
-from aiosemel._closing import Closing
 from aiosemel._cluster import Cluster
 from aiosemel._context import Clock, Closable, Context
 from aiosemel._names import parse_bootstrap
@@ -48,7 +47,7 @@ class SystemClock:
         return time.time_ns() // 1_000_000
 
 
-class SemelClient(Closing):
+class SemelClient:
     """A client of one cluster.
 
     ::
@@ -139,6 +138,9 @@ class SemelClient(Closing):
     async def __aenter__(self) -> Self:
         await self.open()
         return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
 
     def producer(self, options: ProducerOptions | None = None) -> Producer:
         """Return a producer without transactions; the client closes it."""

@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from typing import Self
 
 from aiosemel._background import Background
-from aiosemel._closing import Closing
 from aiosemel._consumer_spans import now_ns, polled
 from aiosemel._context import Context
 from aiosemel._fetcher import Fetcher
@@ -49,7 +48,7 @@ POLL_TIMEOUT_MS = 500
 CLOSE_TIMEOUT_MS = 5_000
 
 
-class Consumer(Closing):
+class Consumer:
     """Reads from one cluster. Made by ``SemelClient.consumer``.
 
     ::
@@ -339,10 +338,7 @@ class Consumer(Closing):
     async def end_offsets(
         self, partitions: Iterable[tuple[str, int]], timeout_ms: int | None = None
     ) -> dict[TopicPartition, int]:
-        """Return where logs end, with READ_COMMITTED at the last stable offset.
-
-        Raises as ``beginning_offsets``.
-        """
+        """As ``beginning_offsets``, of ends: with READ_COMMITTED, the last stable offsets."""
         return await self._ends(partitions, OffsetSpec.LATEST, timeout_ms)
 
     async def offsets_for_times(
@@ -423,6 +419,9 @@ class Consumer(Closing):
     async def __aenter__(self) -> Self:
         self._check_open()
         return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
 
     def _start(self) -> None:
         self._check_open()

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from typing import Self
 
-from aiosemel._closing import Closing
 from aiosemel._context import Context
 from aiosemel._joint_trace import joint_parent, joint_span
 from aiosemel._keep_alive import KeepAlive
@@ -18,7 +17,7 @@ from aiosemel.options import ProducerOptions
 from semel.coordinator.v1.transactions_pb2 import JoinTxnRequest
 
 
-class JointWriter(Closing):
+class JointWriter:
     """One of many writers of a joint transaction. Made by ``SemelClient.join``.
 
     ::
@@ -178,6 +177,9 @@ class JointWriter(Closing):
             await self.close()
             raise
         return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
 
     async def _finish(self) -> JointReceipt:
         if self.already_committed:

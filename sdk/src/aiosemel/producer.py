@@ -1,8 +1,8 @@
 """The producer without transactions: records in, each stored exactly once."""
 
 from collections.abc import Sequence
+from typing import Self
 
-from aiosemel._closing import Closing
 from aiosemel._context import Context
 from aiosemel._producer.columns import RowColumns
 from aiosemel._producer.conditional import ConditionalAppend
@@ -13,7 +13,7 @@ from aiosemel.errors import ClosedError
 from aiosemel.options import ProducerOptions
 
 
-class Producer(Closing):
+class Producer:
     """Sends records, each of them stored exactly once. Made by ``SemelClient.producer``.
 
     Records of one partition are stored in the order in which they were sent, unless one of them is
@@ -163,6 +163,12 @@ class Producer(Closing):
         finally:
             self._context.forget(self)
             await self._pipeline.close(_closed())
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
 
     def _check(self) -> None:
         if self._closed:

@@ -1,8 +1,8 @@
 """The producer with transactions: records and offsets become visible together, or not at all."""
 
 from collections.abc import Mapping, Sequence
+from typing import Self
 
-from aiosemel._closing import Closing
 from aiosemel._context import Context
 from aiosemel._producer.columns import RowColumns
 from aiosemel._producer.conditional import ConditionalAppend
@@ -16,7 +16,7 @@ from aiosemel.prepared import PreparedTransactionId
 from aiosemel.transaction import Transaction
 
 
-class TransactionalProducer(Closing):
+class TransactionalProducer:
     """Sends records in transactions. Made by ``SemelClient.transactional_producer``.
 
     ::
@@ -250,6 +250,12 @@ class TransactionalProducer(Closing):
         self._closed = True
         self._context.forget(self)
         await self._transactions.close(_closed())
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
 
     def _check_open(self) -> None:
         if self._closed:
