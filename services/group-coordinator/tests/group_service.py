@@ -147,7 +147,11 @@ class GroupService:
         ]
 
     async def marker(
-        self, result: participants.TransactionResult.ValueType, *, epoch: int = 0
+        self,
+        result: participants.TransactionResult.ValueType,
+        *,
+        epoch: int = 0,
+        awaited: bool = False,
     ) -> None:
         """End a transaction."""
         marker = participants.TxnMarker(
@@ -157,7 +161,9 @@ class GroupService:
             coordinator_epoch=1,
             participants=participants.Participants(group_ids=[GROUP]),
         )
-        request = participants.WriteTxnMarkersRequest(cluster_id=CLUSTER_ID, markers=[marker])
+        request = participants.WriteTxnMarkersRequest(
+            cluster_id=CLUSTER_ID, markers=[marker], awaited=awaited
+        )
         response = await self.call(methods.GROUP_WRITE_TXN_MARKERS, request)
         assert [list(each.errors) for each in response.results] == [[]]
 

@@ -337,3 +337,24 @@ async def test_a_member_whose_client_went_away_while_it_joined_expires() -> None
             await after(5_000)
             heard = await service.heartbeat("b", heard.member_epoch)
         assert assigned(heard) == [0, 1, 2, 3]
+
+
+@in_virtual_time
+async def test_a_marker_that_nobody_waits_for_is_written_when_somebody_does() -> None:
+    async with cluster_in_memory() as service:
+        await service.txn_commit({0: 5})
+        begun = asyncio.get_running_loop().time()
+        marking = asyncio.create_task(service.marker(COMMIT))
+        for _ in range(50):
+            await asyncio.sleep(0)
+        assert not marking.done()
+        assert await service.fetch(0, require_stable=True) == [5]
+        await marking
+
+        await service.txn_commit({0: 6}, epoch=1)
+        await service.marker(COMMIT, epoch=1, awaited=True)
+        assert asyncio.get_running_loop().time() == begun
+
+        await service.txn_commit({0: 7}, epoch=2)
+        await service.marker(COMMIT, epoch=2)
+        assert asyncio.get_running_loop().time() - begun == pytest.approx(0.002, abs=0.0005)

@@ -214,9 +214,9 @@ class Broker:
         (result,) = (await self.call(COUNT_RECORDS, request)).partitions
         return result
 
-    async def mark(self, *markers: TxnMarker) -> WriteTxnMarkersResponse:
+    async def mark(self, *markers: TxnMarker, awaited: bool = False) -> WriteTxnMarkersResponse:
         """Write markers."""
-        request = WriteTxnMarkersRequest(cluster_id=CLUSTER_ID, markers=markers)
+        request = WriteTxnMarkersRequest(cluster_id=CLUSTER_ID, markers=markers, awaited=awaited)
         return await self.call(BROKER_WRITE_TXN_MARKERS, request)
 
     async def end(

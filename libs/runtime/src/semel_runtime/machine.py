@@ -27,6 +27,8 @@ class Result(Struct, Generic[T_co, R_co], frozen=True):
     """Record batches that ride along; never without a record."""
     verify: bool = False
     """Go through a commit even without records, so that a deposed owner cannot answer."""
+    patient: bool = False
+    """Let the records ride in the next commit that somebody else wants; the caller has time."""
 
 
 class Machine(Protocol[R]):

@@ -203,6 +203,15 @@ async def test_a_refusal_for_somebody_else_is_no_answer(cluster: Cluster) -> Non
     assert len(cluster.broker_0.requests) == 3
 
 
+async def test_participants_are_told_whether_somebody_waits(cluster: Cluster) -> None:
+    async with cluster.coordinator() as coordinator:
+        key = await coordinator.init()
+        await coordinator.end(key, A0)
+        await until(lambda: coordinator.machine.is_complete(key))
+        await coordinator.end(after(key), A0, wait=wire.WAIT_FOR_COMPLETE)
+    assert [each.awaited for each in cluster.broker_0.requests] == [False, True]
+
+
 async def test_an_instance_that_has_not_registered_is_waited_for(cluster: Cluster) -> None:
     cluster.image = image(registered=False)
     async with cluster.coordinator() as coordinator:

@@ -3,6 +3,7 @@
 from functools import partial
 
 import structlog
+from msgspec import structs
 
 from semel.common.v1.participants_pb2 import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 from semel.group.v1 import group_pb2 as wire
@@ -18,9 +19,11 @@ from semel_group.machine.values import (
     Heartbeat,
     HeartbeatAnswer,
     MemberKey,
+    RefusedMarker,
 )
 from semel_group.sessions import MemberSessions, loop_ms
 from semel_runtime.clock import Clock
+from semel_runtime.machine import Result
 from semel_runtime.participant.inquiry_loop import InquiryLoop
 from semel_runtime.runner import Runner
 from semel_runtime.server.calls import Call, Handlers
@@ -178,15 +181,15 @@ class OffsetsService:
     async def write_txn_markers(
         self, request: WriteTxnMarkersRequest, call: Call
     ) -> WriteTxnMarkersResponse:
-        """End transactions here."""
+        """End transactions here; where nobody waits for it behind the coordinator, it has time."""
         del call
         markers = requests.txn_markers(request)
-        decide = partial(
-            self._machine.write_txn_markers,
-            request.cluster_id,
-            markers,
-            now_ms=self._clock.now_ms(),
-        )
+        now_ms = self._clock.now_ms()
+
+        def decide() -> Result[tuple[tuple[RefusedMarker, ...], ...], Record]:
+            decided = self._machine.write_txn_markers(request.cluster_id, markers, now_ms=now_ms)
+            return structs.replace(decided, patient=not request.awaited)
+
         refused = await self._runner.run(decide, privileged=True)
         return WriteTxnMarkersResponse(
             results=map(responses.marker_result, request.markers, refused)

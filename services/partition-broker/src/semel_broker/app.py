@@ -114,7 +114,9 @@ class BrokerApp:
         settings, environment, machine = self._settings, self._environment, self._machine
         store = TailStore(environment.journal.batches, max_bytes=settings.log_tail_cache_bytes)
         runner.on_batches(store.appended)
-        writer = BrokerWriter(runner, machine, environment.clock, settings.produce_limits())
+        writer = BrokerWriter(
+            runner, machine, self._waiters, environment.clock, settings.produce_limits()
+        )
         fetcher = Fetcher(runner, machine, store, self._waiters, settings.fetch_limits())
         self._measure(fetcher)
         bind(

@@ -7,6 +7,7 @@ from semel_broker.arrivals import ProduceLimits
 from semel_broker.machine import BrokerMachine, LogLimits
 from semel_broker.machine.records import Record
 from semel_broker.serde import BrokerSerde
+from semel_broker.waiters import Waiters
 from semel_broker.writer import BrokerWriter
 from semel_common.errors import SemelError
 from semel_runtime.clock import SystemClock
@@ -38,7 +39,8 @@ async def _raise_all(
     raised = machine.raise_logs(image, recovery.floor)
     outcomes = await runner.run(machine.all_aborted)
     if not recovery.dry_run:
-        writer = BrokerWriter(runner, machine, SystemClock(), ProduceLimits())
+        waiters = Waiters(machine.readable_beyond)
+        writer = BrokerWriter(runner, machine, waiters, SystemClock(), ProduceLimits())
         refusals = await writer.apply(outcomes)
         refused: SemelError | None = next(filter(None, refusals), None)
         if refused is not None:

@@ -5,7 +5,7 @@ be ahead of the disk; that decides only when to wake it, never what it is answer
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -72,6 +72,10 @@ class Waiters:
             for waiter in self._by_log.get(log_id, ()):
                 if self._wants(waiter, log_id):
                     waiter.woken.set()
+
+    def any_at(self, log_ids: Iterable[int]) -> bool:
+        """Whether anybody waits at one of these logs."""
+        return any(log_id in self._by_log for log_id in log_ids)
 
     def close(self) -> None:
         """Wake everybody: the broker stops."""

@@ -21,6 +21,7 @@ from semel_broker.machine import BrokerMachine
 from semel_broker.machine.records import Record
 from semel_broker.machine.values import Appended, Outcome
 from semel_broker.stored import markers
+from semel_broker.waiters import Waiters
 from semel_common.errors import (
     BrokerNotAvailableError,
     InconsistentClusterIdError,
@@ -62,11 +63,13 @@ class BrokerWriter:
         self,
         runner: Runner[Record],
         machine: BrokerMachine,
+        waiters: Waiters,
         clock: Clock,
         limits: ProduceLimits,
     ) -> None:
         self._runner = runner
         self._machine = machine
+        self._waiters = waiters
         self._clock = clock
         self._limits = limits
 
@@ -88,12 +91,15 @@ class BrokerWriter:
     async def write_txn_markers(
         self, request: WriteTxnMarkersRequest, call: Call
     ) -> WriteTxnMarkersResponse:
-        """End transactions here; answer once the outcomes are durable."""
+        """End transactions here; answer once the outcomes are durable.
+
+        Where no reader waits for them, nor anybody behind the coordinator, they have time.
+        """
         del call
         self._check_cluster(request.cluster_id)
         require_count("markers", request.markers, maximum=_MARKERS_MAX)
         outcomes = [_outcomes(marker) for marker in request.markers]
-        refusals = iter(await self.apply([each for of_one in outcomes for each in of_one]))
+        refusals = iter(await self._apply(_flat(outcomes), patient=not request.awaited))
         response = WriteTxnMarkersResponse()
         for marker, of_one in zip(request.markers, outcomes, strict=True):
             result = response.results.add()
@@ -108,11 +114,17 @@ class BrokerWriter:
 
     async def apply(self, outcomes: Sequence[Outcome]) -> list[SemelError | None]:
         """Close transactions; answers why each outcome was refused, or None once it is durable."""
+        return await self._apply(outcomes, patient=False)
+
+    async def _apply(
+        self, outcomes: Sequence[Outcome], *, patient: bool
+    ) -> list[SemelError | None]:
+        patient = patient and len(outcomes) <= _OUTCOMES_PER_DECISION
         now_ms = self._clock.now_ms()
         refusals: list[SemelError | None] = []
         for start in range(0, len(outcomes), _OUTCOMES_PER_DECISION):
             step = outcomes[start : start + _OUTCOMES_PER_DECISION]
-            decide = partial(self._close, step, now_ms)
+            decide = partial(self._close, step, now_ms, patient=patient)
             refused = await self._runner.run(decide, privileged=True)
             refusals += refused
         return refusals
@@ -134,10 +146,12 @@ class BrokerWriter:
         return Result(decided.response, decided.records, list(_placed(arrivals, decided.response)))
 
     def _close(
-        self, outcomes: Sequence[Outcome], now_ms: int
+        self, outcomes: Sequence[Outcome], now_ms: int, *, patient: bool
     ) -> Result[list[SemelError | None], Record]:
         decided = self._machine.write_txn_markers(outcomes, now_ms=now_ms)
-        return Result(decided.response, decided.records, list(markers(decided.records)))
+        batches = list(markers(decided.records))
+        patient = patient and not self._waiters.any_at(batch.partition for batch in batches)
+        return Result(decided.response, decided.records, batches, patient=patient)
 
     def _check_cluster(self, cluster_id: str) -> None:
         own = self._machine.cluster.cluster_id
@@ -147,6 +161,10 @@ class BrokerWriter:
             raise InconsistentClusterIdError(
                 f"this broker belongs to cluster {own}, not to {cluster_id!r}"
             )
+
+
+def _flat(outcomes: Sequence[Sequence[Outcome]]) -> list[Outcome]:
+    return [each for of_one in outcomes for each in of_one]
 
 
 def _check_size(request: wire.ProduceRequest) -> None:

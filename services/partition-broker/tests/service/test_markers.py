@@ -1,8 +1,20 @@
-"""WriteTxnMarkers: errors are values, and any number of markers is taken."""
+"""WriteTxnMarkers: errors are values, any number of markers is taken, and some have time."""
+
+import asyncio
 
 import pytest
 from broker_harness import CLUSTER_ID, OTHER, PRODUCER
-from broker_service import ABORT, COMMIT, READ_UNCOMMITTED, Broker, batch, code, marker
+from broker_service import (
+    ABORT,
+    COMMIT,
+    READ_UNCOMMITTED,
+    Broker,
+    batch,
+    code,
+    marker,
+    serving,
+    turns,
+)
 
 from semel.common.v1.participants_pb2 import Participants, TxnMarker, WriteTxnMarkersRequest
 from semel.common.v1.records_pb2 import ControlRecord
@@ -15,6 +27,8 @@ from semel_common.errors import (
 from semel_common.ids import producer_id_of
 from semel_common.wire.methods import BROKER_WRITE_TXN_MARKERS
 from semel_runtime.cluster.copy import ClusterCopy
+from semel_runtime.testing.virtual_time import after, in_virtual_time
+from semel_runtime.testing.volume import MemoryVolume
 
 
 async def test_refused_participants_are_named_and_all_others_have_it(broker: Broker) -> None:
@@ -95,3 +109,51 @@ async def test_a_malformed_marker_is_refused(broker: Broker, bad: TxnMarker) -> 
     request = WriteTxnMarkersRequest(cluster_id=CLUSTER_ID, markers=[marker(COMMIT), bad])
     with pytest.raises(InvalidRequestError):
         await broker.call(BROKER_WRITE_TXN_MARKERS, request)
+
+
+@in_virtual_time
+async def test_a_marker_that_nobody_waits_for_rides_in_the_next_append() -> None:
+    async with serving(MemoryVolume()) as broker:
+        await broker.produce(batch(b"one"))
+        marking = asyncio.create_task(broker.end(COMMIT))
+        await turns()
+        assert not marking.done()
+        await broker.produce(batch(b"two", epoch=1))
+        await turns()
+        assert marking.done()
+
+
+@in_virtual_time
+async def test_a_marker_that_nobody_waits_for_is_written_soon() -> None:
+    async with serving(MemoryVolume()) as broker:
+        await broker.produce(batch(b"one"))
+        marking = asyncio.create_task(broker.end(COMMIT))
+        await after(3)
+        assert marking.done()
+
+
+@in_virtual_time
+async def test_a_marker_is_written_at_once_for_a_reader_that_waits_or_comes() -> None:
+    async with serving(MemoryVolume()) as broker:
+        await broker.produce(batch(b"one"))
+        waiting = asyncio.create_task(broker.fetch(max_wait_ms=60_000))
+        await turns()
+        begun = asyncio.get_running_loop().time()
+        await broker.end(COMMIT)
+        assert len((await waiting).batches) == 1
+
+        await broker.produce(batch(b"two", epoch=1))
+        marking = asyncio.create_task(broker.end(COMMIT, epoch=1))
+        await turns()
+        assert len((await broker.fetch(offset=2)).batches) == 1
+        await marking
+        assert asyncio.get_running_loop().time() == begun
+
+
+@in_virtual_time
+async def test_a_marker_is_written_at_once_for_whoever_waits_at_the_coordinator() -> None:
+    async with serving(MemoryVolume()) as broker:
+        await broker.produce(batch(b"one"))
+        begun = asyncio.get_running_loop().time()
+        await broker.mark(marker(COMMIT), awaited=True)
+        assert asyncio.get_running_loop().time() == begun

@@ -94,11 +94,13 @@ class CommitQueue(Generic[R]):
         if self._waiting:
             self._wanted.set()
 
-    def want_later(self) -> None:
-        """Let everything that has queued be written when it has waited for as long as it may."""
-        if self._lingering is None:
-            linger_s = self._options.linger_ms / 1000
-            self._lingering = asyncio.get_running_loop().call_later(linger_s, self.want)
+    def want_within(self, delay_ms: int) -> None:
+        """Let everything that has queued be written after this time, unless it is before."""
+        loop = asyncio.get_running_loop()
+        due = loop.time() + delay_ms / 1000
+        if self._waiting and (self._lingering is None or due < self._lingering.when()):
+            self._forget_lingering()
+            self._lingering = loop.call_at(due, self.want)
 
     async def take(self) -> Commit[R]:
         """Wait for the next commit that is wanted, and close it to further decisions."""

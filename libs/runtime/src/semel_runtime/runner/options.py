@@ -19,6 +19,8 @@ class RunnerOptions:
     linger_ms: int = 20
     """How long records that nobody waits for may lie before they get a journal append of their own;
     what is decided meanwhile takes them along."""
+    patience_ms: int = 2
+    """The same for records whose caller has time, but waits."""
     snapshot_records_min: int = 50_000
     """Records after the last snapshot, at the least, before another one is taken."""
     read_bytes: int = 1024 * 1024

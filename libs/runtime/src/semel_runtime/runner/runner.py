@@ -7,7 +7,8 @@ whomever, is durable. Reads and errors wait too: nobody is ever shown a state th
 When nothing is pending, `run` returns without having awaited anything.
 
 One committer task writes what has queued, one append at a time; what queues meanwhile is the next.
-`run_lazily` lets what nobody waits for queue without an append of its own.
+What nobody waits for (`run_lazily`), or only somebody who has time (`Result.patient`), queues for a
+while without an append of its own.
 Callers own no part of it: cancelling one loses only its waiting. If an append fails, what reached
 the disk is unknown until the next replay, so the runner stops for good: all waiters get
 `KafkaStorageError`, `failed` is set, and the process must end. The same if the journal's handle
@@ -138,7 +139,7 @@ class Runner(Generic[R]):
             if self._spans is not None and (served := tracing.spans_of_now()):
                 commit.served += served
         if self._queue.last is not None:
-            await self._durable()
+            await self._durable(patient=result.patient)
         return result.response
 
     def run_lazily(self, handler: Callable[[], Result[T, R]], *, privileged: bool = False) -> T:
@@ -152,7 +153,7 @@ class Runner(Generic[R]):
         result = handler()
         if result.records or result.batches or result.verify:
             self._append(result, privileged=privileged)
-            self._queue.want_later()
+            self._queue.want_within(self._options.linger_ms)
         return result.response
 
     def on_durable(self, listener: Callable[[Sequence[R]], None]) -> None:
@@ -264,9 +265,12 @@ class Runner(Generic[R]):
                 "free some space or shorten retention"
             )
 
-    async def _durable(self) -> None:
+    async def _durable(self, *, patient: bool = False) -> None:
         if self._queue.last is not None:
-            self._queue.want()
+            if patient:
+                self._queue.want_within(self._options.patience_ms)
+            else:
+                self._queue.want()
             await self._queue.last.wait()
 
     # -- committing ----------------------------------------------------------------------------

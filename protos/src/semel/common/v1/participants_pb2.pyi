@@ -150,7 +150,12 @@ class WriteTxnMarkersRequest(_message.Message):
 
     CLUSTER_ID_FIELD_NUMBER: _builtins.int
     MARKERS_FIELD_NUMBER: _builtins.int
+    AWAITED_FIELD_NUMBER: _builtins.int
     cluster_id: _builtins.str
+    awaited: _builtins.bool
+    """Whether somebody waits until the markers are written; else they may ride in what is written
+    next, if that is soon.
+    """
     @_builtins.property
     def markers(self) -> _containers.RepeatedCompositeFieldContainer[Global___TxnMarker]:
         """In the order of the decisions; of one producer never out of order."""
@@ -160,10 +165,11 @@ class WriteTxnMarkersRequest(_message.Message):
         *,
         cluster_id: _builtins.str = ...,
         markers: _abc.Iterable[Global___TxnMarker] | None = ...,
+        awaited: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cluster_id", b"cluster_id", "markers", b"markers"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["awaited", b"awaited", "cluster_id", b"cluster_id", "markers", b"markers"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -16,10 +16,14 @@ from semel_coordinator.transactions.wire import write_participants
 
 
 def markers_request(
-    batch: Sequence[Marker], *, cluster_id: str, coordinator_epoch: Callable[[int], int]
+    batch: Sequence[Marker],
+    *,
+    cluster_id: str,
+    coordinator_epoch: Callable[[int], int],
+    awaited: bool,
 ) -> participants_pb2.WriteTxnMarkersRequest:
     """Ask to write a batch; `coordinator_epoch` knows those of transaction-log partitions."""
-    request = participants_pb2.WriteTxnMarkersRequest(cluster_id=cluster_id)
+    request = participants_pb2.WriteTxnMarkersRequest(cluster_id=cluster_id, awaited=awaited)
     for marker in batch:
         out = request.markers.add()
         out.producer_id, out.producer_epoch = marker.key

@@ -8,7 +8,7 @@ once its coordinator epoch is durable.
 """
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from random import Random
 from typing import TypeAlias
@@ -256,10 +256,14 @@ class MarkerSender:
     async def _complete_txn(self, keys: Sequence[TransactionKey]) -> None:
         """Note it: at once for those who wait; else a restart would only send markers again."""
         complete = partial(self._machine.complete_txn, keys)
-        if any(key.producer_id in self._completions for key in keys):
+        if self._any_awaited(keys):
             await self._runner.run(complete, privileged=True)
         else:
             self._runner.run_lazily(complete, privileged=True)
+
+    def _any_awaited(self, keys: Iterable[TransactionKey]) -> bool:
+        """Whether somebody waits until one of these transactions is complete."""
+        return bool(self._completions) and any(key.producer_id in self._completions for key in keys)
 
     # -- asking participants -------------------------------------------------------------------
 
@@ -288,6 +292,7 @@ class MarkerSender:
             batch,
             cluster_id=self._cluster.cluster_id,
             coordinator_epoch=self._serving.__getitem__,
+            awaited=self._any_awaited(marker.key for marker in batch),
         )
         response = await self._connector.connect(address).call(
             method, request, timeout_ms=self._options.request_timeout_ms, traceparent=traceparent
