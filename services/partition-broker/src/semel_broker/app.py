@@ -138,14 +138,6 @@ class BrokerApp:
             options=settings.inquiry_options(),
         )
         purger = Purger(runner, machine, store)
-        expiry = ProducerExpiry(
-            runner,
-            machine,
-            machine.cluster,
-            connector=environment.connector,
-            clock=environment.clock,
-            options=settings.expiry_options(),
-        )
         retention = RetentionLoop(
             runner,
             machine,
@@ -168,8 +160,18 @@ class BrokerApp:
                 environment.offload,
                 settings.compactor_options(),
             ),
-            expiry=expiry,
+            expiry=self._expiry(runner),
             taker=taker,
+        )
+
+    def _expiry(self, runner: Runner[Record]) -> ProducerExpiry[TopicPartition, Record]:
+        return ProducerExpiry(
+            runner,
+            self._machine,
+            self._machine.cluster,
+            connector=self._environment.connector,
+            clock=self._environment.clock,
+            options=self._settings.expiry_options(),
         )
 
     def _measure(self, fetcher: Fetcher) -> None:
