@@ -256,6 +256,10 @@ def test_every_member_is_known_to_every_tool() -> None:
     assert sorted(tool["mypy"]["mypy_path"]) == sorted(sources)
     assert tool["ruff"]["lint"]["isort"]["known-first-party"] == imported
     assert tool["importlinter"]["root_packages"] == imported
+    for pattern in tool["pytest"]["testpaths"]:
+        assert any(ROOT.glob(pattern)), f"pytest looks for tests in {pattern}, which is not there"
+    for path in tool["pytest"]["pythonpath"]:
+        assert (ROOT / path).is_dir(), f"pytest imports from {path}, which is not there"
 
 
 def test_helpers_of_tests_have_names_of_their_own() -> None:
