@@ -168,6 +168,17 @@ def test_source_has_no_any() -> None:
     )
 
 
+def test_who_claims_to_be_pure_is_held_to_it() -> None:
+    held = {module.path for module in pure_modules()}
+    report(
+        Offence(module.path, 1, "says Pure, and is not in the import contract `pure`")
+        for module in modules()
+        if module.is_source
+        and module.path not in held
+        and re.search(r"\bPure\b", ast.get_docstring(module.tree) or "")
+    )
+
+
 def test_pure_modules_take_time_chance_and_identity_as_values() -> None:
     impure = re.compile(
         r"(os|random|secrets|time|uuid)(\..*)?|(.*\.)?(datetime|date)\.(now|utcnow|today)|open|input"

@@ -1,4 +1,4 @@
-"""What `semel doctor` looks for, and what it says to do about each. Pure.
+"""What `semel doctor` looks for, and what it says to do about each. No I/O.
 
 Every check takes what the cluster has answered, and yields what is wrong.
 """

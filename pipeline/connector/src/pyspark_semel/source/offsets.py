@@ -1,4 +1,4 @@
-"""Where a stream is: Kafka's JSON of offsets, and what proves whose offsets they are. Pure.
+"""Where a stream is: Kafka's JSON of offsets, and what proves whose offsets they are. No I/O.
 
 Spark stores an offset of a source as the text of a JSON object, and compares texts: what is the
 same must be written the same, so everything is sorted. The form is Kafka's, ``{"orders": {"0":
