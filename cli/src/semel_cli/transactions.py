@@ -32,7 +32,9 @@ if TYPE_CHECKING:
         TransactionState,
     )
 
-app = typer.Typer(help="List, describe and complete transactions.", no_args_is_help=True)
+app = typer.Typer(
+    help="Look into transactions, and end those that stay open.", no_args_is_help=True
+)
 app.command(epilog=COMPLETE_EXAMPLES)(complete)
 
 
