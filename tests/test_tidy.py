@@ -152,6 +152,22 @@ def test_tasks_belong_to_a_task_group() -> None:
     report(found for module in outside(OWNING_TASKS) for found in module.uses(bare.fullmatch))
 
 
+# Who ends tasks of its own, and takes each one's error as a value.
+GATHERING = (
+    "libs/runtime/src/semel_runtime/app.py",  # what ended the service, and all that ends with it
+    "libs/runtime/src/semel_runtime/testing/network.py",  # calls that are cut off
+)
+
+
+def test_source_gathers_only_errors_of_tasks_that_it_ends() -> None:
+    report(
+        found
+        for module in outside(GATHERING)
+        if module.is_source
+        for found in module.uses({"asyncio.gather"}.__contains__)
+    )
+
+
 def test_source_has_no_locks() -> None:
     lock = re.compile(r"(asyncio|threading|multiprocessing)\.R?Lock")
     report(
