@@ -152,6 +152,22 @@ def test_tasks_belong_to_a_task_group() -> None:
     report(found for module in outside(OWNING_TASKS) for found in module.uses(bare.fullmatch))
 
 
+# Who ends tasks of its own, and takes each one's error as a value.
+GATHERING = (
+    "libs/runtime/src/semel_runtime/app.py",  # what ended the service, and all that ends with it
+    "libs/runtime/src/semel_runtime/testing/network.py",  # calls that are cut off
+)
+
+
+def test_source_gathers_only_errors_of_tasks_that_it_ends() -> None:
+    report(
+        found
+        for module in outside(GATHERING)
+        if module.is_source
+        for found in module.uses({"asyncio.gather"}.__contains__)
+    )
+
+
 def test_source_has_no_locks() -> None:
     lock = re.compile(r"(asyncio|threading|multiprocessing)\.R?Lock")
     report(
@@ -165,6 +181,17 @@ def test_source_has_no_any() -> None:
         for module in modules()
         if module.is_source
         for found in module.uses({"typing.Any"}.__contains__)
+    )
+
+
+def test_who_claims_to_be_pure_is_held_to_it() -> None:
+    held = {module.path for module in pure_modules()}
+    report(
+        Offence(module.path, 1, "says Pure, and is not in the import contract `pure`")
+        for module in modules()
+        if module.is_source
+        and module.path not in held
+        and re.search(r"\bPure\b", ast.get_docstring(module.tree) or "")
     )
 
 
@@ -256,6 +283,10 @@ def test_every_member_is_known_to_every_tool() -> None:
     assert sorted(tool["mypy"]["mypy_path"]) == sorted(sources)
     assert tool["ruff"]["lint"]["isort"]["known-first-party"] == imported
     assert tool["importlinter"]["root_packages"] == imported
+    for pattern in tool["pytest"]["testpaths"]:
+        assert any(ROOT.glob(pattern)), f"pytest looks for tests in {pattern}, which is not there"
+    for path in tool["pytest"]["pythonpath"]:
+        assert (ROOT / path).is_dir(), f"pytest imports from {path}, which is not there"
 
 
 def test_helpers_of_tests_have_names_of_their_own() -> None:

@@ -87,7 +87,6 @@ class Case:
     """Whether the client came to its end."""
     has_lost: bool = False
     error: SemelError | None = None
-    died_at_s: float | None = None
 
 
 class StageLoop(SimulatedLoop):
@@ -108,7 +107,6 @@ class StageLoop(SimulatedLoop):
         case = self.case
         if case is not None and self.client is not None and step.life is self.client:
             if self.client.alive and case.steps == case.wrong.dies_at:
-                case.died_at_s = self.time()
                 self.end_life(self.client)
             case.steps += 1
         super()._run_step(step)

@@ -76,10 +76,6 @@ SEQUENCES = 32
 """How many there are, so that they begin again now and then: more than five batches take."""
 
 
-class SimulationError(AssertionError):
-    """A seed has found something."""
-
-
 def simulate(
     seed: int,
     tell: Callable[[str], None] | None = None,
@@ -128,7 +124,6 @@ class Simulation:
         self._events: list[tuple[object, ...]] = []
         self._errors: list[str] = []
         self._failures: list[str] = []
-        self._violated: asyncio.Event = asyncio.Event()
         self._recorder = Recorder(lambda: int(loop.time() * 1000))
         self._invariants = Invariants()
         self._network = Network(loop, Random(random.getrandbits(64)), self.trace)

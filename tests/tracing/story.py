@@ -5,7 +5,6 @@ before any of them has its marker; the one that is started in its place sends th
 """
 
 import asyncio
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from signal import SIGCONT, SIGSTOP
@@ -98,8 +97,3 @@ async def _read(client: SemelClient, tracer: Tracer, *, records: int) -> Span:
 
 def _id(span: Span) -> str:
     return format_trace_id(span.get_span_context().trace_id)
-
-
-def traces_of(story: Story) -> Sequence[str]:
-    """Return all of its traces."""
-    return (story.whole, story.interrupted, story.reading)

@@ -1,4 +1,4 @@
-"""What `semel doctor` looks for, and what it says to do about each. Pure.
+"""What `semel doctor` looks for, and what it says to do about each. No I/O.
 
 Every check takes what the cluster has answered, and yields what is wrong.
 """
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from semel_cli.operations import place
+from semel_cli.operators import place
 from semel_cli.output import duration_text
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from semel_cli import operations, outcomes
+from semel_cli import operators, outcomes
 from semel_cli.joint import joint_document, joint_facts, joint_writers
 from semel_cli.output import (
     Facts,
@@ -32,7 +32,9 @@ if TYPE_CHECKING:
         TransactionState,
     )
 
-app = typer.Typer(help="List, describe and complete transactions.", no_args_is_help=True)
+app = typer.Typer(
+    help="Look into transactions, and end those that stay open.", no_args_is_help=True
+)
 app.command(epilog=COMPLETE_EXAMPLES)(complete)
 
 
@@ -142,10 +144,10 @@ def _transactions(described: "TransactionalIdDescription") -> Table:
 
 
 app.command(epilog=outcomes.EXAMPLES)(outcomes.outcome)
-app.command(epilog=operations.FIND_HANGING_EXAMPLES)(operations.find_hanging)
-app.command(epilog=operations.ABORT_EXAMPLES)(operations.abort)
-app.command(epilog=operations.FENCE_EXAMPLES)(operations.fence)
-app.command(epilog=operations.DESCRIBE_PRODUCERS_EXAMPLES)(operations.describe_producers)
+app.command(epilog=operators.FIND_HANGING_EXAMPLES)(operators.find_hanging)
+app.command(epilog=operators.ABORT_EXAMPLES)(operators.abort)
+app.command(epilog=operators.FENCE_EXAMPLES)(operators.fence)
+app.command(epilog=operators.DESCRIBE_PRODUCERS_EXAMPLES)(operators.describe_producers)
 
 
 def _show_list(listed: "Sequence[TransactionListing]", output_format: Format) -> None:

@@ -87,7 +87,8 @@ from aiosemel.offsets import (
     OffsetSpec,
     TopicPartition,
 )
-from aiosemel.operations import (
+from aiosemel.operator_admin import Operators
+from aiosemel.operators import (
     AbortedByOperator,
     FencedByOperator,
     OpenEpoch,
@@ -96,7 +97,6 @@ from aiosemel.operations import (
     PartitionProducers,
     ProducerDescription,
 )
-from aiosemel.operators import Operators
 from aiosemel.options import ClientOptions, Compression, ProducerOptions
 from aiosemel.outcomes import (
     AbortReason,

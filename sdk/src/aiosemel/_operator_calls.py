@@ -9,7 +9,7 @@ from aiosemel._retry import Deadline
 from aiosemel._transactions import get_outcome
 from aiosemel.errors import InvalidRequestError, RetriableError, SemelError
 from aiosemel.offsets import TopicPartition
-from aiosemel.operations import (
+from aiosemel.operators import (
     AbortedByOperator,
     FencedByOperator,
     OpenEpoch,

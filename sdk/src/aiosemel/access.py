@@ -7,9 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-CLUSTER_NAME = "cluster"
-"""The name of the one resource of the type CLUSTER."""
-
 
 class ResourceType(StrEnum):
     """What a rule is about."""

@@ -49,7 +49,7 @@ from aiosemel.offsets import (
     PartitionKey,
     TopicPartition,
 )
-from aiosemel.operators import Operators
+from aiosemel.operator_admin import Operators
 from aiosemel.outcomes import TransactionOutcomeDescription
 from aiosemel.prepared import PreparedTransactionId
 from semel.coordinator.v1 import cluster_pb2 as cluster

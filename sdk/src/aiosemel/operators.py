@@ -1,93 +1,99 @@
-"""The operators' part of the admin client: looks for what stays open, and ends it.
+"""What operators see of transactions that stay open, and what became of what they did about it."""
 
-Every call takes ``default_api_timeout_ms`` of the client at most, with all its attempts; past it,
-RequestTimedOutError is raised.
-"""
+from dataclasses import dataclass
 
-from aiosemel._cluster import Cluster
-from aiosemel._operator_calls import OperatorCalls
-from aiosemel._retry import Deadline
-from aiosemel.offsets import PartitionKey, TopicPartition
-from aiosemel.operations import (
-    AbortedByOperator,
-    FencedByOperator,
-    OpenTransactions,
-    PartitionProducers,
-)
-from semel.coordinator.v1 import outcomes_pb2 as outcomes
+from aiosemel.offsets import TopicPartition
+from aiosemel.outcomes import TransactionOutcomeDescription
 
 
-class Operators:
-    """Looks after transactions. Made by ``Admin.operators``; needs no closing."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenTransaction:
+    """A transaction without an outcome at one participant, and what its coordinator knows of it."""
 
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
+    partition: TopicPartition | None
+    """Of a topic that is gone, the name is its id. None: it is a group."""
+    group_id: str | None
+    producer_id: int
+    producer_epoch: int
+    start_time_ms: int
+    """When its first write came, in milliseconds since 1970-01-01 UTC."""
+    age_ms: int
+    """By the clock of the participant."""
+    first_offset: int | None
+    """Of a partition: no committed reader sees anything from here on."""
+    known: TransactionOutcomeDescription | None
+    """None: the coordinator knows no such transaction, or cannot be asked."""
+    problem: str
+    """Why ``known`` is None, or empty."""
 
-    async def list_open_transactions(
-        self, *, open_longer_than_ms: int = 0, limit: int = 1_000
-    ) -> OpenTransactions:
-        """Return what is open at partitions and groups, and what coordinators know of it.
 
-        The oldest first, ``limit`` at most. Participants ask about what stays open by themselves,
-        so what is decided and open for longer than their inquiry interval hints at a network or an
-        instance that is broken. An instance that does not answer is named, and is no error.
-        """
-        return await self._calls().open_transactions(
-            longer_than_ms=open_longer_than_ms, limit=limit
-        )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenTransactions:
+    """What is open in the whole cluster, the oldest first."""
 
-    async def abort_transaction(
-        self,
-        transactional_id: str,
-        producer_id: int,
-        producer_epoch: int,
-        *,
-        operator: str,
-        reason: str,
-        dry_run: bool = False,
-    ) -> AbortedByOperator:
-        """Abort an open transaction in its producer's place; the producer is told, and goes on.
+    transactions: tuple[OpenTransaction, ...]
+    truncated: bool
+    """Whether an instance has more."""
+    unreachable: tuple[str, ...]
+    """Instances that did not answer, each with why."""
 
-        Only this very transaction is hit; a repeat changes nothing. That of a writer of a joint
-        transaction ends with its whole version. ``operator`` and ``reason`` go
-        into the coordinator's log. Raises InvalidTxnStateError for one that has committed, and
-        InvalidProducerIdMappingError, TransactionalIdNotFoundError, InvalidRequestError.
-        """
-        request = outcomes.AbortTransactionRequest(
-            transactional_id=transactional_id,
-            producer_id=producer_id,
-            producer_epoch=producer_epoch,
-            operator=outcomes.Operator(name=operator, reason=reason),
-            dry_run=dry_run,
-        )
-        return await self._calls().abort(request)
 
-    async def fence_producer(
-        self, transactional_id: str, *, operator: str, reason: str, dry_run: bool = False
-    ) -> FencedByOperator:
-        """Take a transactional id from its producer, whose open transaction is aborted.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AbortedByOperator:
+    """What an abort did, or would do."""
 
-        That producer can only be closed. ``operator`` and ``reason`` go into the coordinator's log.
-        Raises TransactionalIdNotFoundError, and InvalidRequestError for an id of joint
-        transactions: there, a new run fences those before it.
-        """
-        request = outcomes.FenceProducerRequest(
-            transactional_id=transactional_id,
-            instance_id=self._cluster.random_id(),
-            operator=outcomes.Operator(name=operator, reason=reason),
-            dry_run=dry_run,
-        )
-        return await self._calls().fence(request)
+    participants: int
+    """How many partitions and groups are known to have been written to."""
+    already_aborted: bool
+    dry_run: bool
 
-    async def describe_producers(
-        self, partition: PartitionKey, *, limit: int = 100
-    ) -> PartitionProducers:
-        """Return who writes to a partition, and who holds its last stable offset, since when.
 
-        Raises UnknownTopicOrPartitionError.
-        """
-        return await self._calls().producers_of(TopicPartition.named(partition), limit)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FencedByOperator:
+    """Whom a fence hit, or would hit."""
 
-    def _calls(self) -> OperatorCalls:
-        timeout_ms = self._cluster.options.default_api_timeout_ms
-        return OperatorCalls(self._cluster, Deadline.after_ms(timeout_ms))
+    producer_id: int
+    fenced_epoch: int
+    """Nothing of it or of an older one is ever committed, unless it was."""
+    participants: int
+    """How many partitions and groups are told that a transaction was aborted."""
+    dry_run: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenEpoch:
+    """A transaction of one producer that is open in one partition."""
+
+    producer_epoch: int
+    first_offset: int
+    start_time_ms: int
+    age_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProducerDescription:
+    """What one partition knows of one producer."""
+
+    producer_id: int
+    producer_epoch: int | None
+    """The highest that has written; None: none is known."""
+    last_sequence: int | None
+    last_timestamp_ms: int
+    """When it was last heard of, in milliseconds since 1970-01-01 UTC."""
+    fence: int
+    """The lowest epoch that may still write."""
+    open_transactions: tuple[OpenEpoch, ...]
+    """The oldest first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionProducers:
+    """One partition, and who writes to it."""
+
+    partition: TopicPartition
+    high_watermark: int
+    last_stable_offset: int
+    producers: tuple[ProducerDescription, ...]
+    """Those with open transactions first; the first of all holds the last stable offset."""
+    producer_count: int
+    """How many the partition knows: more may be there than are described."""

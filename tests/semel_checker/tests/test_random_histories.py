@@ -29,7 +29,6 @@ class Run:
         self.writers = {name: self.cluster.init(name) for name in ("a", "b", "job")}
         self.dirty = dict.fromkeys(self.writers, False)
         self.values = 0
-        self.next_source = 0
         self.joints = 0
         self.cluster.assign("job", P0)
 

@@ -99,7 +99,9 @@ class JobProcesses:
         await self._stack.__aexit__(exc_type, exc, traceback)
 
     async def _end_instances(self) -> None:
-        await asyncio.gather(*(process.kill() for process in self._instances.values()))
+        async with asyncio.TaskGroup() as group:
+            for process in self._instances.values():
+                group.create_task(process.kill(), name=f"kill {process.name}")
 
     async def _watch(self, process: ManagedProcess) -> None:
         """Start an instance again that has ended by itself, as any supervisor would."""

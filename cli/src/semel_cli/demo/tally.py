@@ -1,6 +1,6 @@
 """What a topic of income holds, by the batches and markers in its logs: who committed, who aborted.
 
-The broker hides aborted records from readers of committed ones; here they are counted too. Pure.
+The broker hides aborted records from readers of committed ones; here they are counted too. No I/O.
 """
 
 import json

@@ -3,7 +3,7 @@
 from enum import StrEnum
 from typing import NamedTuple
 
-from semel_common.partitioner import murmur2
+from semel_common.partitioner import partition_for_key
 
 NO_PRODUCER_ID = 0
 """The producer id of records that are written without idempotence; never given to a producer."""
@@ -67,7 +67,7 @@ def producer_id_counter_of(producer_id: int) -> int:
 
 def partition_for_id(name: str, partition_count: int) -> int:
     """Return the partition in charge of a transactional id or a group id."""
-    return (murmur2(name.encode()) & 0x7FFFFFFF) % partition_count
+    return partition_for_key(name.encode(), partition_count)
 
 
 def owner_of(partition: int, instance_count: int) -> int:

@@ -92,12 +92,6 @@ def links(to: Iterable[SpanContext], *, maximum: int = LINKS_MAX) -> list[Link]:
     return [Link(context) for context in islice(distinct.values(), maximum)]
 
 
-def current_traceparent() -> str:
-    """Return the context of the span of now; empty without one."""
-    context = get_current_span().get_span_context()
-    return write(context) if context.is_valid else ""
-
-
 def is_recorded() -> bool:
     """Whether what happens now is in a trace that is recorded."""
     # Mostly there is none, and then nothing is looked up: an eighth of what the question costs.

@@ -117,7 +117,8 @@ class LocalCluster:
             for name in (ServiceName(role, number) for number in range(count)):
                 if name != CONTROLLER:
                     self._start(name)
-        await asyncio.gather(*(service.wait_ready() for service in self._services.values()))
+        for service in self._services.values():
+            await service.wait_ready()
 
     def _start(self, name: ServiceName, port: int = 0) -> None:
         folder = None if self._folder is None else self._folder / str(name)
@@ -136,8 +137,10 @@ class LocalCluster:
     async def _stop(self) -> None:
         """Stop the controller last: the others would complain that it is away."""
         controller = self._services.get(str(CONTROLLER))
-        others = [service for service in self._services.values() if service is not controller]
-        await asyncio.gather(*(service.stop() for service in others))
+        async with asyncio.TaskGroup() as group:
+            for service in self._services.values():
+                if service is not controller:
+                    group.create_task(service.stop(), name=f"stop {service.name}")
         if controller is not None:
             await controller.stop()
 

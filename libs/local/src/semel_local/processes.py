@@ -265,19 +265,21 @@ class ProcessCluster:
         if not self._running:
             return {}
         self._running = False
-        processes = self._processes.values()
         try:
-            stopping = (process.stop(grace_s=STOP_GRACE_S) for process in processes)
-            statuses = await asyncio.gather(*stopping)
+            async with asyncio.TaskGroup() as group:
+                stopping = {
+                    name: group.create_task(process.stop(grace_s=STOP_GRACE_S), name=f"stop {name}")
+                    for name, process in self._processes.items()
+                }
         except BaseException:
-            for process in processes:
+            for process in self._processes.values():
                 process.signal(Signals.SIGKILL)
             raise
         finally:
             await self._group.__aexit__(None, None, None)
             write_pids(self.folder, {})
             self._held.close()
-        return dict(zip(self._processes, statuses, strict=True))
+        return {name: task.result() for name, task in stopping.items()}
 
     async def _watch(self, process: ManagedProcess) -> None:
         ended = await process.wait_unexpected()

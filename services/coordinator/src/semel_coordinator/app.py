@@ -11,11 +11,7 @@ import structlog
 from semel_coordinator.config import CoordinatorSettings
 from semel_coordinator.controller import CONTROLLER_ID
 from semel_coordinator.controller.liveness import Liveness
-from semel_coordinator.controller.membership import (
-    ControllerMembership,
-    LinkedMembership,
-    Membership,
-)
+from semel_coordinator.controller.presence import ControllerPresence, LinkedPresence, Presence
 from semel_coordinator.controller.service import ClusterService
 from semel_coordinator.controller.versions import VersionGate
 from semel_coordinator.machine import CoordinatorMachine, CoordinatorRecord
@@ -84,7 +80,7 @@ class CoordinatorApp:
         """
         assert self._parts is not None, "the app is opened first"
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._parts.membership.run(), name="membership")
+            group.create_task(self._parts.presence.run(), name="presence")
             group.create_task(self._take_charge(self._parts), name="transactions")
 
     def drain(self) -> None:
@@ -95,10 +91,10 @@ class CoordinatorApp:
         self.failed = runner.failed
         runner.on_durable(self._announce)
         liveness = Liveness(live_for_ms=self._settings.instance_live_ms)
-        membership = self._take_part(runner, identity, liveness)
-        await membership.start()
+        presence = self._take_part(runner, identity, liveness)
+        await presence.start()
         self._machine.show_changes()
-        self._parts = self._transactions(runner, membership)
+        self._parts = self._transactions(runner, presence)
         self._parts.service.register(self.handlers)
         runner.on_durable(self._parts.taker.on_durable)
         TransactionsGiver(
@@ -110,7 +106,7 @@ class CoordinatorApp:
             versions=self._versions,
             liveness=liveness,
         ).register(self.handlers)
-        membership.changes.register_handlers(self.handlers)
+        presence.changes.register_handlers(self.handlers)
         log.info(
             "journal loaded",
             claim_epoch=runner.claim_epoch,
@@ -119,9 +115,9 @@ class CoordinatorApp:
 
     def _take_part(
         self, runner: Runner[CoordinatorRecord], identity: Identity, liveness: Liveness
-    ) -> Membership:
+    ) -> Presence:
         if self._settings.instance_id == CONTROLLER_ID:
-            return ControllerMembership(
+            return ControllerPresence(
                 runner,
                 self._machine,
                 identity=identity,
@@ -129,7 +125,7 @@ class CoordinatorApp:
                 settings=self._settings,
                 environment=self._environment,
             )
-        return LinkedMembership(
+        return LinkedPresence(
             runner,
             self._machine,
             identity=identity,
@@ -141,7 +137,7 @@ class CoordinatorApp:
         """Show what is durable now, and wake those who wait for it."""
         self._versions.announce()
 
-    def _transactions(self, runner: Runner[CoordinatorRecord], membership: Membership) -> "_Parts":
+    def _transactions(self, runner: Runner[CoordinatorRecord], presence: Presence) -> "_Parts":
         settings, environment = self._settings, self._environment
         markers = MarkerSender(
             runner=runner,
@@ -174,7 +170,7 @@ class CoordinatorApp:
             settings.take_over_options(),
         )
         return _Parts(
-            membership=membership,
+            presence=presence,
             runner=runner,
             service=service,
             markers=markers,
@@ -186,7 +182,7 @@ class CoordinatorApp:
 
         Until the controller has seen its claim epoch, it might work on a copy of its volume.
         """
-        await parts.membership.ready.wait()
+        await parts.presence.ready.wait()
         await parts.service.claim()
         self.ready.set()
         async with asyncio.TaskGroup() as group:
@@ -218,7 +214,7 @@ class CoordinatorApp:
 class _Parts:
     """What an opened coordinator is made of."""
 
-    membership: Membership
+    presence: Presence
     runner: Runner[CoordinatorRecord]
     service: TransactionsService
     markers: MarkerSender

@@ -108,7 +108,9 @@ class GrpcConnection:
 
     async def close(self) -> None:
         """Close the streams, then the channel."""
-        await asyncio.gather(*(stream.close() for stream in self._streams.values()))
+        async with asyncio.TaskGroup() as group:
+            for stream in self._streams.values():
+                group.create_task(stream.close(), name=f"close stream to {self._address}")
         await self._channel.close()
         if self._left is not None:
             await self._left.close()
@@ -209,5 +211,7 @@ class GrpcConnector:
 
     async def close(self) -> None:
         """Close every connection."""
-        connections, self._connections = list(self._connections.values()), {}
-        await asyncio.gather(*(connection.close() for connection in connections))
+        connections, self._connections = self._connections, {}
+        async with asyncio.TaskGroup() as group:
+            for address, connection in connections.items():
+                group.create_task(connection.close(), name=f"close connection to {address}")

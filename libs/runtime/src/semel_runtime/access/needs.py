@@ -1,9 +1,9 @@
-"""What each RPC needs: the one table that says so, for all services. Pure.
+"""What each RPC needs: the one table that says so, for all services.
 
 A method has clauses. ``Whole``: without the permission, the request is refused. ``Each``: items of
 the request are refused one by one, and answered so in their places. ``Shown``: what may not be
-described is left out of the answer. ``CLUSTER_ONLY`` methods are what services ask of one another.
-``docs/permissions.md`` is made from this table; a test holds it complete.
+described is left out of the answer. Methods that are ``cluster_only`` are what services ask of one
+another. ``docs/permissions.md`` is made from this table; a test holds it complete.
 """
 
 from typing import TypeAlias

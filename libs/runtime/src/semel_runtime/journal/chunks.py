@@ -1,4 +1,7 @@
-"""How records become the bytes of a row, and come back only if no bit has changed."""
+"""What engines have in common: how records become the bytes of a row, and what is too much for one.
+
+Records come back only if no bit has changed.
+"""
 
 import struct
 from collections.abc import Sequence
@@ -7,8 +10,8 @@ import google_crc32c
 from google.protobuf.message import DecodeError
 
 from semel.common.journal.v1.chunk_pb2 import Chunk, SnapshotChunk, SnapshotEntry
-from semel_runtime.journal.base import Entry, Piece
-from semel_runtime.journal.errors import JournalCorruptError
+from semel_runtime.journal.base import Entry, Piece, StoredBatch
+from semel_runtime.journal.errors import JournalCorruptError, JournalTooLargeError
 
 _KEY = struct.Struct(">qq")
 
@@ -41,10 +44,12 @@ def _corrupt(base_offset: int, record_count: int, what: str) -> JournalCorruptEr
     return JournalCorruptError(f"records {base_offset} to {base_offset + record_count - 1} {what}")
 
 
-def pack_piece(piece: Piece) -> bytes:
-    """Serialize one piece of a snapshot."""
+def pack_piece(piece: Piece, *, size_bytes_max: int) -> bytes:
+    """Serialize one piece of a snapshot; raise JournalTooLargeError."""
     entries = [SnapshotEntry(offset=offset, record=record) for offset, record in piece]
-    return SnapshotChunk(entries=entries).SerializeToString()
+    data = SnapshotChunk(entries=entries).SerializeToString()
+    check_size(len(data), size_bytes_max=size_bytes_max)
+    return data
 
 
 def unpack_piece(snapshot: int, number: int, crc32c: int, data: bytes) -> list[Entry]:
@@ -57,3 +62,31 @@ def unpack_piece(snapshot: int, number: int, crc32c: int, data: bytes) -> list[E
     except DecodeError as error:
         raise JournalCorruptError(f"{where} is no chunk") from error
     return [(entry.offset, entry.record) for entry in entries]
+
+
+def check_size(
+    size_bytes: int, batches: Sequence[StoredBatch] = (), *, size_bytes_max: int
+) -> None:
+    """Raise JournalTooLargeError for a write of so many bytes, with its batches."""
+    size_bytes += sum(batch.size_bytes for batch in batches)
+    if size_bytes > size_bytes_max:
+        raise JournalTooLargeError(size_bytes=size_bytes, size_bytes_max=size_bytes_max)
+
+
+def batch_of(
+    partition: int,
+    base_offset: int,
+    record_count: int,
+    max_timestamp_ms: int,
+    header: bytes,
+    payload: bytes,
+) -> StoredBatch:
+    """Return the record batch of a row; its columns come in this order."""
+    return StoredBatch(
+        partition=partition,
+        base_offset=base_offset,
+        record_count=record_count,
+        max_timestamp_ms=max_timestamp_ms,
+        header=header,
+        payload=payload,
+    )

@@ -57,5 +57,3 @@ class RunnerStats:
     """Bytes that wait for the disk now."""
     next_offset: int
     """Where the next record goes."""
-    durable_offset: int
-    """End of what is durable."""

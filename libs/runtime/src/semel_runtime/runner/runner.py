@@ -187,7 +187,6 @@ class Runner(Generic[R]):
             pending_records=self._queue.pending_records,
             pending_bytes=self._queue.pending_bytes,
             next_offset=self._queue.next_offset,
-            durable_offset=self._queue.next_offset - self._queue.pending_records,
         )
 
     async def close(self) -> None:

@@ -113,7 +113,8 @@ class GrpcServer:
             self._register(server, handlers, self._gates[name])
         await self._set_health(NOT_SERVING)
         await self._health.set(LIVENESS, SERVING)
-        await asyncio.gather(*(server.start() for server in self._all_servers()))
+        for server in self._all_servers():
+            await server.start()
         await self._sockets.start()
 
     @property
@@ -140,17 +141,19 @@ class GrpcServer:
         await self._sockets.close()
         for session in tuple(self._sessions):
             session.drain()
-        await asyncio.gather(
-            self._until_all_ended(grace_ms / 1000),
-            *(server.stop(grace_ms / 1000) for server in self._all_servers()),
-        )
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._until_all_ended(grace_ms / 1000), name="end frame streams")
+            for server in self._all_servers():
+                group.create_task(server.stop(grace_ms / 1000), name="stop server")
 
     async def abort(self) -> None:
         """Close at once: what is in flight is cancelled, and nothing is answered any more."""
         for session in tuple(self._sessions):
             session.abort()
         await self._sockets.close()
-        await asyncio.gather(*(server.stop(None) for server in self._all_servers()))
+        async with asyncio.TaskGroup() as group:
+            for server in self._all_servers():
+                group.create_task(server.stop(None), name="abort server")
 
     # -- frames --------------------------------------------------------------------------------
 

@@ -16,10 +16,10 @@ from semel_runtime.journal.base import (
     Piece,
     StoredBatch,
 )
+from semel_runtime.journal.chunks import check_size
 from semel_runtime.journal.errors import (
     JournalFencedError,
     JournalOpenError,
-    JournalTooLargeError,
     JournalUnknownError,
 )
 from semel_runtime.testing.volume import Content, MemoryVolume
@@ -118,8 +118,8 @@ class MemoryJournal:
     ) -> float:
         """See `Journal.append`."""
         assert records or not batches, "batches never ride without a record"
-        size_bytes = sum(map(len, records)) + sum(batch.size_bytes for batch in batches)
-        self._check_size(size_bytes)
+        size_bytes = sum(map(len, records))
+        check_size(size_bytes, batches, size_bytes_max=self._append_bytes_max)
         await self.write(lambda: self._append(at, tuple(records), tuple(batches)))
         return 0.0
 
@@ -152,7 +152,8 @@ class MemoryJournal:
         assert upto <= self.content.next_offset, f"snapshot up to {upto} is past the end"
         pieces: list[Piece] = []
         async for piece in snapshot:
-            self._check_size(sum(len(record) for _, record in piece))
+            size_bytes = sum(len(record) for _, record in piece)
+            check_size(size_bytes, size_bytes_max=self._append_bytes_max)
             pieces.append(tuple(piece))
         await self.write(lambda: self._put_in_place(upto, tuple(pieces)))
 
@@ -209,11 +210,6 @@ class MemoryJournal:
             self._failure = JournalUnknownError("power was lost")
         if self._failure is not None:
             raise JournalUnknownError(f"the handle is dead: {self._failure}")
-
-    def _check_size(self, size_bytes: int) -> None:
-        limit = self._append_bytes_max
-        if size_bytes > limit:
-            raise JournalTooLargeError(size_bytes=size_bytes, size_bytes_max=limit)
 
     def _check_identity(self, service: str, cluster_id: str | None) -> None:
         content = self.content

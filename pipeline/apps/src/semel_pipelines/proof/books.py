@@ -1,4 +1,4 @@
-"""Whether it all adds up: what the topics hold at the end, against the orders themselves. Pure."""
+"""Whether it all adds up: what the topics hold at the end, against the orders. No I/O."""
 
 import json
 from collections import Counter

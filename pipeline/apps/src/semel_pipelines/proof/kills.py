@@ -1,4 +1,4 @@
-"""Who is killed when: a plan from a seed. Pure."""
+"""Who is killed when: a plan from a seed. No I/O."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -110,8 +110,9 @@ class SparkCluster:
 
     async def _stop(self) -> None:
         """Stop workers before their master; executors end with their worker."""
-        workers = (worker.stop(grace_s=_STOP_GRACE_S) for worker in self._workers)
-        await asyncio.gather(*workers)
+        async with asyncio.TaskGroup() as group:
+            for worker in self._workers:
+                group.create_task(worker.stop(grace_s=_STOP_GRACE_S), name=f"stop {worker.name}")
         if self._master is not None:
             await self._master.stop(grace_s=_STOP_GRACE_S)
 

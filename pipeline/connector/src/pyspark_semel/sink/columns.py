@@ -1,4 +1,4 @@
-"""The columns of the sink: which a frame must have, and what of them goes where. Pure.
+"""The columns of the sink: which a frame must have, and what of them goes where. No I/O.
 
 Rows are parted as columns. What most frames do not have (topics and partitions of their own) costs
 those that do not have it nothing.

@@ -10,7 +10,7 @@ Any other batch write is what its options say it is; or, without any, a transact
 repeat: atomic, but done again it writes again.
 
 Spark Connect tells a write within ``foreachBatch`` nothing. It cannot be told from any other there,
-so there all batch writes must say who they are. Pure.
+so there all batch writes must say who they are. No I/O.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The options of the sink, read and checked before anything is written. Pure."""
+"""The options of the sink, read and checked before anything is written. No I/O."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

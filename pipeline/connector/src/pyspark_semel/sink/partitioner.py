@@ -1,4 +1,4 @@
-"""Kafka's default partitioner for whole columns of keys. Pure.
+"""Kafka's default partitioner for whole columns of keys. No I/O.
 
 Keys are hashed side by side, word by word: a hundred times as fast as one after the other.
 """

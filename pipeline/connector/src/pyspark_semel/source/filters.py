@@ -1,4 +1,4 @@
-"""Filters that Spark pushes down: they narrow what is read, and Spark applies them again. Pure.
+"""Filters that Spark pushes down: they narrow what is read, and Spark applies them again. No I/O.
 
 So what is not understood here is no mistake, and what is narrowed must only never lose a record
 that passes. Timestamps need not rise with offsets: before the first record that is late enough

@@ -1,4 +1,4 @@
-"""How much one micro-batch reads: ``maxOffsetsPerTrigger``, ``minOffsetsPerTrigger``. Pure."""
+"""How much one micro-batch reads: ``maxOffsetsPerTrigger``, ``minOffsetsPerTrigger``. No I/O."""
 
 from dataclasses import dataclass, replace
 

@@ -1,4 +1,4 @@
-"""Where a stream is: Kafka's JSON of offsets, and what proves whose offsets they are. Pure.
+"""Where a stream is: Kafka's JSON of offsets, and what proves whose offsets they are. No I/O.
 
 Spark stores an offset of a source as the text of a JSON object, and compares texts: what is the
 same must be written the same, so everything is sorted. The form is Kafka's, ``{"orders": {"0":
@@ -11,7 +11,7 @@ again, not where ``latest`` is by then.
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from aiosemel import TopicPartition
@@ -89,11 +89,6 @@ def partitions_of_json(text: str) -> dict[TopicPartition, int]:
         raise OffsetsError(f"no JSON: {error}") from error
 
 
-def text_of(positions: Positions) -> str:
-    """Return offsets as users write them."""
-    return json.dumps(_by_topic(positions), separators=(",", ":"))
-
-
 def _positions(topics: object) -> dict[TopicPartition, int]:
     if not isinstance(topics, dict):
         raise OffsetsError(f"{topics!r} is no object of topics")
@@ -115,8 +110,3 @@ def _by_topic(positions: Positions) -> Json:
     for (topic, partition), offset in sorted(positions.items()):
         topics.setdefault(topic, {})[str(partition)] = offset
     return topics
-
-
-def topics_of(positions: Iterable[TopicPartition]) -> tuple[str, ...]:
-    """Return the topics of partitions, sorted."""
-    return tuple(sorted({each.topic for each in positions}))

@@ -1,4 +1,4 @@
-"""The options of the source: Kafka's names and meanings, read once into values. Pure.
+"""The options of the source: Kafka's names and meanings, read once into values. No I/O.
 
 Spark hands the same options to batches and streams; ``for_batch`` and ``for_stream`` refuse those
 that have no meaning there. Names with dots, which are those of Kafka's consumer, may be written

@@ -1,4 +1,4 @@
-"""How ranges of logs spread over tasks: ``minPartitions``, ``maxRecordsPerPartition``. Pure."""
+"""How ranges of logs spread over tasks: ``minPartitions``, ``maxRecordsPerPartition``. No I/O."""
 
 from collections.abc import Iterable
 from dataclasses import replace

@@ -2,8 +2,10 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Iterable
+from itertools import chain
 from random import Random
+from typing import TypeVar
 
 from semel.coordinator.v1 import acls_pb2 as acls_wire
 from semel.coordinator.v1 import cluster_pb2 as wire
@@ -46,6 +48,7 @@ from semel_runtime.machine import Result
 from semel_runtime.runner import Runner
 from semel_runtime.server.calls import Call, Handlers
 
+T = TypeVar("T")
 Decide = Callable[[], Result[Topic, ControllerRecord]]
 
 
@@ -86,52 +89,42 @@ class ControllerChanges:
         """Create topics; all of them are decided at once, so they share a commit."""
         check_create_topics(request)
         named = Counter(topic.name for topic in request.topics)
-        async with asyncio.TaskGroup() as group:
-            tasks = [
-                group.create_task(
-                    self._create_topic(
-                        topic, repeated=named[topic.name] > 1, validate_only=request.validate_only
-                    )
-                )
-                for topic in request.topics
-            ]
-        return wire.CreateTopicsResponse(topics=[task.result() for task in tasks])
+        results = await _at_once(
+            self._create_topic(
+                topic, repeated=named[topic.name] > 1, validate_only=request.validate_only
+            )
+            for topic in request.topics
+        )
+        return wire.CreateTopicsResponse(topics=results)
 
     async def delete_topics(
         self, request: wire.DeleteTopicsRequest, _call: Call
     ) -> wire.DeleteTopicsResponse:
         """Delete topics; all of them are decided at once, so they share a commit."""
         check_delete_topics(request)
-        async with asyncio.TaskGroup() as group:
-            tasks = [
-                *(group.create_task(self._delete_by_name(name)) for name in request.topics),
-                *(group.create_task(self._delete_by_id(each)) for each in request.topic_ids),
-            ]
-        return wire.DeleteTopicsResponse(topics=[task.result() for task in tasks])
+        by_name = map(self._delete_by_name, request.topics)
+        by_id = map(self._delete_by_id, request.topic_ids)
+        return wire.DeleteTopicsResponse(topics=await _at_once(chain(by_name, by_id)))
 
     async def create_partitions(
         self, request: wire.CreatePartitionsRequest, _call: Call
     ) -> wire.CreatePartitionsResponse:
         """Give topics more partitions; all of them are decided at once."""
         check_create_partitions(request)
-        async with asyncio.TaskGroup() as group:
-            tasks = [
-                group.create_task(self._create_partitions(each, request.validate_only))
-                for each in request.topics
-            ]
-        return wire.CreatePartitionsResponse(topics=[task.result() for task in tasks])
+        results = await _at_once(
+            self._create_partitions(each, request.validate_only) for each in request.topics
+        )
+        return wire.CreatePartitionsResponse(topics=results)
 
     async def incremental_alter_configs(
         self, request: wire.IncrementalAlterConfigsRequest, _call: Call
     ) -> wire.IncrementalAlterConfigsResponse:
         """Change options of topics; of one topic all that was asked, or nothing."""
         check_alter_configs(request)
-        async with asyncio.TaskGroup() as group:
-            tasks = [
-                group.create_task(self._alter_configs(change, request.validate_only))
-                for change in request.topics
-            ]
-        return wire.IncrementalAlterConfigsResponse(topics=[task.result() for task in tasks])
+        results = await _at_once(
+            self._alter_configs(change, request.validate_only) for change in request.topics
+        )
+        return wire.IncrementalAlterConfigsResponse(topics=results)
 
     async def create_acls(
         self, request: acls_wire.CreateAclsRequest, _call: Call
@@ -269,3 +262,10 @@ class ControllerChanges:
     async def _delete(self, decide: Decide) -> Topic:
         # A full disk must not keep anybody from deleting.
         return await self._runner.run(decide, privileged=True)
+
+
+async def _at_once(changes: Iterable[Coroutine[None, None, T]]) -> list[T]:
+    """Make changes that share a commit; returns what each came to, in their order."""
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(change) for change in changes]
+    return [task.result() for task in tasks]

@@ -42,7 +42,8 @@ from semel_coordinator.transactions.machine import (
     TransactionsMachine,
 )
 from semel_coordinator.transactions.markers import MarkerSender
-from semel_coordinator.transactions.outcomes import OutcomesService
+from semel_coordinator.transactions.operators_service import OperatorsService
+from semel_coordinator.transactions.outcome_service import OutcomeService
 from semel_coordinator.transactions.prepared_service import PreparedService
 from semel_coordinator.transactions.requests import traceparent
 from semel_coordinator.transactions.runs import Runs
@@ -96,6 +97,20 @@ class TransactionsService:
             check_claimed=self._check_claimed,
             wait_complete=self._wait_complete,
         )
+        self._outcome = OutcomeService(
+            runner=runner,
+            machine=machine,
+            clock=clock,
+            limits=limits,
+            check_claimed=self._check_claimed,
+        )
+        self._operators = OperatorsService(
+            runner=runner,
+            machine=machine,
+            clock=clock,
+            limits=limits,
+            check_claimed=self._check_claimed,
+        )
 
     def register(self, handlers: Handlers) -> None:
         """Add a handler for each RPC."""
@@ -107,13 +122,8 @@ class TransactionsService:
         handlers.add(INQUIRE_TRANSACTIONS, self.inquire_transactions)
         handlers.add(DESCRIBE_TRANSACTIONS, self.describe_transactions)
         handlers.add(LIST_TRANSACTIONS, self.list_transactions)
-        OutcomesService(
-            runner=self._runner,
-            machine=self._machine,
-            clock=self._clock,
-            limits=self._limits,
-            check_claimed=self._check_claimed,
-        ).register(handlers)
+        self._outcome.register(handlers)
+        self._operators.register(handlers)
         self._joint.register(handlers)
 
     async def claim(self) -> None:

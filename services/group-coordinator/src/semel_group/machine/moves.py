@@ -18,7 +18,7 @@ Invariant: what is known here of groups is served, but for the partitions that a
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from typing import TypeVar, assert_never
+from typing import assert_never
 
 from msgspec.structs import replace
 
@@ -46,8 +46,6 @@ from semel_runtime.cluster.image import ClusterImage, PartitionLeader
 from semel_runtime.machine import Result
 from semel_runtime.moving.state import Arrival, PartitionMove
 from semel_runtime.participant.coordinator_epochs import CoordinatorEpochSeen
-
-T = TypeVar("T")
 
 _partition_for_id = lru_cache(maxsize=1 << 17)(partition_for_id)
 """As many as there may be groups: in a move, each is asked about again and again."""

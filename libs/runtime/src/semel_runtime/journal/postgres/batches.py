@@ -1,6 +1,6 @@
 """Record batches in PostgreSQL: read by range, found by time, rewritten or deleted in steps."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from semel_runtime.journal.base import (
     REWRITTEN_MAX,
@@ -8,7 +8,8 @@ from semel_runtime.journal.base import (
     LaterBatches,
     StoredBatch,
 )
-from semel_runtime.journal.postgres.connections import Readers, Row
+from semel_runtime.journal.chunks import batch_of
+from semel_runtime.journal.postgres.connections import Readers
 from semel_runtime.journal.postgres.snapshots import MINE
 from semel_runtime.journal.postgres.writer import Writer
 
@@ -120,14 +121,14 @@ class PostgresBatchStore:
     ) -> Sequence[StoredBatch]:
         """See `BatchStore.read`."""
         rows = await self._readers.fetch(_READ, partition, offset, upto, max_bytes)
-        return _stored(partition, rows)
+        return [batch_of(partition, *row) for row in rows]
 
     async def read_headers(
         self, partition: int, offset: int, *, rows_max: int, upto: int
     ) -> Sequence[StoredBatch]:
         """See `BatchStore.read_headers`."""
         rows = await self._readers.fetch(_READ_HEADERS, partition, offset, upto, rows_max)
-        return _stored(partition, rows)
+        return [batch_of(partition, *row) for row in rows]
 
     async def first_at(
         self, partition: int, timestamp_ms: int, *, upto: int, start: int = 0
@@ -177,17 +178,3 @@ class PostgresBatchStore:
         """See `BatchStore.give_back`. The server's autovacuum does it."""
         await self._writer.check_epoch()
         return False
-
-
-def _stored(partition: int, rows: Iterable[Row]) -> list[StoredBatch]:
-    return [
-        StoredBatch(
-            partition=partition,
-            base_offset=base_offset,
-            record_count=record_count,
-            max_timestamp_ms=max_timestamp_ms,
-            header=header,
-            payload=payload,
-        )
-        for base_offset, record_count, max_timestamp_ms, header, payload in rows
-    ]

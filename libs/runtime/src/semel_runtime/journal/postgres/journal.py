@@ -6,12 +6,11 @@ from contextlib import AsyncExitStack
 from typing import Self
 
 from semel_runtime.journal.base import Claim, Entry, Piece, StoredBatch
-from semel_runtime.journal.chunks import checksum, pack_records, unpack_records
+from semel_runtime.journal.chunks import check_size, checksum, pack_records, unpack_records
 from semel_runtime.journal.errors import (
     JournalCorruptError,
     JournalFencedError,
     JournalOpenError,
-    JournalTooLargeError,
     JournalUnknownError,
 )
 from semel_runtime.journal.postgres.batches import PostgresBatchStore
@@ -228,7 +227,8 @@ class PostgresJournal:
             await self._verify(at)
             return 0.0
         data = pack_records(records)
-        self._check_size(len(data), batches)
+        check_size(len(data), batches, size_bytes_max=self._options.append_bytes_max)
+        assert len(batches) <= self._options.append_batches_max, "too many batches in one append"
         crc32c = checksum(at, len(records), data)
         chunk = (self._handle.epoch, at, len(records), crc32c, data)
         started = time.perf_counter()
@@ -265,13 +265,6 @@ class PostgresJournal:
             raise JournalFencedError(claim_epoch=self._handle.epoch, stored_epoch=stored_epoch)
         if next_offset != at:
             raise self._appends.dead(f"append at {at}, but the journal ends at {next_offset}")
-
-    def _check_size(self, size_bytes: int, batches: Sequence[StoredBatch]) -> None:
-        size_bytes += sum(batch.size_bytes for batch in batches)
-        limit = self._options.append_bytes_max
-        if size_bytes > limit:
-            raise JournalTooLargeError(size_bytes=size_bytes, size_bytes_max=limit)
-        assert len(batches) <= self._options.append_batches_max, "too many batches in one append"
 
     async def read(self, start: int, *, max_bytes: int) -> AsyncIterator[Piece]:
         """See `Journal.read`."""

@@ -1,8 +1,7 @@
 """Record batches in SQLite: read by range, found by time, rewritten or deleted in bounded steps."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from operator import itemgetter
-from sqlite3 import Row
 
 from semel_runtime.journal.base import (
     REWRITTEN_MAX,
@@ -10,6 +9,7 @@ from semel_runtime.journal.base import (
     LaterBatches,
     StoredBatch,
 )
+from semel_runtime.journal.chunks import batch_of
 from semel_runtime.journal.sqlite.connections import Readers, Writer
 from semel_runtime.journal.sqlite.statements import Value
 from semel_runtime.journal.sqlite.vacuum import Vacuum
@@ -117,14 +117,14 @@ class SqliteBatchStore:
     ) -> Sequence[StoredBatch]:
         """See `BatchStore.read`."""
         rows = await self._readers.fetch(_READ, (partition, offset, upto, max_bytes))
-        return _stored(partition, sorted(rows, key=itemgetter(0)))
+        return [batch_of(partition, *row) for row in sorted(rows, key=itemgetter(0))]
 
     async def read_headers(
         self, partition: int, offset: int, *, rows_max: int, upto: int
     ) -> Sequence[StoredBatch]:
         """See `BatchStore.read_headers`."""
         rows = await self._readers.fetch(_READ_HEADERS, (partition, offset, upto, rows_max))
-        return _stored(partition, rows)
+        return [batch_of(partition, *row) for row in rows]
 
     async def first_at(
         self, partition: int, timestamp_ms: int, *, upto: int, start: int = 0
@@ -175,17 +175,3 @@ class SqliteBatchStore:
         """See `BatchStore.give_back`."""
         await self._writer.check_epoch()
         return await self._vacuum.give_back()
-
-
-def _stored(partition: int, rows: Iterable[Row]) -> list[StoredBatch]:
-    return [
-        StoredBatch(
-            partition=partition,
-            base_offset=base_offset,
-            record_count=record_count,
-            max_timestamp_ms=max_timestamp_ms,
-            header=header,
-            payload=payload,
-        )
-        for base_offset, record_count, max_timestamp_ms, header, payload in rows
-    ]

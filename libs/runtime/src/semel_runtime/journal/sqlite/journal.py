@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Self
 
 from semel_runtime.journal.base import Claim, Entry, Piece, StoredBatch
-from semel_runtime.journal.chunks import checksum, pack_records, unpack_records
+from semel_runtime.journal.chunks import check_size, checksum, pack_records, unpack_records
 from semel_runtime.journal.errors import (
     JournalCorruptError,
     JournalFencedError,
     JournalOpenError,
-    JournalTooLargeError,
     JournalUnknownError,
 )
 from semel_runtime.journal.sqlite.batches import SqliteBatchStore
@@ -181,7 +180,8 @@ class SqliteJournal:
             await self._verify(at)
             return 0.0
         data = pack_records(records)
-        self._check_size(len(data), batches)
+        check_size(len(data), batches, size_bytes_max=self._options.append_bytes_max)
+        assert len(batches) <= self._options.append_batches_max, "too many batches in one append"
         epoch = self._writer.epoch
         crc32c = checksum(at, len(records), data)
         row: list[Value] = [epoch, crc32c, at, len(records), data]
@@ -197,13 +197,6 @@ class SqliteJournal:
         await self._writer.check_epoch()
         if rows[0][0] != at:
             raise self._writer.dead(f"append at {at}, but the journal ends at {rows[0][0]}")
-
-    def _check_size(self, size_bytes: int, batches: Sequence[StoredBatch]) -> None:
-        size_bytes += sum(batch.size_bytes for batch in batches)
-        limit = self._options.append_bytes_max
-        if size_bytes > limit:
-            raise JournalTooLargeError(size_bytes=size_bytes, size_bytes_max=limit)
-        assert len(batches) <= self._options.append_batches_max, "too many batches in one append"
 
     async def read(self, start: int, *, max_bytes: int) -> AsyncIterator[Piece]:
         """See `Journal.read`."""

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterable, AsyncIterator
 
 from semel_runtime.journal.base import Piece
 from semel_runtime.journal.chunks import checksum, pack_piece, unpack_piece
-from semel_runtime.journal.errors import JournalCorruptError, JournalTooLargeError
+from semel_runtime.journal.errors import JournalCorruptError
 from semel_runtime.journal.sqlite.connections import Readers, Writer
 from semel_runtime.journal.sqlite.vacuum import Vacuum
 from semel_runtime.pacing import paced
@@ -80,11 +80,7 @@ class SqliteSnapshots:
         """Write all pieces and return how many they are."""
         number = 0
         async for piece in pieces:
-            data = pack_piece(piece)
-            if len(data) > self._piece_bytes_max:
-                raise JournalTooLargeError(
-                    size_bytes=len(data), size_bytes_max=self._piece_bytes_max
-                )
+            data = pack_piece(piece, size_bytes_max=self._piece_bytes_max)
             crc32c = checksum(snapshot, number, data)
             await self._writer.execute_unsynced(
                 _INSERT, (self._writer.epoch, snapshot, number, crc32c, data)

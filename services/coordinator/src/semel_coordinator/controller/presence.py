@@ -31,7 +31,7 @@ class Changes(Protocol):
         ...
 
 
-class Membership(Protocol):
+class Presence(Protocol):
     """One instance's part in the cluster."""
 
     changes: Changes
@@ -48,8 +48,8 @@ class Membership(Protocol):
         ...
 
 
-class ControllerMembership:
-    """Coordinator 0's part: it makes the cluster. Implements ``Membership``."""
+class ControllerPresence:
+    """Coordinator 0's part: it makes the cluster. Implements ``Presence``."""
 
     def __init__(
         self,
@@ -120,8 +120,8 @@ class ControllerMembership:
         )
 
 
-class LinkedMembership:
-    """Every other coordinator's part: it copies the metadata. Implements ``Membership``."""
+class LinkedPresence:
+    """Every other coordinator's part: it copies the metadata. Implements ``Presence``."""
 
     def __init__(
         self,
