@@ -23,7 +23,7 @@ _T = TypeVar("_T")
 _Items = TypeVar("_Items", bound=Sized)
 
 API_TIMEOUT_MS = 60_000
-"""How long a call of the cluster may take with all its attempts, unless an option says else."""
+"""How long a call to the cluster may take with all its attempts, unless an option says else."""
 
 
 class Connection:
