@@ -21,6 +21,7 @@ from broker_service import (
 from google.protobuf.message import Message
 from msgspec.structs import replace
 
+from semel.broker.v1 import moves_pb2 as wire
 from semel.coordinator.v1 import moves_pb2 as moves
 from semel.coordinator.v1 import transactions_pb2 as transactions
 from semel_common.batches import decode_records
@@ -211,6 +212,55 @@ async def test_a_log_of_many_pieces_and_producers_moves_while_it_is_written() ->
             assert repeat.base_offset == number
             following = await new.produce(batch(b"y", producer_id=producer_id, sequence=1))
             assert code(following) is None
+
+
+@dataclass(slots=True)
+class Steps:
+    """What is asked for moves, in order."""
+
+    asked: list[wire.CopyLogRequest | wire.HandOverLogRequest] = field(default_factory=list)
+
+    def note(self, _address: str, _method: AnyMethod, request: Message) -> Fault:
+        if isinstance(request, wire.CopyLogRequest | wire.HandOverLogRequest):
+            self.asked.append(request)
+        return Fault.NONE
+
+    def copied_after_the_hand_over(self) -> int:
+        """Return from which offset on the old leader was asked for the rest."""
+        names = [type(each) for each in self.asked]
+        rest = self.asked[names.index(wire.HandOverLogRequest) + 1]
+        assert isinstance(rest, wire.CopyLogRequest)
+        return rest.from_offset
+
+
+@pytest.mark.parametrize("size", [1, 1_000])
+@in_virtual_time
+async def test_a_log_is_copied_before_it_is_handed_over_however_small_its_batches_are(
+    size: int,
+) -> None:
+    cluster, steps = Cluster(), Steps()
+    cluster.network.decide = steps.note
+    async with cluster.broker(BROKER_ID) as old, cluster.broker(OTHER_BROKER_ID) as new:
+        for _ in range(20):
+            await old.produce(*[plain(b"x" * size)] * 100)
+        cluster.move()
+        await _until_served(new)
+    assert steps.copied_after_the_hand_over() == 2_000
+
+
+@in_virtual_time
+async def test_a_log_that_is_written_faster_than_it_is_copied_moves_all_the_same() -> None:
+    cluster, steps = Cluster(), Steps()
+    cluster.network.decide = steps.note
+    async with cluster.broker(BROKER_ID) as old, cluster.broker(OTHER_BROKER_ID) as new:
+        await old.produce(*[plain(b"x")] * 1_000)
+        cluster.move()
+        written = 1_000
+        while code(await old.produce(*[plain(b"x")] * 1_000)) is None:
+            written += 1_000
+        await _until_served(new)
+        assert (await new.fetch(isolation=READ_UNCOMMITTED)).high_watermark == written
+    assert 1_000 <= steps.copied_after_the_hand_over() < written
 
 
 @in_virtual_time
