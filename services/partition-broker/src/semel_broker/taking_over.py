@@ -109,7 +109,9 @@ class LogTaker:
         return await leader.call(COPY_LOG, request, timeout_ms=timeout_ms)
 
     async def _store(self, copy: Copy, piece: wire.CopyLogResponse) -> None:
-        await self._runner.run(partial(self._machine.log_copied, copy, *_placed(copy, piece)))
+        copied = partial(self._machine.log_copied, copy, *_placed(copy, piece))
+        # Once it is handed over, a full disk must not keep it from being served.
+        await self._runner.run(copied, privileged=piece.handed_over)
 
     async def _hand_over(
         self, leader: Connection, copy: Copy, first_record: int
@@ -131,10 +133,9 @@ class LogTaker:
             entities = [self._serde.decode(each) for each in piece.records]
             known += len(entities)
             whole = known >= piece.record_count
-            # It was handed over: from here on, a full disk must not keep it from being served.
             now_ms = self._take_overs.now_ms()
             know = partial(self._machine.log_taken_over, copy, entities, whole=whole, now_ms=now_ms)
-            await self._runner.run(know, privileged=True)
+            await self._runner.run(know, privileged=True)  # As the rest of the log.
             if whole:
                 return
             piece = await self._hand_over(leader, copy, known)
