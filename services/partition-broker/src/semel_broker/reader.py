@@ -4,6 +4,7 @@ Invariant: what is skipped is skipped for good. Below the last stable offset not
 cursor moves past markers and aborted batches and never comes back.
 """
 
+import asyncio
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,13 +25,30 @@ _EMPTY_READS_MAX = 8
 _RECORD_OVERHEAD_BYTES = 16
 """What a plain record takes in an answer beside its content, about."""
 
+_BATCHES_PER_TURN = 256
+"""A call lets others run after so many batches. What is in memory is read without any waiting."""
+
 
 class Added(NamedTuple):
     """What became part of an answer."""
 
     size_bytes: int
+    memory_bytes: int
+    """What counts for limits."""
     next_offset: int
     """The offset behind it."""
+
+
+class Turns:
+    """When one call has held up the others for long enough."""
+
+    def __init__(self) -> None:
+        self._left = _BATCHES_PER_TURN
+
+    def is_over(self) -> bool:
+        """Count a batch; answers whether to let others run now."""
+        self._left = (self._left or _BATCHES_PER_TURN) - 1
+        return not self._left
 
 
 class Form(Protocol):
@@ -52,7 +70,9 @@ class AsBatches:
         """Add the batch, also if it begins before the offset that was asked for."""
         del fetch_offset, room_bytes
         add_batch(result, stored)
-        return Added(stored.size_bytes, stored.base_offset + stored.record_count)
+        return Added(
+            stored.size_bytes, stored.memory_bytes, stored.base_offset + stored.record_count
+        )
 
 
 class AsRecords:
@@ -65,18 +85,18 @@ class AsRecords:
         end = stored.base_offset + stored.record_count
         batch = read_batch(stored)
         if batch.control:
-            return Added(stored.size_bytes, end)
+            return Added(stored.size_bytes, stored.memory_bytes, end)
         columns = decode_records(batch, payload_max_bytes=OPENED_MAX_BYTES)
         offsets = columns.offsets(stored.base_offset)
         size_bytes = 0
         for position in range(bisect_left(offsets, fetch_offset), len(offsets)):
             if size_bytes >= room_bytes:
-                return Added(size_bytes, offsets[position])
+                return Added(size_bytes, size_bytes, offsets[position])
             record = _record(columns, offsets, position)
             result.records.append(record)
             size_bytes += len(record.key) + len(record.value) + _RECORD_OVERHEAD_BYTES
             size_bytes += sum(len(each.key) + len(each.value) for each in record.headers)
-        return Added(size_bytes, end)
+        return Added(size_bytes, size_bytes, end)
 
 
 def _record(columns: Columns, offsets: Sequence[int], position: int) -> Record:
@@ -97,9 +117,12 @@ class Cursor:
     result: FetchPartitionResult
     isolation: IsolationLevel
     form: Form
+    turns: Turns
     next_offset: int
     bytes_left: int
     found_bytes: int = 0
+    held_bytes: int = 0
+    """What was found takes in memory, about: limits count this."""
     more: bool = False
     """Whether there is more to read that this answer has no room for."""
 
@@ -132,6 +155,8 @@ class Cursor:
                 room -= self._take(batch, plan, room)
                 if room <= 0:
                     break
+                if self.turns.is_over():
+                    await asyncio.sleep(0)
 
     def _take(self, stored: StoredBatch, plan: ReadPlan, room_bytes: int) -> int:
         """Put a batch into the answer, if the reader may see it; returns the bytes it takes."""
@@ -140,9 +165,10 @@ class Cursor:
             return 0
         added = self.form.add(self.result, stored, self.next_offset, room_bytes)
         self.found_bytes += added.size_bytes
-        self.bytes_left -= added.size_bytes
+        self.held_bytes += added.memory_bytes
+        self.bytes_left -= added.memory_bytes
         self.next_offset = added.next_offset
-        return added.size_bytes
+        return added.memory_bytes
 
     def _visible(self, stored: StoredBatch, plan: ReadPlan) -> bool:
         if self.isolation is IsolationLevel.READ_UNCOMMITTED:
