@@ -142,30 +142,37 @@ class Fetcher:
         max_bytes = self._max_bytes("max_bytes", request.max_bytes, _DEFAULT_MAX_BYTES)
         if request.plain_records:
             max_bytes = min(max_bytes, _PLAIN_MAX_BYTES)
-        turns = Turns()
-        partitions = [
-            _Partition(
-                name=partition_name(each),
-                cursor=Cursor(
-                    result=response.partitions.add(),
-                    isolation=isolation,
-                    form=AsRecords() if request.plain_records else AsBatches(),
-                    turns=turns,
-                    next_offset=require_int("fetch_offset", each.fetch_offset),
-                    bytes_left=self._max_bytes(
-                        "partition_max_bytes", each.partition_max_bytes, max_bytes
-                    ),
-                ),
-            )
-            for each in request.partitions
-        ]
         return _Query(
             isolation=isolation,
             min_bytes=max(1, require_int("min_bytes", request.min_bytes, maximum=INT32_MAX)),
             max_bytes=max_bytes,
             until=asyncio.get_running_loop().time() + min(max_wait_ms, remaining_ms) / 1000,
-            partitions=partitions,
+            partitions=self._partitions(request, isolation, max_bytes, response),
         )
+
+    def _partitions(
+        self,
+        request: FetchRequest,
+        isolation: IsolationLevel,
+        max_bytes: int,
+        response: FetchResponse,
+    ) -> Sequence[_Partition]:
+        form = AsRecords if request.plain_records else AsBatches
+        turns = Turns()
+        partitions = []
+        for each in request.partitions:
+            result = response.partitions.add()
+            partition_max_bytes = each.partition_max_bytes
+            cursor = Cursor(
+                result=result,
+                isolation=isolation,
+                form=form(result),
+                turns=turns,
+                next_offset=require_int("fetch_offset", each.fetch_offset),
+                bytes_left=self._max_bytes("partition_max_bytes", partition_max_bytes, max_bytes),
+            )
+            partitions.append(_Partition(name=partition_name(each), cursor=cursor))
+        return partitions
 
     def _max_bytes(self, field: str, value: int, default: int) -> int:
         require_int(field, value, maximum=INT32_MAX)

@@ -20,7 +20,7 @@ from semel_broker.machine.records import Record
 from semel_broker.machine.values import IsolationLevel, PartitionName, ReadPlan
 from semel_broker.names import isolation_level, partition_name
 from semel_broker.reader import is_committed
-from semel_broker.stored import NEVER, OPENED_MAX_BYTES, read_batch
+from semel_broker.stored import NEVER, OPENED_MAX_BYTES, read_batch, read_header
 from semel_common.batches import decode_records
 from semel_common.errors import InvalidRequestError, KafkaStorageError, SemelError
 from semel_common.wire.status import to_value
@@ -161,7 +161,9 @@ def _checked(partition: ListOffsetsPartition) -> PartitionName:
 
 
 def _is_visible(stored: StoredBatch, plan: ReadPlan, isolation: IsolationLevel) -> bool:
-    return isolation is IsolationLevel.READ_UNCOMMITTED or is_committed(stored, plan)
+    if isolation is IsolationLevel.READ_UNCOMMITTED:
+        return True
+    return is_committed(read_header(stored), stored.base_offset, plan)
 
 
 def _first_record(stored: StoredBatch, timestamp_ms: int, log_start_offset: int) -> RecordAt | None:
