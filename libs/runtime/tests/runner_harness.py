@@ -48,7 +48,7 @@ class Counters:
         self.replayed.append(offset)
 
     def snapshot(self) -> Iterable[tuple[int, Counted]]:
-        return self.counters.values()
+        return tuple(self.counters.values())
 
     def value(self, name: str) -> int:
         return self.counters[name][1].value if name in self.counters else 0

@@ -265,3 +265,19 @@ async def test_closing_waits_five_seconds_at_most(fake: FakeCluster) -> None:
         fake.down = True
         before = asyncio.get_running_loop().time()
     assert asyncio.get_running_loop().time() - before == pytest.approx(5, abs=0.1)
+
+
+@pytest.mark.parametrize("turns", range(4))
+async def test_a_request_that_an_abort_meets_before_it_has_begun_holds_up_nothing(
+    fake: FakeCluster, turns: int
+) -> None:
+    async with open_client(fake) as client:
+        producer = await begun(client)
+        await producer.send("t", b"v", partition=0)
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        await producer.abort()
+        await producer.begin_transaction()
+        await producer.send_and_wait("t", b"w", partition=0)
+        await producer.commit()
+    assert fake.visible("t", 0) == [b"w"]

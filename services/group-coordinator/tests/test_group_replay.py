@@ -102,6 +102,20 @@ def test_any_prefix_and_any_snapshot_replay_to_the_live_state(acts: list[Command
 
 @settings(max_examples=100)
 @given(st.lists(COMMANDS, max_size=20), st.lists(COMMANDS, max_size=10))
+def test_a_snapshot_does_not_change_when_the_machine_goes_on(
+    before: list[Command], after: list[Command]
+) -> None:
+    group = GroupHarness()
+    for act in before:
+        attempt(group, act)
+    expected, taken = list(group.machine.snapshot()), group.machine.snapshot()
+    for act in after:
+        attempt(group, act)
+    assert list(taken) == expected
+
+
+@settings(max_examples=100)
+@given(st.lists(COMMANDS, max_size=20), st.lists(COMMANDS, max_size=10))
 def test_a_machine_from_a_snapshot_decides_as_the_old_one_would(
     before: list[Command], after: list[Command]
 ) -> None:

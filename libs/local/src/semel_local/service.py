@@ -135,8 +135,7 @@ class LocalService:
                 group.create_task(_fail_with(app), name=f"failure of {self.name}"),
             ]
             await self._stop.wait()
-            app.drain()
-            await server.stop(drain_ms=0, grace_ms=STOP_GRACE_MS)
+            await server.stop(drain_ms=0, grace_ms=STOP_GRACE_MS, answer_parked=app.drain)
             for task in tasks:
                 task.cancel()
 

@@ -320,8 +320,11 @@ async def _run(
     if app.failed.is_set():
         await server.abort()
     else:
-        app.drain()
-        await server.stop(drain_ms=settings.shutdown_drain_ms, grace_ms=settings.shutdown_grace_ms)
+        await server.stop(
+            drain_ms=settings.shutdown_drain_ms,
+            grace_ms=settings.shutdown_grace_ms,
+            answer_parked=app.drain,
+        )
     for task in (*ends, ready):
         task.cancel()
     results = await asyncio.gather(*ends, ready, return_exceptions=True)

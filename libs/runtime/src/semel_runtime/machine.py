@@ -39,9 +39,11 @@ class Machine(Protocol[R]):
         ...
 
     def snapshot(self) -> Iterable[tuple[int, R]]:
-        """Return (journal offset, record) pairs whose replay, in order, gives the same state.
+        """Return (journal offset, record) pairs whose replay, in order, gives the state of now.
 
-        Entities are immutable, so this is a cheap shallow copy, made in one go.
+        They are walked through in slices, and the machine goes on between them. So what holds the
+        entities is copied at once, which takes some nanoseconds for each; entities are immutable,
+        and what is to be made of them, pairs included, is made as the walk comes to it.
         """
         ...
 

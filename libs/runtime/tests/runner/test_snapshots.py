@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from journal_harness import entries_of
-from runner_harness import Counters, CounterSerde, Service, settle, start
+from runner_harness import Counted, Counters, CounterSerde, Service, settle, start
 
 from semel_common.errors import KafkaStorageError
 from semel_runtime.journal.sqlite import SqliteJournal
@@ -91,6 +91,37 @@ async def test_records_are_counted_across_restarts() -> None:
 
     assert successor.runner.stats().snapshots == 1
     await successor.runner.close()
+
+
+class Walk:
+    """Notes how many records are looked at in one turn of the event loop."""
+
+    def __init__(self) -> None:
+        self.in_this_turn = 0
+        self.most_in_a_turn = 0
+
+    def note(self, entry: tuple[int, Counted]) -> tuple[int, Counted]:
+        if not self.in_this_turn:
+            asyncio.get_running_loop().call_soon(self._end_turn)
+        self.in_this_turn += 1
+        self.most_in_a_turn = max(self.most_in_a_turn, self.in_this_turn)
+        return entry
+
+    def _end_turn(self) -> None:
+        self.in_this_turn = 0
+
+
+async def test_snapshot_of_many_records_lets_others_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    service = await start(options=RunnerOptions(snapshot_records_min=5_000))
+    walk, snapshot = Walk(), service.machine.snapshot
+    monkeypatch.setattr(service.machine, "snapshot", lambda: map(walk.note, snapshot()))
+    for number in range(5_000):
+        service.runner.run_lazily(partial(service.machine.add, f"counter {number}"))
+    await service.add("counter")
+    await settle()
+    assert service.runner.stats().snapshots == 1
+    assert 0 < walk.most_in_a_turn < 1_000
+    await service.runner.close()
 
 
 async def test_snapshot_holds_the_state_of_one_moment_while_appends_go_on() -> None:

@@ -8,7 +8,7 @@ import pytest
 from google.protobuf.message import Message
 from grpc_health.v1 import health_pb2
 from grpc_reflection.v1alpha import reflection_pb2
-from server_harness import serving
+from server_harness import Served, serving
 
 from semel.group.v1 import group_pb2 as group
 from semel.group.v1.group_pb2_grpc import GroupServiceStub
@@ -273,6 +273,31 @@ async def test_a_stop_answers_what_is_in_flight_and_then_refuses(sockets: bool) 
         await stopping
         with pytest.raises(NetworkExceptionError):
             await call(TXN_OFFSET_COMMIT, Request(), timeout_ms=5_000)
+
+
+@FRAMES
+async def test_calls_stay_parked_while_a_server_that_stops_still_serves(sockets: bool) -> None:
+    entered, release = asyncio.Event(), asyncio.Event()
+    answered = 0
+
+    async def parked(_: Request, __: Call) -> Response:
+        entered.set()
+        await release.wait()
+        return Response()
+
+    async def ask_again_and_again(served: Served) -> None:
+        nonlocal answered
+        while True:
+            await served.connection.call(TXN_OFFSET_COMMIT, Request(), timeout_ms=30_000)
+            answered += 1
+
+    async with serving(parked, sockets=sockets) as served:
+        asking = asyncio.create_task(ask_again_and_again(served))
+        await entered.wait()
+        await served.server.stop(drain_ms=50, grace_ms=5_000, answer_parked=release.set)
+        with pytest.raises(NetworkExceptionError):
+            await asking
+    assert answered == 1
 
 
 @FRAMES

@@ -8,6 +8,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from contextlib import nullcontext
+from functools import partial
 from typing import Protocol
 
 from aiosemel._context import Context
@@ -141,9 +142,9 @@ class Sender:
     def _send_ready(self, group: asyncio.TaskGroup) -> None:
         for request in self._accumulator.drain(self._broker_of):
             self._owner.sending(request)
-            task = group.create_task(self._produce(request), name="produce")
+            task = group.create_task(self._produce(request, group), name="produce")
             self._requests.add(task)
-            task.add_done_callback(self._requests.discard)
+            task.add_done_callback(partial(self._answered, request))
         if (self._leaders_missing or self._cluster.known.is_old) and not self._finding_leaders:
             self._finding_leaders = True
             group.create_task(self._find_leaders(), name="find leaders")
@@ -164,13 +165,10 @@ class Sender:
 
     # -- one request ----------------------------------------------------------------------------
 
-    async def _produce(self, request: Request) -> None:
-        try:
-            spans = spans_of(request) if self._is_traced else ()
-            with tracing.within(spans) if spans else _NOTHING:
-                answers = await self._call(request)
-        finally:
-            self._accumulator.answered(request)
+    async def _produce(self, request: Request, group: asyncio.TaskGroup) -> None:
+        spans = spans_of(request) if self._is_traced else ()
+        with tracing.within(spans) if spans else _NOTHING:
+            answers = await self._call(request)
         refused: list[tuple[Batch, SemelError]] = []
         for batch, answer in zip(request.batches, answers, strict=True):
             if isinstance(answer, int):
@@ -179,10 +177,15 @@ class Sender:
                 refused.append((batch, answer))
             else:
                 self._give_up(batch, answer)
+        if refused:
+            group.create_task(self._retry(refused), name="retry")
+
+    def _answered(self, request: Request, task: "asyncio.Task[None]") -> None:
+        """Let the next request go. A task that is cancelled before it has begun says nothing."""
+        self._requests.discard(task)
+        self._accumulator.answered(request)
         if self._accumulator.is_waiting:
             self._woken.set()
-        if refused:
-            await self._retry(refused)
 
     async def _call(self, request: Request) -> list[Answer]:
         message = produce_request(

@@ -107,9 +107,10 @@ class RecordCounter:
 
 
 def _is_seen(stored: StoredBatch, plan: ReadPlan, isolation: IsolationLevel) -> bool:
+    header = read_header(stored)
     if isolation is IsolationLevel.READ_COMMITTED:
-        return is_committed(stored, plan)
-    return not read_header(stored).control
+        return is_committed(header, stored.base_offset, plan)
+    return not header.control
 
 
 def _records_from(stored: StoredBatch, offset: int) -> int:

@@ -16,7 +16,7 @@ from semel_broker.machine import BrokerMachine
 from semel_broker.machine.records import Record
 from semel_broker.machine.values import FetchPosition, IsolationLevel, PartitionName, ReadPlan
 from semel_broker.names import isolation_level, partition_name
-from semel_broker.reader import AsBatches, AsRecords, Cursor
+from semel_broker.reader import AsBatches, AsRecords, Cursor, Turns
 from semel_broker.waiters import Waiters
 from semel_common.errors import SemelError, ThrottlingQuotaExceededError
 from semel_common.wire.status import to_value
@@ -70,6 +70,8 @@ class _Query:
     """When to stop waiting, in event-loop time."""
     partitions: Sequence[_Partition]
     found_bytes: int = 0
+    held_bytes: int = 0
+    """What was found takes in memory, about."""
 
     def complete(self) -> bool:
         """Whether waiting would add nothing."""
@@ -117,9 +119,9 @@ class Fetcher:
         try:
             await self._fetch(query)
         except BaseException:
-            self._budget.release(query.found_bytes)
+            self._budget.release(query.held_bytes)
             raise
-        call.when_written(partial(self._budget.release, query.found_bytes))
+        call.when_written(partial(self._budget.release, query.held_bytes))
         return response
 
     async def _fetch(self, query: _Query) -> None:
@@ -140,28 +142,37 @@ class Fetcher:
         max_bytes = self._max_bytes("max_bytes", request.max_bytes, _DEFAULT_MAX_BYTES)
         if request.plain_records:
             max_bytes = min(max_bytes, _PLAIN_MAX_BYTES)
-        partitions = [
-            _Partition(
-                name=partition_name(each),
-                cursor=Cursor(
-                    result=response.partitions.add(),
-                    isolation=isolation,
-                    form=AsRecords() if request.plain_records else AsBatches(),
-                    next_offset=require_int("fetch_offset", each.fetch_offset),
-                    bytes_left=self._max_bytes(
-                        "partition_max_bytes", each.partition_max_bytes, max_bytes
-                    ),
-                ),
-            )
-            for each in request.partitions
-        ]
         return _Query(
             isolation=isolation,
             min_bytes=max(1, require_int("min_bytes", request.min_bytes, maximum=INT32_MAX)),
             max_bytes=max_bytes,
             until=asyncio.get_running_loop().time() + min(max_wait_ms, remaining_ms) / 1000,
-            partitions=partitions,
+            partitions=self._partitions(request, isolation, max_bytes, response),
         )
+
+    def _partitions(
+        self,
+        request: FetchRequest,
+        isolation: IsolationLevel,
+        max_bytes: int,
+        response: FetchResponse,
+    ) -> Sequence[_Partition]:
+        form = AsRecords if request.plain_records else AsBatches
+        turns = Turns()
+        partitions = []
+        for each in request.partitions:
+            result = response.partitions.add()
+            partition_max_bytes = each.partition_max_bytes
+            cursor = Cursor(
+                result=result,
+                isolation=isolation,
+                form=form(result),
+                turns=turns,
+                next_offset=require_int("fetch_offset", each.fetch_offset),
+                bytes_left=self._max_bytes("partition_max_bytes", partition_max_bytes, max_bytes),
+            )
+            partitions.append(_Partition(name=partition_name(each), cursor=cursor))
+        return partitions
 
     def _max_bytes(self, field: str, value: int, default: int) -> int:
         require_int(field, value, maximum=INT32_MAX)
@@ -182,7 +193,7 @@ class Fetcher:
             _fail(partition, plan)
             return
         partition.log_id = plan.log_id
-        room_bytes = min(query.max_bytes - query.found_bytes, cursor.bytes_left)
+        room_bytes = min(query.max_bytes - query.held_bytes, cursor.bytes_left)
         if cursor.next_offset < plan.upto:
             if room_bytes > 0:
                 await self._read_reserved(query, partition, plan, room_bytes)
@@ -207,15 +218,16 @@ class Fetcher:
                 )
             cursor.more = True
             return
-        found_before = cursor.found_bytes
+        found_before, held_before = cursor.found_bytes, cursor.held_bytes
         try:
             await cursor.read(self._store, plan, min(granted_bytes, room_bytes))
         except SemelError as error:
             _fail(partition, error)
         finally:
-            found_bytes = cursor.found_bytes - found_before
-            query.found_bytes += found_bytes
-            self._budget.take(found_bytes)
+            held_bytes = cursor.held_bytes - held_before
+            query.found_bytes += cursor.found_bytes - found_before
+            query.held_bytes += held_bytes
+            self._budget.take(held_bytes)
             self._budget.release(granted_bytes)
 
 

@@ -49,6 +49,7 @@ class LogGiver:
             batches=map(_stored, batches),
             next_offset=_end(batches[-1]) if batches else plan.upto,
             log_end_offset=plan.upto,
+            handed_over=plan.handed_over,
         )
 
     async def hand_over_log(

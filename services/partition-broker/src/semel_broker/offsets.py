@@ -20,7 +20,7 @@ from semel_broker.machine.records import Record
 from semel_broker.machine.values import IsolationLevel, PartitionName, ReadPlan
 from semel_broker.names import isolation_level, partition_name
 from semel_broker.reader import is_committed
-from semel_broker.stored import NEVER, OPENED_MAX_BYTES, read_batch
+from semel_broker.stored import NEVER, OPENED_MAX_BYTES, read_batch, read_header
 from semel_common.batches import decode_records
 from semel_common.errors import InvalidRequestError, KafkaStorageError, SemelError
 from semel_common.wire.status import to_value
@@ -37,7 +37,9 @@ _SPECS = (
     OffsetSpec.OFFSET_SPEC_MAX_TIMESTAMP,
 )
 _PARTITIONS_MAX = 10_000
-_STEP_BYTES = 1 << 20
+_HEADERS_PER_STEP = 100
+"""How many batches a search by time looks at, from one on that the index has found. Those that are
+dropped, or late enough, stand side by side: all others are left to the index."""
 
 
 class RecordAt(NamedTuple):
@@ -95,21 +97,22 @@ class OffsetLister:
         self, timestamp_ms: int, plan: ReadPlan, isolation: IsolationLevel
     ) -> RecordAt | None:
         """Return the first record at or after a time that the reader may see."""
-        found = await self._store.first_at(plan.log_id, timestamp_ms, upto=plan.upto)
-        offset = plan.upto if found is None else max(found.base_offset, plan.log_start_offset)
+        # The first batch may begin before the log does, where the index does not look for it.
+        offset, rows_max = plan.log_start_offset, 1
         while offset < plan.upto:
-            batches = await self._store.read(
-                plan.log_id, offset, max_bytes=_STEP_BYTES, upto=plan.upto
-            )
-            # What was cut off since the plan was made is not answered any more.
-            start = plan.log_start.offset
-            for stored in batches:
+            for stored in await self._store.read_headers(
+                plan.log_id, offset, rows_max=rows_max, upto=plan.upto
+            ):
                 offset = stored.base_offset + stored.record_count
-                if offset > start and _is_visible(stored, plan, isolation):
-                    record = _first_record(stored, timestamp_ms, start)
+                if stored.max_timestamp_ms >= timestamp_ms and _is_visible(stored, plan, isolation):
+                    record = await self._open(stored.base_offset, timestamp_ms, plan, isolation)
                     if record is not None:
                         return record
-            offset = offset if batches else plan.upto
+            found = await self._store.first_at(
+                plan.log_id, timestamp_ms, upto=plan.upto, start=offset
+            )
+            offset = plan.upto if found is None else found.base_offset
+            rows_max = _HEADERS_PER_STEP
         return None
 
     async def _newest(self, plan: ReadPlan, isolation: IsolationLevel) -> RecordAt | None:
@@ -127,14 +130,21 @@ class OffsetLister:
         self, positions: Sequence[BatchPosition], plan: ReadPlan, isolation: IsolationLevel
     ) -> RecordAt | None:
         for each in positions:
-            at = each.base_offset
-            for stored in await self._store.read(plan.log_id, at, max_bytes=1, upto=at + 1):
-                start = plan.log_start.offset
-                is_cut = at + stored.record_count <= start
-                if not is_cut and _is_visible(stored, plan, isolation):
-                    record = _first_record(stored, each.max_timestamp_ms, start)
-                    if record is not None:
-                        return record
+            record = await self._open(each.base_offset, each.max_timestamp_ms, plan, isolation)
+            if record is not None:
+                return record
+        return None
+
+    async def _open(
+        self, at: int, timestamp_ms: int, plan: ReadPlan, isolation: IsolationLevel
+    ) -> RecordAt | None:
+        """Return the first record at or after a time of one batch, if the reader may see it."""
+        for stored in await self._store.read(plan.log_id, at, max_bytes=1, upto=at + 1):
+            # What was cut off since the plan was made is not answered any more.
+            start = plan.log_start.offset
+            is_cut = stored.base_offset + stored.record_count <= start
+            if not is_cut and _is_visible(stored, plan, isolation):
+                return _first_record(stored, timestamp_ms, start)
         return None
 
 
@@ -161,7 +171,9 @@ def _checked(partition: ListOffsetsPartition) -> PartitionName:
 
 
 def _is_visible(stored: StoredBatch, plan: ReadPlan, isolation: IsolationLevel) -> bool:
-    return isolation is IsolationLevel.READ_UNCOMMITTED or is_committed(stored, plan)
+    if isolation is IsolationLevel.READ_UNCOMMITTED:
+        return True
+    return is_committed(read_header(stored), stored.base_offset, plan)
 
 
 def _first_record(stored: StoredBatch, timestamp_ms: int, log_start_offset: int) -> RecordAt | None:

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
-from semel.broker.v1.broker_pb2 import FetchPartitionResult
 from semel.common.v1.records_pb2 import RecordBatch
 from semel_broker.machine.records import MarkerAppended, Record
 from semel_broker.machine.values import BatchHeader
@@ -89,14 +88,6 @@ def markers(records: Iterable[Record]) -> Iterator[StoredBatch]:
                 header=header,
                 payload=payload,
             )
-
-
-def add_batch(result: FetchPartitionResult, stored: StoredBatch) -> None:
-    """Put a stored batch into an answer."""
-    batch = result.batches.add()
-    batch.MergeFromString(stored.header)
-    batch.base_offset = stored.base_offset
-    batch.payload = stored.payload
 
 
 def read_header(stored: StoredBatch) -> RecordBatch:

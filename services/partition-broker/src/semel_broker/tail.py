@@ -10,12 +10,10 @@ is not read any more: a batch that is read here is always the one in the store.
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Sequence
+from itertools import islice
 from operator import attrgetter
 
 from semel_runtime.journal.base import BatchPosition, BatchStore, LaterBatches, StoredBatch
-
-_BATCH_OVERHEAD_BYTES = 400
-"""What a batch takes in memory beside header and payload, about."""
 
 _Tail = deque[StoredBatch]
 """The last batches of one log."""
@@ -50,7 +48,7 @@ class TailStore:
                 tail = self._tails[batch.partition] = deque()
             tail.append(batch)
             self._order.append(tail)
-            self._size_bytes += _size(batch)
+            self._size_bytes += batch.memory_bytes
         while self._size_bytes > self._max_bytes:
             self._drop_oldest()
 
@@ -104,7 +102,7 @@ class TailStore:
     def _drop_oldest(self) -> None:
         tail = self._order.popleft()
         batch = tail.popleft()
-        self._size_bytes -= _size(batch)
+        self._size_bytes -= batch.memory_bytes
         if not tail and self._tails.get(batch.partition) is tail:
             del self._tails[batch.partition]
 
@@ -115,9 +113,8 @@ def _read(tail: _Tail, offset: int, *, max_bytes: int, upto: int) -> list[Stored
     if _end(tail[at]) <= offset:
         at += 1
     found: list[StoredBatch] = []
-    for index in range(at, len(tail)):
-        batch = tail[index]
-        max_bytes -= batch.size_bytes
+    for batch in islice(tail, at, None):  # An index would count from an end, for each batch anew.
+        max_bytes -= batch.memory_bytes
         if batch.base_offset >= upto or (found and max_bytes < 0):
             break
         found.append(batch)
@@ -126,7 +123,3 @@ def _read(tail: _Tail, offset: int, *, max_bytes: int, upto: int) -> list[Stored
 
 def _end(batch: StoredBatch) -> int:
     return batch.base_offset + batch.record_count
-
-
-def _size(batch: StoredBatch) -> int:
-    return batch.size_bytes + _BATCH_OVERHEAD_BYTES

@@ -22,9 +22,6 @@ from semel_runtime.journal.base import StoredBatch
 from semel_runtime.moving.take_overs import TakeOvers
 from semel_runtime.runner import Runner
 
-_NEARLY_BYTES = 256 << 10
-"""What is left of a log when it is asked for: it is copied while nobody serves the partition."""
-
 
 class LogTaker:
     """Takes over the partitions that move to one broker."""
@@ -72,34 +69,49 @@ class LogTaker:
 
     async def _take_over(self, copy: Copy) -> None:
         leader = self._take_overs.connect(ServiceRole.BROKER, copy.leader_id)
-        copy = await self._copy(leader, copy, within_bytes=_NEARLY_BYTES)
+        copy = await self._copy(leader, copy)
         first = await self._hand_over(leader, copy, 0)
-        copy = await self._copy(leader, copy, within_bytes=0)
+        copy = await self._copy(leader, copy)  # The rest, which nobody adds to any more.
         await self._know(leader, copy, first)
 
     # -- steps -----------------------------------------------------------------------------------
 
-    async def _copy(self, leader: Connection, copy: Copy, *, within_bytes: int) -> Copy:
-        """Copy a log until so little of it is left; returns how far the copy is then."""
+    async def _copy(self, leader: Connection, copy: Copy) -> Copy:
+        """Copy a log to its end; returns how far the copy is then.
+
+        It goes in rounds: each copies what was written during the one before. If as much was
+        written as was copied, there is no end to be reached, and the round is the last one.
+        """
+        begin, end = copy.log_end_offset, None
         while True:
-            request = wire.CopyLogRequest(
-                topic_id=copy.move.partition.topic_id,
-                partition=copy.move.partition.partition,
-                leader_epoch=copy.move.leader_epoch,
-                broker_id=copy.move.moving_to,
-                from_offset=copy.log_end_offset,
-            )
-            piece = await leader.call(
-                COPY_LOG, request, timeout_ms=self._take_overs.request_timeout_ms
-            )
+            piece = await self._piece(leader, copy)
             if piece.next_offset > copy.log_end_offset:
-                await self._runner.run(
-                    partial(self._machine.log_copied, copy, *_placed(copy, piece))
-                )
+                await self._store(copy, piece)
                 copy = replace(copy, log_end_offset=piece.next_offset)
-            size_bytes = sum(len(each.payload) for each in piece.batches)
-            if piece.next_offset >= piece.log_end_offset or size_bytes < within_bytes:
+            end = piece.log_end_offset if end is None else end
+            left = piece.log_end_offset - copy.log_end_offset
+            if left <= 0:
                 return copy
+            if copy.log_end_offset >= end:
+                if left >= copy.log_end_offset - begin:
+                    return copy
+                begin, end = copy.log_end_offset, piece.log_end_offset
+
+    async def _piece(self, leader: Connection, copy: Copy) -> wire.CopyLogResponse:
+        request = wire.CopyLogRequest(
+            topic_id=copy.move.partition.topic_id,
+            partition=copy.move.partition.partition,
+            leader_epoch=copy.move.leader_epoch,
+            broker_id=copy.move.moving_to,
+            from_offset=copy.log_end_offset,
+        )
+        timeout_ms = self._take_overs.request_timeout_ms
+        return await leader.call(COPY_LOG, request, timeout_ms=timeout_ms)
+
+    async def _store(self, copy: Copy, piece: wire.CopyLogResponse) -> None:
+        copied = partial(self._machine.log_copied, copy, *_placed(copy, piece))
+        # Once it is handed over, a full disk must not keep it from being served.
+        await self._runner.run(copied, privileged=piece.handed_over)
 
     async def _hand_over(
         self, leader: Connection, copy: Copy, first_record: int
@@ -121,10 +133,9 @@ class LogTaker:
             entities = [self._serde.decode(each) for each in piece.records]
             known += len(entities)
             whole = known >= piece.record_count
-            # It was handed over: from here on, a full disk must not keep it from being served.
             now_ms = self._take_overs.now_ms()
             know = partial(self._machine.log_taken_over, copy, entities, whole=whole, now_ms=now_ms)
-            await self._runner.run(know, privileged=True)
+            await self._runner.run(know, privileged=True)  # As the rest of the log.
             if whole:
                 return
             piece = await self._hand_over(leader, copy, known)

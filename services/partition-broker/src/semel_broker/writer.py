@@ -170,9 +170,12 @@ def _flat(outcomes: Sequence[Sequence[Outcome]]) -> list[Outcome]:
 def _check_size(request: wire.ProduceRequest) -> None:
     """Check how much a request holds, before any of it is looked at."""
     require_count("partitions", request.partitions, minimum=1, maximum=_PARTITIONS_MAX)
-    batches = sum(len(each.batches) for each in request.partitions)
+    batches = plain_records = 0
+    for each in request.partitions:
+        batches += len(each.batches)
+        if each.HasField("records"):  # To look into a message that is not there makes one.
+            plain_records += len(each.records.records)
     require_int("number of batches", batches, maximum=_BATCHES_MAX)
-    plain_records = sum(len(each.records.records) for each in request.partitions)
     require_int("number of plain records", plain_records, maximum=_PLAIN_RECORDS_MAX)
     if request.transactional_id:
         length_max = _TRANSACTIONAL_ID_LENGTH_MAX

@@ -137,6 +137,17 @@ def test_any_prefix_replayed_and_then_continued_is_the_live_machine(
     assert _open_logs(restored) == _open_logs(broker.machine)
 
 
+@given(seed=SEEDS, share=st.floats(min_value=0, max_value=1))
+def test_a_snapshot_does_not_change_when_the_machine_goes_on(seed: int, share: float) -> None:
+    broker = play(seed)
+    count = int(share * len(broker.journal))
+    machine = broker.replayed(count)
+    expected, taken = list(machine.snapshot()), machine.snapshot()
+    for offset, record in broker.journal[count:]:
+        machine.replay(offset, record)
+    assert list(taken) == expected
+
+
 def _open_logs(machine: BrokerMachine) -> list[int]:
     """Return the logs with open transactions, which the machine also keeps apart."""
     found = [log.log_id for log in machine._logs if log.open_transactions]

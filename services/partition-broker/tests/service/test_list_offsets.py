@@ -1,5 +1,7 @@
 """ListOffsets: named offsets, and the search by time."""
 
+from collections.abc import Sequence
+
 import pytest
 from broker_harness import OTHER
 from broker_service import (
@@ -19,7 +21,8 @@ from semel_broker.stored import OPENED_MAX_BYTES
 from semel_common.batches import checksum
 from semel_common.error_codes import ErrorCode
 from semel_common.errors import InvalidRequestError
-from semel_common.wire.methods import LIST_OFFSETS
+from semel_common.wire.methods import DELETE_RECORDS, LIST_OFFSETS
+from semel_runtime.journal.base import StoredBatch
 from semel_runtime.journal.errors import JournalError
 from semel_runtime.testing.volume import MemoryVolume
 
@@ -123,13 +126,54 @@ async def test_a_search_in_a_log_that_is_being_purged_finds_nothing(
         assert not (await broker.fetch()).batches
 
 
-async def test_a_long_search_goes_on_step_by_step(broker: Broker) -> None:
-    for sequence in range(3):
-        large = [bytes(600_000)]
-        await broker.produce(batch(*large, sequence=sequence, timestamps_ms=[50]))
+async def test_a_search_passes_over_many_dropped_records(broker: Broker) -> None:
+    for sequence in range(250):
+        await broker.produce(batch(b"dropped", sequence=sequence, timestamps_ms=[50]))
     await broker.end(ABORT)
     await broker.produce(plain(b"kept", timestamps_ms=[60]))
-    assert (await broker.list_offset(timestamp_ms=40)).offset == 4
+    assert (await broker.list_offset(timestamp_ms=40)).offset == 251
+
+
+async def test_a_search_opens_no_payload_but_the_one_that_it_answers(
+    volume: MemoryVolume, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with serving(volume, log_tail_cache_bytes=0) as broker:
+        await broker.produce(plain(b"early", timestamps_ms=[1]))
+        await broker.produce(batch(b"dropped", timestamps_ms=[50]))
+        await broker.end(ABORT)
+        for _ in range(9):
+            await broker.produce(*[plain(b"early", timestamps_ms=[1])] * 100)
+        await broker.produce(plain(b"late", timestamps_ms=[60]), plain(b"last", timestamps_ms=[70]))
+        opened = _reads(broker, monkeypatch)
+        assert (await broker.list_offset(timestamp_ms=40)).offset == 903
+        assert opened == [903]
+        assert (await broker.list_offset(timestamp_ms=80)).offset == -1
+        assert opened == [903]
+
+
+async def test_a_search_begins_within_the_batch_that_is_cut_in_half(broker: Broker) -> None:
+    await broker.produce(plain(b"a", b"b", b"c", timestamps_ms=[10, 20, 30]))
+    await broker.produce(plain(b"d", timestamps_ms=[40]))
+    cut = wire.DeleteRecordsPartition(topic="orders", partition=0, before_offset=2)
+    await broker.call(DELETE_RECORDS, wire.DeleteRecordsRequest(partitions=[cut]))
+    assert (await broker.list_offset(timestamp_ms=5)).offset == 2
+    assert (await broker.list_offset(timestamp_ms=35)).offset == 3
+
+
+def _reads(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Return where payloads are read from now on."""
+    store = broker.app._environment.journal.batches
+    read, offsets = store.read, list[int]()
+
+    async def noted(
+        partition: int, offset: int, *, max_bytes: int, upto: int
+    ) -> Sequence[StoredBatch]:
+        found = await read(partition, offset, max_bytes=max_bytes, upto=upto)
+        offsets.extend(each.base_offset for each in found)
+        return found
+
+    monkeypatch.setattr(store, "read", noted)
+    return offsets
 
 
 async def test_unknown_partitions_are_answered_one_by_one(broker: Broker) -> None:
@@ -171,6 +215,7 @@ async def test_a_store_that_cannot_be_searched_is_reported_as_retriable(
     async def fail(*_args: object, **_options: object) -> None:
         raise JournalError("medium is damaged")
 
+    await broker.produce(plain(b"early", timestamps_ms=[0]), plain(b"x", timestamps_ms=[1]))
     monkeypatch.setattr(broker.app._environment.journal.batches, "first_at", fail)
     result = await broker.list_offset(timestamp_ms=1)
     assert code(result) == ErrorCode.KAFKA_STORAGE_ERROR

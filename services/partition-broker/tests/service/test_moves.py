@@ -21,6 +21,7 @@ from broker_service import (
 from google.protobuf.message import Message
 from msgspec.structs import replace
 
+from semel.broker.v1 import moves_pb2 as wire
 from semel.coordinator.v1 import moves_pb2 as moves
 from semel.coordinator.v1 import transactions_pb2 as transactions
 from semel_common.batches import decode_records
@@ -40,6 +41,7 @@ from semel_runtime.testing.virtual_time import after, in_virtual_time
 from semel_runtime.testing.volume import MemoryVolume
 
 AnyMethod = Method[Message, Message]
+MORE_THAN_A_PIECE = [plain(b"x" * (200 << 10))] * 10
 STEPS = (COPY_LOG, HAND_OVER_LOG, COMPLETE_PARTITION_REASSIGNMENT)
 
 
@@ -211,6 +213,103 @@ async def test_a_log_of_many_pieces_and_producers_moves_while_it_is_written() ->
             assert repeat.base_offset == number
             following = await new.produce(batch(b"y", producer_id=producer_id, sequence=1))
             assert code(following) is None
+
+
+async def _hand_over_while_writing(cluster: Cluster, old: Broker) -> int:
+    """Let the partition be handed over with some of it not copied; returns where the log ends."""
+    written = 0
+    cluster.move()
+    while code(await old.produce(*MORE_THAN_A_PIECE)) is None:
+        written += len(MORE_THAN_A_PIECE)
+    return written
+
+
+@dataclass(slots=True)
+class Steps:
+    """What is asked for moves, in order."""
+
+    asked: list[wire.CopyLogRequest | wire.HandOverLogRequest] = field(default_factory=list)
+
+    def note(self, _address: str, _method: AnyMethod, request: Message) -> Fault:
+        if isinstance(request, wire.CopyLogRequest | wire.HandOverLogRequest):
+            self.asked.append(request)
+        return Fault.NONE
+
+    def copied_after_the_hand_over(self) -> int:
+        """Return from which offset on the old leader was asked for the rest."""
+        names = [type(each) for each in self.asked]
+        rest = self.asked[names.index(wire.HandOverLogRequest) + 1]
+        assert isinstance(rest, wire.CopyLogRequest)
+        return rest.from_offset
+
+
+@pytest.mark.parametrize("size", [1, 1_000])
+@in_virtual_time
+async def test_a_log_is_copied_before_it_is_handed_over_however_small_its_batches_are(
+    size: int,
+) -> None:
+    cluster, steps = Cluster(), Steps()
+    cluster.network.decide = steps.note
+    async with cluster.broker(BROKER_ID) as old, cluster.broker(OTHER_BROKER_ID) as new:
+        for _ in range(20):
+            await old.produce(*[plain(b"x" * size)] * 100)
+        cluster.move()
+        await _until_served(new)
+    assert steps.copied_after_the_hand_over() == 2_000
+
+
+@in_virtual_time
+async def test_a_log_that_is_written_faster_than_it_is_copied_moves_all_the_same() -> None:
+    cluster, steps = Cluster(), Steps()
+    cluster.network.decide = steps.note
+    async with cluster.broker(BROKER_ID) as old, cluster.broker(OTHER_BROKER_ID) as new:
+        await old.produce(*MORE_THAN_A_PIECE)
+        written = len(MORE_THAN_A_PIECE) + await _hand_over_while_writing(cluster, old)
+        await _until_served(new)
+        assert (await new.fetch(isolation=READ_UNCOMMITTED)).high_watermark == written
+    assert len(MORE_THAN_A_PIECE) <= steps.copied_after_the_hand_over() < written
+
+
+@in_virtual_time
+async def test_a_full_disk_does_not_keep_a_log_from_being_served_that_was_handed_over() -> None:
+    cluster = Cluster()
+
+    def decide(_address: str, method: AnyMethod, _request: Message) -> Fault:
+        if method.path == HAND_OVER_LOG.path:
+            cluster.volumes[OTHER_BROKER_ID].free_bytes = 0
+        return Fault.NONE
+
+    cluster.network.decide = decide
+    async with cluster.broker(BROKER_ID) as old, cluster.broker(OTHER_BROKER_ID) as new:
+        written = await _hand_over_while_writing(cluster, old)
+        await _until_served(new)
+        assert (await new.fetch(isolation=READ_UNCOMMITTED)).high_watermark == written
+
+
+@in_virtual_time
+async def test_a_new_leader_that_starts_again_on_a_full_disk_takes_over_what_was_handed_over() -> (
+    None
+):
+    cluster = Cluster()
+    cluster.network.decide = _lose(HAND_OVER_LOG, Fault.LOSE_REPLY, 1)
+    async with cluster.broker(BROKER_ID) as old:
+        async with cluster.broker(OTHER_BROKER_ID):
+            written = await _hand_over_while_writing(cluster, old)
+        cluster.volumes[OTHER_BROKER_ID].free_bytes = 0
+        async with cluster.broker(OTHER_BROKER_ID) as new:
+            await _until_served(new)
+            assert (await new.fetch(isolation=READ_UNCOMMITTED)).high_watermark == written
+
+
+@in_virtual_time
+async def test_a_log_that_is_still_served_is_not_copied_to_a_full_disk() -> None:
+    cluster = Cluster()
+    cluster.volumes[OTHER_BROKER_ID].free_bytes = 0
+    async with cluster.broker(BROKER_ID) as old, cluster.broker(OTHER_BROKER_ID):
+        await _write(old)
+        cluster.move()
+        await after(5_000)
+        await _check(old)
 
 
 @in_virtual_time

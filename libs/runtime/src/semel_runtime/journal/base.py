@@ -24,6 +24,10 @@ Piece: TypeAlias = Sequence[Entry]
 """Some consecutive entries, in order of their offsets: the unit in which journals are read."""
 
 
+BATCH_MEMORY_BYTES = 400
+"""What a batch takes in memory beside header and payload, about. Reads count it: else a megabyte of
+small batches would be thousands of them, which take more work than memory."""
+
 REWRITTEN_MAX = 500
 """The most batches of one step of `BatchStore.rewrite`."""
 
@@ -45,8 +49,13 @@ class StoredBatch(Struct, frozen=True, kw_only=True):
 
     @property
     def size_bytes(self) -> int:
-        """Bytes that count for limits: header and payload."""
+        """Bytes that count for limits of appends: header and payload."""
         return len(self.header) + len(self.payload)
+
+    @property
+    def memory_bytes(self) -> int:
+        """Bytes that count for limits of reads: what it takes in memory, about."""
+        return len(self.header) + len(self.payload) + BATCH_MEMORY_BYTES
 
 
 class BatchPosition(Struct, frozen=True, kw_only=True):
@@ -90,8 +99,8 @@ class BatchStore(Protocol):
     ) -> Sequence[StoredBatch]:
         """Read batches in order, from the one that holds `offset` or the next one after it.
 
-        Only batches whose base offset is below `upto`. Stops before the batch that would go over
-        `max_bytes`, but answers at least one batch if there is one.
+        Only batches whose base offset is below `upto`. Stops before the batch whose `memory_bytes`
+        would go over `max_bytes`, but answers at least one batch if there is one.
 
         Raises:
             JournalCorruptError: the engine found its own data damaged.

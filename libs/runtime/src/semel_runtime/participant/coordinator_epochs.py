@@ -42,8 +42,8 @@ class CoordinatorEpochs:
         self._seen[record.transaction_log_partition] = (offset, record)
 
     def snapshot(self) -> Iterable[tuple[int, CoordinatorEpochSeen]]:
-        """Return all of them."""
-        return self._seen.values()
+        """Return all of them, as they are now."""
+        return tuple(self._seen.values())
 
 
 class CoordinatorEpochCheck:

@@ -336,7 +336,7 @@ class Runner(Generic[R]):
 
     async def _snapshot(self) -> None:
         upto = self._queue.next_offset
-        entries = list(self._machine.snapshot())
+        entries = self._machine.snapshot()
         self._policy.start()
         pieces = SnapshotPieces(piece_bytes=self._options.snapshot_piece_bytes)
         try:

@@ -166,7 +166,9 @@ class FrameSession:
         if name == "cancel":
             task = self._tasks.get(frame.correlation_id)
             if task is not None:
-                task.cancel()
+                # After its first step, which may not have been yet: of a task that is cancelled
+                # before, no line runs, and nothing would give back what is counted as its own.
+                asyncio.get_running_loop().call_soon(task.cancel)
             self._release(1, size)
             return
         endpoint = self._endpoints.get(name or "")

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 
@@ -131,14 +131,23 @@ class GrpcServer:
         """Let health answer SERVING."""
         await self._set_health(SERVING)
 
-    async def stop(self, *, drain_ms: int, grace_ms: int) -> None:
-        """Stop in order: NOT_SERVING, wait ``drain_ms``, answer what is in flight, close.
+    async def stop(
+        self,
+        *,
+        drain_ms: int,
+        grace_ms: int,
+        answer_parked: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Stop in order: NOT_SERVING, serve on for ``drain_ms``, answer what is in flight, close.
 
-        What is not answered ``grace_ms`` later is cancelled.
+        ``answer_parked`` lets long polls answer. It is called once nothing is taken any more:
+        before, each would be asked again at once. What is not answered ``grace_ms`` later is
+        cancelled.
         """
         await self._set_health(NOT_SERVING)
         await asyncio.sleep(drain_ms / 1000)
         await self._sockets.close()
+        answer_parked()
         for session in tuple(self._sessions):
             session.drain()
         async with asyncio.TaskGroup() as group:

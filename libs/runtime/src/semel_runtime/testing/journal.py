@@ -245,7 +245,7 @@ class MemoryBatchStore:
         for batch in self._below(partition, upto):
             if batch.base_offset + batch.record_count <= offset:
                 continue
-            total_bytes += batch.size_bytes
+            total_bytes += batch.memory_bytes
             if found and total_bytes > max_bytes:
                 break
             found.append(batch)

@@ -259,7 +259,9 @@ class FetchRequest(_message.Message):
     min_bytes: _builtins.int
     """Answer as soon as this many bytes are there, at least 1."""
     max_bytes: _builtins.int
-    """About how much to answer at most; a first batch larger than this is answered whole. 0: 1 MiB."""
+    """About how much to answer at most; a first batch larger than this is answered whole. 0: 1 MiB. A
+    batch counts with what it takes in memory: some 400 bytes more than it has.
+    """
     max_wait_ms: _builtins.int
     """How long to wait for min_bytes, in milliseconds."""
     plain_records: _builtins.bool

@@ -70,11 +70,14 @@ class CopyLogResponse(_message.Message):
     BATCHES_FIELD_NUMBER: _builtins.int
     NEXT_OFFSET_FIELD_NUMBER: _builtins.int
     LOG_END_OFFSET_FIELD_NUMBER: _builtins.int
+    HANDED_OVER_FIELD_NUMBER: _builtins.int
     throttle_time_ms: _builtins.int
     next_offset: _builtins.int
     """Where to go on."""
     log_end_offset: _builtins.int
     """Where the log ends, as far as it is durable."""
+    handed_over: _builtins.bool
+    """It was handed over: nobody serves the partition until the rest is copied."""
     @_builtins.property
     def batches(self) -> _containers.RepeatedCompositeFieldContainer[Global___StoredBatch]:
         """In the order of their offsets. Between them may be gaps, which compaction or retention has left."""
@@ -86,10 +89,11 @@ class CopyLogResponse(_message.Message):
         batches: _abc.Iterable[Global___StoredBatch] | None = ...,
         next_offset: _builtins.int = ...,
         log_end_offset: _builtins.int = ...,
+        handed_over: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["batches", b"batches", "log_end_offset", b"log_end_offset", "next_offset", b"next_offset", "throttle_time_ms", b"throttle_time_ms"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["batches", b"batches", "handed_over", b"handed_over", "log_end_offset", b"log_end_offset", "next_offset", b"next_offset", "throttle_time_ms", b"throttle_time_ms"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

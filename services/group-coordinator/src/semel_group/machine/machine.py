@@ -382,9 +382,9 @@ class GroupMachine:
         """Return records that make the same state."""
         return chain(
             self.cluster.snapshot(),
-            self.membership.snapshot(),
+            tuple(self.membership.snapshot()),
             self.offsets.snapshot(),
-            self.moves.snapshot(),
+            tuple(self.moves.snapshot()),
         )
 
     # -- checks ----------------------------------------------------------------------------------

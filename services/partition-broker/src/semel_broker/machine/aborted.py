@@ -6,7 +6,7 @@ a second range for the same pair only after an epoch that was never given out.
 
 from collections import OrderedDict
 from collections.abc import Iterator
-from itertools import dropwhile
+from itertools import chain, dropwhile
 
 from semel_broker.machine.records import AbortedTransaction
 
@@ -26,8 +26,8 @@ class AbortedIndex:
         return len(self._by_transaction)
 
     def __iter__(self) -> Iterator[AbortedTransaction]:
-        for ranges in self._by_transaction.values():
-            yield from ranges
+        """Iterate over what is there now, whatever is added meanwhile."""
+        return chain.from_iterable(tuple(self._by_transaction.values()))
 
     def add(self, aborted: AbortedTransaction) -> None:
         """Note a transaction whose marker is the newest of the log."""

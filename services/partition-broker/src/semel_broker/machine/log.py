@@ -9,6 +9,7 @@ changes any more.
 
 from collections import OrderedDict
 from collections.abc import Iterator
+from itertools import chain
 from typing import assert_never
 
 from msgspec.structs import replace
@@ -137,18 +138,22 @@ class PartitionLog:
                 assert_never(entity)
 
     def snapshot(self) -> Iterator[LogState | LogRecord]:
-        """Return the records of which the log is made: all but the first exist already."""
-        yield replace(
+        """Return the records of which the log is made now; they may be walked through later.
+
+        All but the first and the last segment exist already.
+        """
+        state = replace(
             self.identity,
             log_start_offset=self.log_start_offset,
             log_end_offset=self.log_end_offset,
         )
-        if self.compacted.upto:
-            yield self.compacted
-        yield from self.producers.values()
-        yield from self.open_transactions.values()
-        yield from self.aborted
-        yield from self.segments
+        return chain(
+            (state, self.compacted) if self.compacted.upto else (state,),
+            tuple(self.producers.values()),
+            tuple(self.open_transactions.values()),
+            iter(self.aborted),
+            tuple(self.segments),
+        )
 
     def drop(self) -> None:
         """Let whoever still reads see that nothing is left."""

@@ -6,6 +6,7 @@ errors are values of the response; the journal gets what was decided for all of 
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from itertools import chain
 from typing import TypeVar
 
 from semel_broker.machine import compaction, moves, recovery
@@ -372,15 +373,16 @@ class BrokerMachine:
 
     def snapshot(self) -> Iterator[tuple[int, Record]]:
         """Return records that make the same machine; none depends on its offset."""
-        for record in self._entities():
-            yield self._last_offset, record
+        last_offset = self._last_offset
+        return ((last_offset, record) for record in self._entities())
 
     def _entities(self) -> Iterator[Record]:
-        yield from (image for _, image in self.cluster.snapshot())
-        yield from (seen for _, seen in self._coordinator_epochs.snapshot())
-        for log in self._logs:
-            yield from log.snapshot()
-        yield from self._logs.snapshot()
+        return chain(
+            [image for _, image in self.cluster.snapshot()],
+            [seen for _, seen in self._coordinator_epochs.snapshot()],
+            chain.from_iterable([log.snapshot() for log in self._logs]),
+            tuple(self._logs.snapshot()),
+        )
 
 
 def _plan(log: PartitionLog, isolation: IsolationLevel) -> ReadPlan:

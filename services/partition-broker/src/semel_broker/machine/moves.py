@@ -76,6 +76,8 @@ class CopyPlan(Struct, frozen=True, kw_only=True):
     from_offset: int
     upto: int
     """Where the log ends."""
+    handed_over: bool
+    """Whether it is not served any more."""
 
 
 class HandedOver(Struct, frozen=True, kw_only=True):
@@ -97,6 +99,7 @@ def copy_plan(logs: LogDirectory, move: Move, from_offset: int) -> CopyPlan:
         log_id=log.log_id,
         from_offset=max(from_offset, log.log_start_offset),
         upto=log.log_end_offset,
+        handed_over=log.identity.handed_over,
     )
 
 

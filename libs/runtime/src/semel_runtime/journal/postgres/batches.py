@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from semel_runtime.journal.base import (
+    BATCH_MEMORY_BYTES,
     REWRITTEN_MAX,
     BatchPosition,
     LaterBatches,
@@ -28,12 +29,12 @@ coalesce((
 _READ = f"""
 WITH RECURSIVE span (base_offset, total_bytes, number) AS (
     (
-        SELECT base_offset, size_bytes, 1 FROM batches
+        SELECT base_offset, size_bytes + {BATCH_MEMORY_BYTES}, 1 FROM batches
         WHERE partition = $1 AND base_offset < $3 AND base_offset >= {_START}
         ORDER BY base_offset LIMIT 1
     )
     UNION ALL
-    SELECT later.base_offset, total_bytes + later.size_bytes, number + 1
+    SELECT later.base_offset, total_bytes + later.size_bytes + {BATCH_MEMORY_BYTES}, number + 1
     FROM span CROSS JOIN LATERAL (
         SELECT base_offset, size_bytes FROM batches
         WHERE partition = $1 AND base_offset > span.base_offset AND base_offset < $3

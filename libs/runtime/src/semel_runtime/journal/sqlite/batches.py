@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from operator import itemgetter
 
 from semel_runtime.journal.base import (
+    BATCH_MEMORY_BYTES,
     REWRITTEN_MAX,
     BatchPosition,
     LaterBatches,
@@ -27,14 +28,14 @@ bounds (first_offset) AS (SELECT coalesce((
 ), ?2)),
 span (batch, base_offset, total_bytes, number) AS (
     SELECT * FROM (
-        SELECT rowid, base_offset, length(header) + length(payload), 1 FROM batches
+        SELECT rowid, base_offset, length(header) + length(payload) + ?5, 1 FROM batches
         WHERE partition = ?1 AND base_offset < ?3
             AND base_offset >= (SELECT first_offset FROM bounds)
         ORDER BY base_offset LIMIT 1
     )
     UNION ALL
     SELECT later.rowid, later.base_offset,
-        total_bytes + length(later.header) + length(later.payload), number + 1
+        total_bytes + length(later.header) + length(later.payload) + ?5, number + 1
     FROM span CROSS JOIN batches AS later ON later.rowid = (
         SELECT rowid FROM batches
         WHERE partition = ?1 AND base_offset > span.base_offset AND base_offset < ?3
@@ -116,7 +117,9 @@ class SqliteBatchStore:
         self, partition: int, offset: int, *, max_bytes: int, upto: int
     ) -> Sequence[StoredBatch]:
         """See `BatchStore.read`."""
-        rows = await self._readers.fetch(_READ, (partition, offset, upto, max_bytes))
+        rows = await self._readers.fetch(
+            _READ, (partition, offset, upto, max_bytes, BATCH_MEMORY_BYTES)
+        )
         return [batch_of(partition, *row) for row in sorted(rows, key=itemgetter(0))]
 
     async def read_headers(

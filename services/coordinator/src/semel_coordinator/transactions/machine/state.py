@@ -178,7 +178,8 @@ class TransactionsState:
         Their order is what counts; the offset of each is that of the newest record replayed.
         """
         records = [*self._known(), *self.handed_over.values(), *self.taken_over.values()]
-        return [(self._last_offset, record) for record in records]
+        last_offset = self._last_offset
+        return ((last_offset, record) for record in records)
 
     def known_of(self, partition: int, *, partition_count: int) -> Iterator[TransactionsRecord]:
         """Yield what a snapshot has of one transaction-log partition, in the same order."""

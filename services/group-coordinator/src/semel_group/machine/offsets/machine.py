@@ -9,6 +9,7 @@ out of order, a group moves exactly once for each transaction that committed.
 
 from collections.abc import Collection, Iterable, Sequence
 from functools import partial
+from itertools import chain
 from typing import assert_never
 
 from msgspec.structs import replace
@@ -242,9 +243,10 @@ class OffsetsMachine:
 
     def snapshot(self) -> Iterable[tuple[int, OffsetsRecord]]:
         """Return everything, group by group."""
-        yield from self.coordinator_epochs.snapshot()
-        for group in self._groups.values():
-            yield from group.snapshot()
+        return chain(
+            self.coordinator_epochs.snapshot(),
+            chain.from_iterable([group.snapshot() for group in self._groups.values()]),
+        )
 
     # -- limits ----------------------------------------------------------------------------------
 

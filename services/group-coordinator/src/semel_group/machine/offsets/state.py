@@ -6,6 +6,7 @@ journal, not the order of markers, says which of two offsets of a partition is t
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import assert_never
 
 from msgspec import Struct
@@ -126,10 +127,11 @@ class GroupOffsets:
 
     def snapshot(self) -> Iterable[tuple[int, GroupOffsetsRecord]]:
         """Return offsets, what transactions hold, then the producers, who have the last word."""
-        yield from self.committed.values()
-        for pending in self.pending.values():
-            yield from pending.commits
-        yield from self.producers.values()
+        return chain(
+            tuple(self.committed.values()),
+            chain.from_iterable([each.commits for each in self.pending.values()]),
+            tuple(self.producers.values()),
+        )
 
     def _hold(self, offset: int, record: TxnOffsetsCommitted) -> None:
         transaction = Transaction(record.producer_id, record.producer_epoch)
