@@ -14,10 +14,12 @@ from semel_common.errors import (
     ThrottlingQuotaExceededError,
     TransactionAbortableError,
 )
+from semel_common.ids import Participant
 from semel_coordinator.transactions.machine import (
     AbortReason,
     InquiryOutcome,
     JointEnded,
+    JointName,
     JoinTxn,
     KnownOutcome,
     Outcome,
@@ -331,8 +333,47 @@ def test_a_commit_waits_when_too_many_of_a_writers_transactions_wait_for_markers
     assert harness.machine.joint.incomplete_writer("unknown") is None
 
 
+def joined(harness: JointHarness, number: int, *participants: Participant) -> TransactionKey:
+    """The one writer of another id, which has registered these."""
+    transactional_id = f"joint-{number}"
+    name = JointName(transactional_id=transactional_id, txn_version=1, owner="o", run="r")
+    call = JoinTxn(name=name, writer="w", timeout_ms=TIMEOUT_MS)
+    key = harness.run(harness.machine.joint.join_txn(call, now_ms=harness.now_ms))
+    assert key is not None
+    harness.add(key, *participants, transactional_id=transactional_id)
+    return key
+
+
+def test_one_tick_ends_versions_of_a_limited_number_of_participants() -> None:
+    limits = TransactionLimits(participants_max=4, step_participants_max=3)
+    harness = JointHarness(limits=limits)
+    written: list[list[Participant]] = [[A0], [A0, B0], [A0], [A0, A1, B0, GROUP]]
+    for number, participants in enumerate(written):
+        joined(harness, number, *participants)
+    harness.now_ms += TIMEOUT_MS
+    assert [len(harness.tick_joint()) for _ in range(4)] == [2, 1, 1, 0]
+
+
+def test_one_inquiry_ends_what_one_step_takes_and_the_others_are_told_to_ask_later() -> None:
+    harness = JointHarness(limits=TransactionLimits(step_participants_max=1))
+    done = harness.join("a")
+    harness.commit_joint({done: [A0]})
+    keys = [joined(harness, number, A0, A1) for number in range(2)]
+    keys += [harness.init(), after(done)]
+    harness.add(keys[2], A0)
+    harness.now_ms += TIMEOUT_MS
+    asked = [(key, A0) for key in (*keys, keys[1])]
+    later, aborted = InquiryOutcome.LATER, InquiryOutcome.ABORTED
+    for outcomes in (
+        [aborted, later, later, later, later],
+        [aborted, aborted, later, later, aborted],
+        [aborted] * 5,
+    ):
+        assert [each.outcome for each in harness.inquire(*asked)] == outcomes
+
+
 def test_one_tick_ends_a_limited_number_of_transactions() -> None:
-    harness = JointHarness(limits=TransactionLimits(timeouts_per_tick_max=2))
+    harness = JointHarness(limits=TransactionLimits(step_transactions_max=3))
     for number in range(3):
         harness.now_ms += 1
         name = name_of()

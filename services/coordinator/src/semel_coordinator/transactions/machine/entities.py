@@ -25,6 +25,8 @@ OUTCOMES_KEPT = 256
 SUPERSEDED_KEPT = 16
 """How many superseded producer instances of a transactional id are remembered."""
 
+_PARTICIPANT_BYTES = 16
+"""What one takes in a record besides its name: a number, and what stands around both."""
 _OUTCOMES_MASK = (1 << OUTCOMES_KEPT) - 1
 _REASON_BITS = 4
 _REASON_MASK = (1 << _REASON_BITS) - 1
@@ -49,6 +51,11 @@ def in_order(participants: Iterable[Participant]) -> ParticipantSet:
 
 
 NOBODY: ParticipantSet = in_order(())
+
+
+def size_bytes_of(participants: Iterable[Participant]) -> int:
+    """Return how many bytes these take in a record, at the most."""
+    return sum(len(each[0].encode()) + _PARTICIPANT_BYTES for each in participants)
 
 
 class TransactionalId(Struct, frozen=True, kw_only=True):

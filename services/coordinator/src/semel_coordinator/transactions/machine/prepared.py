@@ -169,7 +169,7 @@ def _prepare_records(
             f"{producer.transactional_id!r}: {len(producer.prepared)} transactions are prepared and"
             f" not completed, the limit is {limits.prepared_transactions_max}"
         )
-    new = sum(each not in registered for each in committing)
+    new = [each for each in committing if each not in registered]
     full = no_room(state, limits, participants=new, begins=ongoing is None)
     if full is not None:
         raise full

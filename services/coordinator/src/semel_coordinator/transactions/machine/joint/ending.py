@@ -2,6 +2,7 @@
 
 from msgspec import Struct
 
+from semel_common.ids import Participant
 from semel_coordinator.transactions.machine.decisions import aborted, committed
 from semel_coordinator.transactions.machine.end_txn import check_incomplete
 from semel_coordinator.transactions.machine.entities import (
@@ -140,7 +141,8 @@ def _abort_records(
 ) -> list[TransactionsRecord]:
     """Abort for all writers. Never refused: past the limits, those only named ask themselves."""
     live = {key: those for key, those in call.writers.items() if is_live(state, joint, key)}
-    full = no_room(state, limits, participants=sum(map(len, live.values())), begins=len(live))
+    named = [each for those in live.values() for each in those]
+    full = no_room(state, limits, participants=named, begins=len(live))
     return writers_aborted(
         state,
         joint,
@@ -152,12 +154,13 @@ def _abort_records(
 
 
 def _check_room(state: TransactionsState, limits: TransactionLimits, call: EndJointTxn) -> None:
-    new, begins = 0, 0
+    new: list[Participant] = []
+    begins = 0
     for (producer_id, _), named in call.writers.items():
         check_incomplete(state, limits, state.producers[producer_id])
         ongoing = state.ongoing.get(producer_id)
         registered = NOBODY if ongoing is None else ongoing.participants.keys()
-        new += sum(each not in registered for each in named)
+        new += [each for each in named if each not in registered]
         begins += not registered and bool(named)
     full = no_room(state, limits, participants=new, begins=begins) if new else None
     if full is not None:
