@@ -238,9 +238,26 @@ def test_the_last_16_decisions_are_answered_again(harness: JointHarness) -> None
         assert harness.commit_joint({}, name_of(0), end_id="0") == ALREADY
         for version in range(1, 17):
             assert harness.commit_joint({}, name_of(version), end_id=str(version)) == COMMITTED
-    harness.join("a", name_of(1, owner="other", run="of other"), reset=True)
-    with pytest.raises(JointOwnerMismatchError):
-        harness.commit_joint({}, name_of(16), end_id="16")
+
+
+@pytest.mark.parametrize("commit", [True, False])
+def test_a_decision_is_answered_again_to_its_owner_whoever_has_the_id_by_then(
+    harness: JointHarness, *, commit: bool
+) -> None:
+    """Else a commit would be reported as one that came to nothing."""
+    key = harness.join("a")
+    end, answer = (harness.commit_joint, COMMITTED) if commit else (harness.abort_joint, ABORTED)
+    end({key: [A0]}, end_id="end")
+    other = name_of(1, owner="other", run="of other")
+    harness.commit_joint({harness.join("a", other, reset=True): [A0]}, other, end_id="of other")
+    for _ in range(2):
+        assert end({key: [A0]}, end_id="end") == answer
+        assert not harness.records
+        assert harness.commit_joint({}, other, end_id="of other") == COMMITTED
+        for name, end_id in ((name_of(), "of other"), (name_of(), "new"), (name_of(2), "end")):
+            with pytest.raises(JointOwnerMismatchError):
+                end({}, name, end_id=end_id)
+        harness.restart()
 
 
 def test_another_owner_does_not_get_the_stored_answer(harness: JointHarness) -> None:

@@ -567,10 +567,13 @@ class JointEndRecord(_message.Message):
     RUN_FIELD_NUMBER: _builtins.int
     TXN_VERSION_FIELD_NUMBER: _builtins.int
     OUTCOME_FIELD_NUMBER: _builtins.int
+    OWNER_FIELD_NUMBER: _builtins.int
     end_id: _builtins.str
     run: _builtins.str
     txn_version: _builtins.int
     outcome: Global___Outcome.ValueType
+    owner: _builtins.str
+    """Who asked. Empty, of an earlier release: the owner that the id had."""
     def __init__(
         self,
         *,
@@ -578,10 +581,11 @@ class JointEndRecord(_message.Message):
         run: _builtins.str = ...,
         txn_version: _builtins.int = ...,
         outcome: Global___Outcome.ValueType = ...,
+        owner: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["end_id", b"end_id", "outcome", b"outcome", "run", b"run", "txn_version", b"txn_version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["end_id", b"end_id", "outcome", b"outcome", "owner", b"owner", "run", b"run", "txn_version", b"txn_version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -589,7 +593,7 @@ Global___JointEndRecord: _TypeAlias = JointEndRecord  # noqa: Y015
 
 @_typing.final
 class JointEndsKeptRecord(_message.Message):
-    """JointEndsKeptRecord has the last decisions that the owner asked for, the latest last; in snapshots."""
+    """JointEndsKeptRecord has the last decisions that owners asked for, the latest last; in snapshots."""
 
     DESCRIPTOR: _descriptor.Descriptor
 

@@ -2,6 +2,8 @@
 
 from typing import assert_never
 
+from msgspec.structs import replace
+
 from semel.coordinator.journal.v1 import transactions_pb2 as journal
 from semel_coordinator.transactions.machine import (
     JointEnd,
@@ -85,7 +87,7 @@ def _read_id(message: journal.JointIdRecord) -> JointId:
         committed_version=message.committed_version,
         open_version=message.open_version,
         start_ms=message.start_ms,
-        last_end=_read_end(message.last_end) if message.HasField("last_end") else None,
+        last_end=_read_last_end(message),
         last_update_ms=message.last_update_ms,
     )
 
@@ -106,14 +108,24 @@ def _write_id(record: JointId, out: journal.JointIdRecord) -> None:
 
 def _write_end(end: JointEnd, out: journal.JointEndRecord) -> None:
     out.end_id = end.end_id
+    out.owner = end.owner
     out.run = end.run
     out.txn_version = end.txn_version
     out.outcome = _OUTCOMES[end.outcome]
 
 
+def _read_last_end(message: journal.JointIdRecord) -> JointEnd | None:
+    """Read the last decision; of a release that wrote no owner, it is that of the id's."""
+    if not message.HasField("last_end"):
+        return None
+    end = _read_end(message.last_end)
+    return end if end.owner else replace(end, owner=message.owner)
+
+
 def _read_end(message: journal.JointEndRecord) -> JointEnd:
     return JointEnd(
         end_id=message.end_id,
+        owner=message.owner,
         run=message.run,
         txn_version=message.txn_version,
         outcome=_OUTCOMES_BACK[message.outcome],

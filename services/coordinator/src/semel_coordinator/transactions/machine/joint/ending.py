@@ -50,6 +50,7 @@ class EndJointTxn(Struct, frozen=True, kw_only=True):
         """The decision, once it is taken as asked for."""
         return JointEnd(
             end_id=self.end_id,
+            owner=self.name.owner,
             run=self.name.run,
             txn_version=self.name.txn_version,
             outcome=Outcome.COMMITTED if self.commit else Outcome.ABORTED,
@@ -61,7 +62,7 @@ def end_joint_txn(
 ) -> Result[JointEnded, TransactionsRecord]:
     """Decide a version as it is asked for, or say how it stands. See `JOINT_TABLE`."""
     joint = state.joints.by_id.get(call.name.transactional_id)
-    if _is_repeat(joint, call):
+    if joint is not None and call.end in joint.ends:
         return Result(JointEnded(outcome=call.end.outcome))
     cell = JOINT_TABLE[row_of(joint, call.name)]
     answer = cell.commit if call.commit else cell.abort
@@ -78,10 +79,6 @@ def end_joint_txn(
     records = decide(state, limits, joint, call, now_ms=now_ms)
     ended = joint.known.ended(call.end, now_ms=now_ms)
     return Result(JointEnded(outcome=call.end.outcome), (*records, ended))
-
-
-def _is_repeat(joint: Joint | None, call: EndJointTxn) -> bool:
-    return joint is not None and joint.known.owner == call.name.owner and call.end in joint.ends
 
 
 def _commit_empty(

@@ -27,6 +27,8 @@ class JointEnd(Struct, frozen=True, kw_only=True):
 
     end_id: str
     """Random, of that request and its repeats."""
+    owner: str
+    """Who asked: the id may have another one since."""
     run: str
     txn_version: int
     outcome: Outcome
@@ -81,7 +83,7 @@ class JointId(Struct, frozen=True, kw_only=True):
 
 
 class JointEndsKept(Struct, frozen=True, kw_only=True):
-    """The last decisions that the owner asked for, the latest last; in snapshots."""
+    """The last decisions that owners asked for, the latest last; in snapshots."""
 
     transactional_id: str
     ends: tuple[JointEnd, ...]

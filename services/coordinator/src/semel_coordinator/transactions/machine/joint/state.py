@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import assert_never
 
+from msgspec.structs import replace
+
 from semel_coordinator.transactions.machine.joint.entities import (
     ENDS_KEPT,
     NO_VERSION,
@@ -26,7 +28,7 @@ class Joint:
         self.known = known
         self.kept_alive_ms = known.start_ms
         self.ends: tuple[JointEnd, ...] = () if known.last_end is None else (known.last_end,)
-        """The last decisions that the owner asked for, the latest last."""
+        """The last decisions that owners asked for, the latest last."""
         self._pool: list[int] = []
         self._places: dict[int, int] = {}
         """Of each producer id in the pool."""
@@ -77,13 +79,16 @@ class Joint:
 
     def begin(self, known: JointId) -> None:
         """Take what is known from now on; writers before are those of a version that is over."""
-        if known.owner != self.known.owner:
-            self.ends = ()
-        elif known.last_end is not None and known.last_end not in self.ends:
+        if known.last_end is not None and known.last_end not in self.ends:
             self.ends = (*self.ends, known.last_end)[-ENDS_KEPT:]
         self.known = known
         self.kept_alive_ms = known.start_ms
         self._writers.clear()
+
+    def keep(self, ends: Iterable[JointEnd]) -> None:
+        """Take the last decisions; one of an earlier release names no owner: it is of this one."""
+        owner = self.known.owner
+        self.ends = tuple(each if each.owner else replace(each, owner=owner) for each in ends)
 
     def grow(self, producer_ids: Iterable[int]) -> None:
         """Take producer ids into the pool."""
@@ -115,7 +120,7 @@ class Joints:
             case JointId():
                 self._begin(record)
             case JointEndsKept():
-                self.by_id[name].ends = record.ends
+                self.by_id[name].keep(record.ends)
             case JointPoolGrown():
                 self.by_id[name].grow(record.producer_ids)
                 self.writer_count += len(record.producer_ids)
