@@ -232,13 +232,17 @@ class JointMachine(RuleBasedStateMachine):
             assert ended.outcome is Outcome.ABORTED
             assert not self.harness.records
         elif self.harness.records:
-            assert model.is_mine(name)
-            self._end()
+            assert model.owner in ("", name.owner)
+            is_new = name.run not in model.runs
+            if is_new:
+                model.owner = name.owner
+                model.runs.append(name.run)
+            if is_new or model.is_mine(name):
+                self._end()
             self.ends.append((end_id, name, False))
-        elif ended.outcome is Outcome.COMMITTED:
-            assert name.txn_version <= model.committed
         else:
-            assert not model.is_mine(name)
+            assert ended.outcome is Outcome.COMMITTED
+            assert name.txn_version <= model.committed
 
     @rule(ms=st.sampled_from([1, TIMEOUT_MS // 2, TIMEOUT_MS]), by_inquiry=st.booleans())
     def wait(self, ms: int, by_inquiry: bool) -> None:

@@ -593,7 +593,9 @@ Global___JointEndRecord: _TypeAlias = JointEndRecord  # noqa: Y015
 
 @_typing.final
 class JointEndsKeptRecord(_message.Message):
-    """JointEndsKeptRecord has the last decisions that owners asked for, the latest last; in snapshots."""
+    """JointEndsKeptRecord has the last decisions that owners asked for, the latest last; in snapshots, and
+    after one that changes nothing else.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 

@@ -68,27 +68,30 @@ def end_joint_txn(
     answer = cell.commit if call.commit else cell.abort
     if answer is JointAnswer.ALREADY_COMMITTED:
         return Result(JointEnded(outcome=Outcome.COMMITTED, already_committed=True))
-    if answer is JointAnswer.ABORTED:
-        return Result(JointEnded(outcome=Outcome.ABORTED))
-    if answer is JointAnswer.COMMIT_EMPTY and not call.writers:
-        return _commit_empty(state, limits, call, now_ms=now_ms)
-    if answer is not JointAnswer.DECIDE:
+    if answer is JointAnswer.ABORT_EMPTY or (
+        answer is JointAnswer.COMMIT_EMPTY and not call.writers
+    ):
+        return Result(
+            JointEnded(outcome=call.end.outcome), _end_empty(state, limits, call, now_ms=now_ms)
+        )
+    if answer not in (JointAnswer.DECIDE, JointAnswer.NOTE):
         raise refused(joint, call.name, answer, reason=reason_of(state, joint))
     assert joint is not None, "an id with an open version is known"
+    if answer is JointAnswer.NOTE:
+        return Result(JointEnded(outcome=Outcome.ABORTED), (joint.with_end(call.end),))
     decide = _commit_records if call.commit else _abort_records
     records = decide(state, limits, joint, call, now_ms=now_ms)
     ended = joint.known.ended(call.end, now_ms=now_ms)
     return Result(JointEnded(outcome=call.end.outcome), (*records, ended))
 
 
-def _commit_empty(
+def _end_empty(
     state: TransactionsState, limits: TransactionLimits, call: EndJointTxn, *, now_ms: int
-) -> Result[JointEnded, TransactionsRecord]:
-    """Commit a version that nobody has joined; what an older run has open is fenced."""
+) -> list[TransactionsRecord]:
+    """End a version that nobody has joined; what an older run has open is fenced."""
     known = known_for(state, limits, call.name, now_ms=now_ms)
     records = fencing(state, call.name, now_ms=now_ms)
-    ended = known.ended(call.end, now_ms=now_ms)
-    return Result(JointEnded(outcome=Outcome.COMMITTED), (*records, ended))
+    return [*records, known.ended(call.end, now_ms=now_ms)]
 
 
 def _commit_records(

@@ -83,7 +83,10 @@ class JointId(Struct, frozen=True, kw_only=True):
 
 
 class JointEndsKept(Struct, frozen=True, kw_only=True):
-    """The last decisions that owners asked for, the latest last; in snapshots."""
+    """The last decisions that owners asked for, the latest last.
+
+    In snapshots, and after a decision that changes nothing else.
+    """
 
     transactional_id: str
     ends: tuple[JointEnd, ...]

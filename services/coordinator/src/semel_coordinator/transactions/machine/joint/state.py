@@ -75,12 +75,16 @@ class Joint:
         """Whether the open version's time is over; also if the clock went far back."""
         return self.is_open and abs(now_ms - self.kept_alive_ms) >= self.known.timeout_ms
 
+    def with_end(self, end: JointEnd) -> JointEndsKept:
+        """Return the record that keeps a decision which changes nothing else."""
+        return JointEndsKept(transactional_id=self.known.transactional_id, ends=self._with_end(end))
+
     # -- changes: replay alone calls these -----------------------------------------------------
 
     def begin(self, known: JointId) -> None:
         """Take what is known from now on; writers before are those of a version that is over."""
-        if known.last_end is not None and known.last_end not in self.ends:
-            self.ends = (*self.ends, known.last_end)[-ENDS_KEPT:]
+        if known.last_end is not None and known.last_end != self.known.last_end:
+            self.ends = self._with_end(known.last_end)
         self.known = known
         self.kept_alive_ms = known.start_ms
         self._writers.clear()
@@ -100,6 +104,9 @@ class Joint:
         """Let writers join the open version."""
         for each in writers:
             self._writers[each] = len(self._writers)
+
+    def _with_end(self, end: JointEnd) -> tuple[JointEnd, ...]:
+        return (*self.ends, end)[-ENDS_KEPT:]
 
 
 class Joints:
