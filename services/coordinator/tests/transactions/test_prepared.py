@@ -12,9 +12,12 @@ from semel_common.errors import (
 from semel_coordinator.transactions.machine import (
     DecidedTransaction,
     InquiryOutcome,
+    KnownOutcome,
     ListFilter,
+    OutcomeAnswer,
     TransactionKey,
     TransactionLimits,
+    TransactionName,
     TransactionState,
 )
 from semel_coordinator.transactions.machine.inquiry import NEVER_TIMES_OUT_MS
@@ -40,6 +43,13 @@ def prepared(harness: TransactionsHarness) -> TransactionKey:
 def decided_of(harness: TransactionsHarness, key: TransactionKey) -> DecidedTransaction:
     (found,) = (each for each in harness.machine.pending_markers() if each.key == key)
     return found
+
+
+def outcome_of(harness: TransactionsHarness, key: TransactionKey) -> OutcomeAnswer:
+    name = TransactionName(
+        transactional_id="app", producer_id=key.producer_id, producer_epoch=key.producer_epoch
+    )
+    return harness.run(harness.machine.get_transaction_outcome(name, now_ms=harness.now_ms))
 
 
 def test_a_prepared_transaction_never_times_out() -> None:
@@ -191,8 +201,51 @@ def test_an_outcome_that_is_older_than_what_is_kept_can_still_be_decided() -> No
     assert decided_of(harness, key).state is TransactionState.PREPARE_COMMIT
     producer = harness.machine._state.producers[key.producer_id]
     assert producer.outcomes < 1 << 256
+
+
+@pytest.mark.parametrize("commit", [True, False])
+@pytest.mark.parametrize("epochs", [1, 257, 300])
+def test_a_repeated_completion_is_recognised_however_much_has_ended_since(
+    epochs: int, *, commit: bool
+) -> None:
+    """Before its markers are written, and after."""
+    harness = TransactionsHarness()
+    key = prepared(harness)
+    current = after(key)
+    for _ in range(epochs):
+        current = harness.commit(current, [])
+    harness.complete_prepared(key, current.producer_epoch, commit=commit)
+    for _ in range(300):
+        current = harness.commit(current, [])
+    outcome = "COMMITTED" if commit else "ABORTED"
+    for is_complete in (False, True):
+        for _ in range(2):
+            harness.complete_prepared(key, current.producer_epoch, commit=commit)
+            assert not harness.records
+            with pytest.raises(InvalidTxnStateError) as refused:
+                harness.complete_prepared(key, current.producer_epoch, commit=not commit)
+            assert refused.value.details == {"outcome": outcome}
+            answer = outcome_of(harness, key)
+            assert (answer.outcome, answer.is_complete) == (outcome, is_complete)
+            harness.restart()
+        harness.complete(key)
+
+
+def test_the_last_64_completions_are_kept() -> None:
+    harness = TransactionsHarness()
+    current = harness.init()
+    keys = []
+    for _ in range(70):
+        keys.append(current)
+        current = harness.prepare(current, [A0])
+        harness.complete_prepared(keys[-1], commit=len(keys) % 2 == 0)
+    for _ in range(300):
+        current = harness.commit(current, [])
+    known = [KnownOutcome.ABORTED, KnownOutcome.COMMITTED]
+    expected = [KnownOutcome.TOO_OLD_TO_KNOW] * 6 + known * 32
+    assert [outcome_of(harness, key).outcome for key in keys] == expected
     with pytest.raises(InvalidTxnStateError, match="too old to know"):
-        harness.complete_prepared(key, current.producer_epoch)
+        harness.complete_prepared(keys[5], commit=True)
 
 
 # -- limits -------------------------------------------------------------------------------------

@@ -30,6 +30,7 @@ from semel_coordinator.transactions.machine import (
     TransactionState,
     in_order,
 )
+from semel_coordinator.transactions.machine.entities import CompletedEpoch
 from semel_coordinator.transactions.machine.joint.state import Joints
 from semel_coordinator.transactions.machine.states import REASON_NUMBERS
 
@@ -71,6 +72,9 @@ records: st.SearchStrategy[TransactionsRecord] = st.one_of(
         last_update_ms=int64,
         abort_reasons=st.integers(0, (1 << 4 * 256) - 1),
         prepared=st.lists(int64).map(tuple),
+        completed=st.lists(
+            st.builds(CompletedEpoch, producer_epoch=int64, outcome=st.sampled_from(Outcome))
+        ).map(tuple),
     ),
     st.builds(
         PreparedTransaction,

@@ -245,6 +245,8 @@ class ProducerRecord(_message.Message):
     LAST_UPDATE_MS_FIELD_NUMBER: _builtins.int
     ABORT_REASONS_FIELD_NUMBER: _builtins.int
     PREPARED_FIELD_NUMBER: _builtins.int
+    COMPLETED_FIELD_NUMBER: _builtins.int
+    COMPLETED_OUTCOMES_FIELD_NUMBER: _builtins.int
     producer_id: _builtins.int
     transactional_id: _builtins.str
     producer_epoch: _builtins.int
@@ -263,6 +265,12 @@ class ProducerRecord(_message.Message):
     def prepared(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """Epochs before the current one that are prepared: nothing is decided about them."""
 
+    @_builtins.property
+    def completed(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Those that were prepared, and were decided last, the latest last; and how each of them ended."""
+
+    @_builtins.property
+    def completed_outcomes(self) -> _containers.RepeatedScalarFieldContainer[Global___Outcome.ValueType]: ...
     def __init__(
         self,
         *,
@@ -275,10 +283,12 @@ class ProducerRecord(_message.Message):
         last_update_ms: _builtins.int = ...,
         abort_reasons: _builtins.bytes = ...,
         prepared: _abc.Iterable[_builtins.int] | None = ...,
+        completed: _abc.Iterable[_builtins.int] | None = ...,
+        completed_outcomes: _abc.Iterable[Global___Outcome.ValueType] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["abort_reason", b"abort_reason", "abort_reasons", b"abort_reasons", "last_update_ms", b"last_update_ms", "outcomes", b"outcomes", "outcomes_known", b"outcomes_known", "prepared", b"prepared", "producer_epoch", b"producer_epoch", "producer_id", b"producer_id", "transactional_id", b"transactional_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["abort_reason", b"abort_reason", "abort_reasons", b"abort_reasons", "completed", b"completed", "completed_outcomes", b"completed_outcomes", "last_update_ms", b"last_update_ms", "outcomes", b"outcomes", "outcomes_known", b"outcomes_known", "prepared", b"prepared", "producer_epoch", b"producer_epoch", "producer_id", b"producer_id", "transactional_id", b"transactional_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

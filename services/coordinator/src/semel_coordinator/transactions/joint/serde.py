@@ -17,11 +17,11 @@ from semel_coordinator.transactions.machine import (
 )
 from semel_runtime.machine import UnknownRecordError
 
-_OUTCOMES = {
+OUTCOMES = {
     Outcome.COMMITTED: journal.OUTCOME_COMMITTED,
     Outcome.ABORTED: journal.OUTCOME_ABORTED,
 }
-_OUTCOMES_BACK = {number: outcome for outcome, number in _OUTCOMES.items()}
+OUTCOMES_BACK = {number: outcome for outcome, number in OUTCOMES.items()}
 
 
 def write(record: JointRecord, out: journal.JointRecord) -> None:
@@ -111,7 +111,7 @@ def _write_end(end: JointEnd, out: journal.JointEndRecord) -> None:
     out.owner = end.owner
     out.run = end.run
     out.txn_version = end.txn_version
-    out.outcome = _OUTCOMES[end.outcome]
+    out.outcome = OUTCOMES[end.outcome]
 
 
 def _read_last_end(message: journal.JointIdRecord) -> JointEnd | None:
@@ -128,5 +128,5 @@ def _read_end(message: journal.JointEndRecord) -> JointEnd:
         owner=message.owner,
         run=message.run,
         txn_version=message.txn_version,
-        outcome=_OUTCOMES_BACK[message.outcome],
+        outcome=OUTCOMES_BACK[message.outcome],
     )
