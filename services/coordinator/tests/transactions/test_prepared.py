@@ -4,6 +4,7 @@ import pytest
 from transactions_harness import A0, A1, B0, GROUP, TIMEOUT_MS, TransactionsHarness, after
 
 from semel_common.errors import (
+    ConcurrentTransactionsError,
     InvalidTxnStateError,
     ProducerFencedError,
     SemelError,
@@ -232,7 +233,7 @@ def test_a_repeated_completion_is_recognised_however_much_has_ended_since(
 
 
 def test_the_last_64_completions_are_kept() -> None:
-    harness = TransactionsHarness()
+    harness = TransactionsHarness(limits=TransactionLimits(incomplete_transactions_max=70))
     current = harness.init()
     keys = []
     for _ in range(70):
@@ -259,6 +260,27 @@ def test_no_more_than_so_many_are_prepared_for_one_id() -> None:
         harness.prepare(current)
     harness.complete_prepared(key)
     harness.prepare(current)
+
+
+def test_nothing_is_prepared_while_too_many_of_an_id_wait_for_their_markers() -> None:
+    """Preparing and completing is no way around the bound of commits."""
+    harness = TransactionsHarness(limits=TransactionLimits(incomplete_transactions_max=2))
+    first = harness.init()
+    second = harness.prepare(first, [A0])
+    third = harness.prepare(second, [A0])
+    harness.complete_prepared(first)
+    fourth = harness.prepare(third, [A0])
+    harness.complete_prepared(second)
+    harness.complete_prepared(third)
+    with pytest.raises(ConcurrentTransactionsError, match="3 transactions wait"):
+        harness.prepare(fourth, [A0])
+    harness.add(fourth, A0)
+    with pytest.raises(ConcurrentTransactionsError):
+        harness.prepare(fourth)
+    harness.complete(first, second)
+    fifth = harness.prepare(fourth)
+    harness.complete_prepared(fourth)
+    assert harness.prepare(fifth) == after(fifth), "it has no participants, so no markers"
 
 
 def test_what_there_is_no_room_for_cannot_be_prepared() -> None:

@@ -16,7 +16,8 @@ class TransactionLimits:
     until all their markers are written."""
     incomplete_transactions_max: int = 64
     """Decided transactions of one transactional id that may wait for their markers; past it, a
-    commit is answered CONCURRENT_TRANSACTIONS."""
+    commit or PrepareTxn is answered CONCURRENT_TRANSACTIONS. Completions are not refused: those
+    that are prepared may come to it."""
     prepared_transactions_max: int = 64
     """Transactions of one transactional id that may be prepared and not completed."""
     participants_max: int = 10_000
