@@ -6,7 +6,7 @@ journal must equal the one that wrote it.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, assert_never
 
 from semel_broker.machine import BrokerMachine
 from semel_broker.machine.records import (
@@ -26,7 +26,11 @@ from semel_coordinator.transactions.machine.entities import (
     PreparedTransaction,
     Producer,
 )
-from semel_coordinator.transactions.machine.joint.entities import JointId
+from semel_coordinator.transactions.machine.joint.entities import (
+    JointId,
+    JointIdExpired,
+    JointPoolShrunk,
+)
 from semel_coordinator.transactions.machine.records import TransactionalIdExpired
 from semel_coordinator.transactions.machine.states import AbortReason, TransactionState
 from semel_group.machine import GroupMachine
@@ -331,14 +335,27 @@ class Watch:
                 self._producer(record)
             case TransactionalIdExpired():
                 self._durable.epochs.pop(record.producer_id, None)
-            case JointId():
-                for wrong in self._durable.joint(record):
-                    self._check(False, wrong)
+            case JointId() | JointPoolShrunk() | JointIdExpired():
+                self._joint(record)
             case CoordinatorEpochSeen():
                 heard = self._durable.coordinators_heard
                 heard[record.transaction_log_partition] = record.coordinator_epoch
             case _:
                 pass
+
+    def _joint(self, record: JointId | JointPoolShrunk | JointIdExpired) -> None:
+        match record:
+            case JointPoolShrunk():
+                for producer_id in record.producer_ids:
+                    self._durable.epochs.pop(producer_id, None)
+            case JointIdExpired():
+                for wrong in self._durable.joint_expired(record):
+                    self._check(False, wrong)
+            case JointId():
+                for wrong in self._durable.joint(record):
+                    self._check(False, wrong)
+            case _:
+                assert_never(record)
 
     def _producer(self, record: Producer) -> None:
         before = self._durable.epochs.get(record.producer_id, 0)

@@ -97,12 +97,14 @@ class JointTransaction:
         lost, because the transaction timed out, or a newer run was seen (then ``__cause__`` is an
         ApplicationRecoverableError). Do the version again, or give up. Raises
         JointOutcomeUnknownError if nobody could say: call it again with the same receipts. Raises
-        JointOwnerMismatchError, and InvalidRequestError for receipts of another transaction. May be
-        called again after it returned, and returns the same for the same receipts.
+        JointOwnerMismatchError unless it was sent before, and InvalidRequestError for receipts of
+        another transaction. May be called again after it returned, and returns the same for the
+        same receipts.
 
         When it is cancelled, it goes on for ``cancelled_commit_grace_ms`` to learn the outcome, and
         raises JointOutcomeUnknownError without.
         """
+        was_unknown = self._is_unknown
         request = self._commit_request(receipts, wait_until_visible=wait_until_visible)
         self._sent = request
         if self._outcome is JointOutcome.ABORTED:
@@ -113,7 +115,7 @@ class JointTransaction:
             await self._learn_outcome(request, cancelled)
             raise
         except SemelError as error:
-            return self._commit_failed(error)
+            return self._commit_failed(error, was_unknown=was_unknown)
         return self._committed(response)
 
     async def abort(self, receipts: Iterable[JointReceipt] = ()) -> JointOutcome:
@@ -238,8 +240,12 @@ class JointTransaction:
         self._outcome = JointOutcome.ALREADY_COMMITTED if already else JointOutcome.COMMITTED
         return self._outcome
 
-    def _commit_failed(self, error: SemelError) -> JointOutcome:
-        """Return the outcome if the error tells that it is committed; else raise what it means."""
+    def _commit_failed(self, error: SemelError, *, was_unknown: bool) -> JointOutcome:
+        """Return the outcome if the error tells that it is committed; else raise what it means.
+
+        `was_unknown`: it was sent before, and not answered. What refuses a repeat may be newer than
+        the commit, so only an outcome ends the doubt.
+        """
         outcome = error.details.get("outcome")
         if outcome == _COMMITTED:
             self._outcome = JointOutcome.COMMITTED
@@ -250,7 +256,8 @@ class JointTransaction:
             raise TransactionAbortedError(
                 f"{what} is not committed: {error.message}", **error.details
             ) from error
-        if isinstance(error, RetriableError | ApplicationRecoverableError | ClosedError):
+        unclear = (RetriableError, ApplicationRecoverableError, ClosedError)
+        if was_unknown or isinstance(error, unclear):
             raise self._unknown(error.message) from error
         self._sent = None
         raise error
@@ -265,7 +272,7 @@ class JointTransaction:
             raise self._unknown("commit was cancelled") from cancelled
         except SemelError as error:
             try:
-                self._commit_failed(error)
+                self._commit_failed(error, was_unknown=True)
             except JointOutcomeUnknownError as unknown:
                 raise unknown from cancelled
             except SemelError as definite:

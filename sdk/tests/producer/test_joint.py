@@ -325,6 +325,25 @@ async def test_a_call_that_is_wrong_is_raised_as_it_is(fake: FakeCluster) -> Non
             await client.joint_transaction_of(HANDLE).commit([])
 
 
+async def test_only_an_outcome_ends_the_doubt_about_a_commit(fake: FakeCluster) -> None:
+    """It may have been decided before the id changed owners: an abort would come after it."""
+    fake.then("EndJointTxn", *[Refuse(RequestTimedOutError("x"))] * 100)
+    async with open_client(fake) as client:
+        async with client.joint_transaction_of(HANDLE, QUICK) as joint:
+            with pytest.raises(JointOutcomeUnknownError):
+                await joint.commit([RECEIPT])
+            fake.script["EndJointTxn"].clear()
+            for error in (JointOwnerMismatchError("x"), InvalidRequestError("x")):
+                fake.then("EndJointTxn", Refuse(error))
+                with pytest.raises(JointOutcomeUnknownError) as unknown:
+                    await joint.commit([RECEIPT])
+                assert type(unknown.value.__cause__) is type(error)
+            fake.then("EndJointTxn", Refuse(TransactionAbortableError("x", outcome="ABORTED")))
+            with pytest.raises(TransactionAbortedError):
+                await joint.commit([RECEIPT])
+        assert [end.result for end in ends(fake)][-2:] == [COMMIT, ABORT]
+
+
 # -- blocks -------------------------------------------------------------------------------------
 
 

@@ -14,7 +14,7 @@ from aiosemel import (
     JointReceipt,
     ProducerOptions,
 )
-from aiosemel.errors import TransactionAbortableError
+from aiosemel.errors import JointOwnerMismatchError, TransactionAbortableError
 from semel.common.v1 import participants_pb2 as participants
 from semel.coordinator.v1 import transactions_pb2 as wire
 
@@ -75,6 +75,17 @@ async def test_a_commit_that_is_cancelled_may_come_to_nothing(fake: FakeCluster)
             async with asyncio.timeout(0.1):
                 await joint.commit([RECEIPT])
         assert joint.outcome is None
+
+
+async def test_only_an_outcome_ends_the_doubt_about_a_commit_that_was_cancelled(
+    fake: FakeCluster,
+) -> None:
+    fake.then("EndJointTxn", HoldReply(NEVER()), Refuse(JointOwnerMismatchError("x")))
+    async with open_client(fake) as client:
+        with pytest.raises(JointOutcomeUnknownError):
+            async with asyncio.timeout(0.1), client.joint_transaction_of(HANDLE) as joint:
+                await joint.commit([RECEIPT])
+    assert {end.result for end in ends(fake)} == {COMMIT}
 
 
 async def test_an_abort_that_is_cancelled_can_be_called_again(fake: FakeCluster) -> None:

@@ -19,7 +19,8 @@ LIMITS = TransactionLimits(
     prepared_transactions_max=2,
     participants_max=3,
     all_participants_max=12,
-    timeouts_per_tick_max=2,
+    step_transactions_max=2,
+    step_participants_max=4,
 )
 IDS = ("app", "other", "third", "fourth")
 

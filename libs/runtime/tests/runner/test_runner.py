@@ -328,8 +328,8 @@ async def test_nearly_full_disk_refuses_appends_but_not_reads_and_privileged_cal
     await service.runner.close()
 
 
-async def test_decision_that_fits_in_no_commit_is_refused() -> None:
-    service = await start(options=RunnerOptions(commit_bytes_max=100, commit_batches_max=1))
+async def test_decision_that_fits_in_no_append_is_refused() -> None:
+    service = await start(options=RunnerOptions(decision_bytes_max=100, commit_batches_max=1))
     result = Result(0, [Counted("a", 1)], [batch(1, 0), batch(1, 10)])
 
     with pytest.raises(MessageTooLargeError, match="2 batches in one call are over 1"):
@@ -352,6 +352,21 @@ async def test_what_does_not_fit_in_one_commit_is_the_next() -> None:
     stats = service.runner.stats()
     assert (stats.records, stats.commits) == (7, 3)
     assert (await service.restart()).machine.value("abc") == 7
+
+
+async def test_decision_that_is_larger_than_a_commit_has_one_of_its_own() -> None:
+    """Nobody can cut it in two."""
+    service = await start(options=RunnerOptions(commit_bytes_max=30))
+    service.volume.hold()
+    keys = ["a", "b", "x" * 100, "c", "d"]
+    calls = [await begin(service.add(key)) for key in keys]
+
+    service.volume.release()
+    await asyncio.gather(*calls)
+
+    assert service.runner.stats().commits == 4, "the first was under way already"
+    machine = (await service.restart()).machine
+    assert [machine.value(key) for key in keys] == [1] * 5
 
 
 # -- closing ---------------------------------------------------------------------------------------

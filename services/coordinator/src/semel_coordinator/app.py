@@ -197,7 +197,6 @@ class CoordinatorApp:
             runner,
             self._machine.transactions,
             self._environment.clock,
-            settings.transaction_limits(),
             interval_ms=settings.transaction_abort_timed_out_transaction_cleanup_interval_ms,
         )
 

@@ -1,6 +1,6 @@
 """`semel recover coordinator`: makes its older or empty volume fit to serve."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -16,6 +16,8 @@ from semel_runtime.recovery import Recovered, Recovery, recover_volume
 from semel_runtime.runner import Runner
 
 _RECORDS_PER_COMMIT = 10_000
+_COMMIT_BYTES = 1 << 20
+"""Of one commit, but for its last record."""
 
 
 async def recover(
@@ -66,10 +68,24 @@ async def _raise_all(
         now_ms=recovery.now_ms,
     )
     if not recovery.dry_run:
-        for start in range(0, len(records), _RECORDS_PER_COMMIT):
-            some = records[start : start + _RECORDS_PER_COMMIT]
+        for some in _commits(records):
             await runner.run(partial(_decided, some), privileged=True)
     return facts
+
+
+def _commits(records: Sequence[CoordinatorRecord]) -> Iterator[list[CoordinatorRecord]]:
+    """Yield the records in pieces of which each is one commit."""
+    encode = CoordinatorSerde().encode
+    some: list[CoordinatorRecord] = []
+    size_bytes = 0
+    for record in records:
+        some.append(record)
+        size_bytes += len(encode(record))
+        if len(some) == _RECORDS_PER_COMMIT or size_bytes >= _COMMIT_BYTES:
+            yield some
+            some, size_bytes = [], 0
+    if some:
+        yield some
 
 
 def _decided(records: list[CoordinatorRecord]) -> Result[None, CoordinatorRecord]:

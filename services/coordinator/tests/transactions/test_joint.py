@@ -2,7 +2,7 @@
 
 import pytest
 from joint_harness import JointHarness, name_of
-from transactions_harness import A0, A1, B0, GROUP, after
+from transactions_harness import A0, A1, B0, GROUP, TIMEOUT_MS, after
 
 from semel_common.errors import (
     ConcurrentTransactionsError,
@@ -238,9 +238,26 @@ def test_the_last_16_decisions_are_answered_again(harness: JointHarness) -> None
         assert harness.commit_joint({}, name_of(0), end_id="0") == ALREADY
         for version in range(1, 17):
             assert harness.commit_joint({}, name_of(version), end_id=str(version)) == COMMITTED
-    harness.join("a", name_of(1, owner="other", run="of other"), reset=True)
-    with pytest.raises(JointOwnerMismatchError):
-        harness.commit_joint({}, name_of(16), end_id="16")
+
+
+@pytest.mark.parametrize("commit", [True, False])
+def test_a_decision_is_answered_again_to_its_owner_whoever_has_the_id_by_then(
+    harness: JointHarness, *, commit: bool
+) -> None:
+    """Else a commit would be reported as one that came to nothing."""
+    key = harness.join("a")
+    end, answer = (harness.commit_joint, COMMITTED) if commit else (harness.abort_joint, ABORTED)
+    end({key: [A0]}, end_id="end")
+    other = name_of(1, owner="other", run="of other")
+    harness.commit_joint({harness.join("a", other, reset=True): [A0]}, other, end_id="of other")
+    for _ in range(2):
+        assert end({key: [A0]}, end_id="end") == answer
+        assert not harness.records
+        assert harness.commit_joint({}, other, end_id="of other") == COMMITTED
+        for name, end_id in ((name_of(), "of other"), (name_of(), "new"), (name_of(2), "end")):
+            with pytest.raises(JointOwnerMismatchError):
+                end({}, name, end_id=end_id)
+        harness.restart()
 
 
 def test_another_owner_does_not_get_the_stored_answer(harness: JointHarness) -> None:
@@ -270,12 +287,43 @@ def test_an_abort_names_who_must_be_told_besides(harness: JointHarness) -> None:
     assert decided[first].reason is AbortReason.CLIENT
 
 
-def test_an_abort_of_nothing_does_nothing(harness: JointHarness) -> None:
-    assert harness.abort_joint() == ABORTED
-    harness.join("a")
-    for name in (name_of(2), name_of(run="newer")):
-        assert harness.abort_joint(name=name) == ABORTED
+@pytest.mark.parametrize("before", ["nothing", "a version that is over", "another version"])
+def test_an_abort_of_nothing_is_done_for_good(harness: JointHarness, before: str) -> None:
+    """However late its repeat comes: promise 6 of protocol.md."""
+    if before != "nothing":
+        harness.join("a", name_of(2))
+    if before == "a version that is over":
+        harness.tick_joint(after_ms=TIMEOUT_MS)
+    assert harness.abort_joint(end_id="abort") == ABORTED
+    assert not harness.machine.pending_markers()
+    if before == "another version":
+        assert harness.described().known.open_version == 2
+        harness.abort_joint(name=name_of(2), end_id="of the other")
+    key = harness.join("b")
+    harness.add_to(key, A0)
+    for restart in (False, True):
+        if restart:
+            harness.restart()
+        assert harness.abort_joint(end_id="abort") == ABORTED
         assert not harness.records
+    assert harness.commit_joint({key: [A0]}, end_id="commit") == COMMITTED
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_what_the_abort_of_a_newer_run_says_stays_true(harness: JointHarness, version: int) -> None:
+    """The run before it cannot commit the version any more."""
+    key = harness.join("a")
+    harness.add_to(key, A0)
+    assert harness.abort_joint(name=name_of(version, run="newer"), end_id="abort") == ABORTED
+    assert harness.decided()[key].reason is AbortReason.FENCED
+    for _ in range(2):
+        with pytest.raises(ProducerFencedError):
+            harness.commit_joint({key: [A0]})
+        with pytest.raises(ProducerFencedError):
+            harness.join("b")
+        harness.restart()
+    again = harness.join("a", name_of(1, run="newer"))
+    assert harness.commit_joint({again: [A0]}, name_of(1, run="newer")) == COMMITTED
 
 
 def test_an_abort_of_a_committed_version_does_nothing_and_says_so(harness: JointHarness) -> None:

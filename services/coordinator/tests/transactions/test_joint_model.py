@@ -4,6 +4,7 @@ The model is written from protocol.md, section 3, and knows nothing of pools, ep
 only which runs were seen in which order, which versions are committed, and who joined.
 """
 
+from collections import deque
 from dataclasses import dataclass, field
 
 from hypothesis import settings
@@ -71,7 +72,8 @@ class JointMachine(RuleBasedStateMachine):
         """What was committed of each writer's transaction."""
         self.settled: set[TransactionKey] = set()
         """Transactions of writers of versions that have ended."""
-        self.ends: set[tuple[str, JointName, bool]] = set()
+        self.ends: deque[tuple[str, JointName, bool]] = deque(maxlen=16)
+        """The last decisions that were asked for: these are answered again."""
 
     @rule(name=names, writer=writers, reset=st.booleans())
     def join(self, name: JointName, writer: str, reset: bool) -> None:
@@ -160,14 +162,18 @@ class JointMachine(RuleBasedStateMachine):
         try:
             ended = self.harness.commit_joint(wrote, name, end_id=end_id)
         except SemelError as error:
-            assert not is_repeat or name.owner != model.owner or name.txn_version > model.committed
+            assert not is_repeat
             self._refused(name, wrote, error)
             return
         assert ended.outcome is Outcome.COMMITTED
+        if is_repeat:
+            assert not self.harness.records
+            assert not ended.already_committed
+            return
         assert name.owner == model.owner or not model.owner
         if not self.harness.records:
             assert name.txn_version <= model.committed
-            assert is_repeat or ended.already_committed
+            assert ended.already_committed
             return
         assert not ended.already_committed
         assert name.txn_version > model.committed
@@ -182,7 +188,7 @@ class JointMachine(RuleBasedStateMachine):
             model.runs.append(name.run)
         assert model.runs[-1] == name.run
         model.committed = name.txn_version
-        self.ends.add((end_id, name, True))
+        self.ends.append((end_id, name, True))
 
     def _refused(
         self,
@@ -211,22 +217,32 @@ class JointMachine(RuleBasedStateMachine):
         model = self.model
         if mine and model.version is not None:
             name = name_of(model.version, run=model.runs[-1], owner=model.owner)
+        is_repeat = (end_id, name, False) in self.ends
         try:
             ended = self.harness.abort_joint(name=name, end_id=end_id)
         except JointOwnerMismatchError:
             assert name.owner != model.owner
+            assert not is_repeat
             return
         except ProducerFencedError:
             assert name.run in model.runs[:-1]
+            assert not is_repeat
             return
-        if self.harness.records:
-            assert model.is_mine(name)
-            self._end()
-            self.ends.add((end_id, name, False))
-        elif ended.outcome is Outcome.COMMITTED:
-            assert name.txn_version <= model.committed
+        if is_repeat:
+            assert ended.outcome is Outcome.ABORTED
+            assert not self.harness.records
+        elif self.harness.records:
+            assert model.owner in ("", name.owner)
+            is_new = name.run not in model.runs
+            if is_new:
+                model.owner = name.owner
+                model.runs.append(name.run)
+            if is_new or model.is_mine(name):
+                self._end()
+            self.ends.append((end_id, name, False))
         else:
-            assert not model.is_mine(name) or (end_id, name, False) in self.ends
+            assert ended.outcome is Outcome.COMMITTED
+            assert name.txn_version <= model.committed
 
     @rule(ms=st.sampled_from([1, TIMEOUT_MS // 2, TIMEOUT_MS]), by_inquiry=st.booleans())
     def wait(self, ms: int, by_inquiry: bool) -> None:

@@ -164,7 +164,6 @@ async def test_writers_go_on_over_a_restart(cluster: Cluster) -> None:
 
 
 async def test_a_version_that_nobody_keeps_alive_is_aborted_and_logged(cluster: Cluster) -> None:
-    limits = TransactionLimits()
     async with cluster.coordinator(send=False) as coordinator:
         joint = Joint(coordinator)
         await joint.join(join_of("a"))
@@ -172,7 +171,7 @@ async def test_a_version_that_nobody_keeps_alive_is_aborted_and_logged(cluster: 
         assert not (await joint.keep_alive()).already_committed
         cluster.clock.advance(TIMEOUT_MS)
         with capture_logs() as logs:
-            await abort_timed_out(coordinator.runner, coordinator.machine, cluster.clock, limits)
+            await abort_timed_out(coordinator.runner, coordinator.machine, cluster.clock)
         assert [each["event"] for each in logs] == ["joint transaction timed out"]
         with pytest.raises(TransactionAbortableError):
             await joint.keep_alive()

@@ -14,10 +14,12 @@ from semel_common.errors import (
     ThrottlingQuotaExceededError,
     TransactionAbortableError,
 )
+from semel_common.ids import Participant
 from semel_coordinator.transactions.machine import (
     AbortReason,
     InquiryOutcome,
     JointEnded,
+    JointName,
     JoinTxn,
     KnownOutcome,
     Outcome,
@@ -173,6 +175,7 @@ def test_an_id_without_writers_is_restored_from_a_snapshot(harness: JointHarness
 def test_only_an_answer_that_is_an_error_is_raised(harness: JointHarness) -> None:
     errors = (
         JointAnswer.COMMIT_EMPTY,
+        JointAnswer.COMMIT_NEW,
         JointAnswer.NOT_OPEN,
         JointAnswer.CONCURRENT_TRANSACTIONS,
         JointAnswer.PRODUCER_FENCED,
@@ -182,7 +185,7 @@ def test_only_an_answer_that_is_an_error_is_raised(harness: JointHarness) -> Non
     joint = harness.machine._state.joints.by_id["joint"]
     for answer in JointAnswer:
         if answer in errors:
-            assert "version" in str(error_of(joint, name_of(), answer)) or answer is errors[-1]
+            assert "'joint'" in str(error_of(joint, name_of(), answer))
         else:
             with pytest.raises(AssertionError, match="is no error"):
                 error_of(joint, name_of(), answer)
@@ -291,6 +294,10 @@ def test_ids_and_writers_are_limited() -> None:
     harness.init("app")
     with pytest.raises(ThrottlingQuotaExceededError):
         harness.join("a")
+    harness = JointHarness(limits=TransactionLimits(transactional_ids_max=1))
+    harness.join("a")
+    with pytest.raises(ThrottlingQuotaExceededError):
+        harness.init("app")
     harness = JointHarness(limits=TransactionLimits(joint_writers_max=2))
     harness.join("a")
     harness.join("b")
@@ -331,8 +338,47 @@ def test_a_commit_waits_when_too_many_of_a_writers_transactions_wait_for_markers
     assert harness.machine.joint.incomplete_writer("unknown") is None
 
 
+def joined(harness: JointHarness, number: int, *participants: Participant) -> TransactionKey:
+    """The one writer of another id, which has registered these."""
+    transactional_id = f"joint-{number}"
+    name = JointName(transactional_id=transactional_id, txn_version=1, owner="o", run="r")
+    call = JoinTxn(name=name, writer="w", timeout_ms=TIMEOUT_MS)
+    key = harness.run(harness.machine.joint.join_txn(call, now_ms=harness.now_ms))
+    assert key is not None
+    harness.add(key, *participants, transactional_id=transactional_id)
+    return key
+
+
+def test_one_tick_ends_versions_of_a_limited_number_of_participants() -> None:
+    limits = TransactionLimits(participants_max=4, step_participants_max=3)
+    harness = JointHarness(limits=limits)
+    written: list[list[Participant]] = [[A0], [A0, B0], [A0], [A0, A1, B0, GROUP]]
+    for number, participants in enumerate(written):
+        joined(harness, number, *participants)
+    harness.now_ms += TIMEOUT_MS
+    assert [len(harness.tick_joint()) for _ in range(4)] == [2, 1, 1, 0]
+
+
+def test_one_inquiry_ends_what_one_step_takes_and_the_others_are_told_to_ask_later() -> None:
+    harness = JointHarness(limits=TransactionLimits(step_participants_max=1))
+    done = harness.join("a")
+    harness.commit_joint({done: [A0]})
+    keys = [joined(harness, number, A0, A1) for number in range(2)]
+    keys += [harness.init(), after(done)]
+    harness.add(keys[2], A0)
+    harness.now_ms += TIMEOUT_MS
+    asked = [(key, A0) for key in (*keys, keys[1])]
+    later, aborted = InquiryOutcome.LATER, InquiryOutcome.ABORTED
+    for outcomes in (
+        [aborted, later, later, later, later],
+        [aborted, aborted, later, later, aborted],
+        [aborted] * 5,
+    ):
+        assert [each.outcome for each in harness.inquire(*asked)] == outcomes
+
+
 def test_one_tick_ends_a_limited_number_of_transactions() -> None:
-    harness = JointHarness(limits=TransactionLimits(timeouts_per_tick_max=2))
+    harness = JointHarness(limits=TransactionLimits(step_transactions_max=3))
     for number in range(3):
         harness.now_ms += 1
         name = name_of()

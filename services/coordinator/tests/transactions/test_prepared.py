@@ -4,6 +4,7 @@ import pytest
 from transactions_harness import A0, A1, B0, GROUP, TIMEOUT_MS, TransactionsHarness, after
 
 from semel_common.errors import (
+    ConcurrentTransactionsError,
     InvalidTxnStateError,
     ProducerFencedError,
     SemelError,
@@ -12,9 +13,12 @@ from semel_common.errors import (
 from semel_coordinator.transactions.machine import (
     DecidedTransaction,
     InquiryOutcome,
+    KnownOutcome,
     ListFilter,
+    OutcomeAnswer,
     TransactionKey,
     TransactionLimits,
+    TransactionName,
     TransactionState,
 )
 from semel_coordinator.transactions.machine.inquiry import NEVER_TIMES_OUT_MS
@@ -40,6 +44,13 @@ def prepared(harness: TransactionsHarness) -> TransactionKey:
 def decided_of(harness: TransactionsHarness, key: TransactionKey) -> DecidedTransaction:
     (found,) = (each for each in harness.machine.pending_markers() if each.key == key)
     return found
+
+
+def outcome_of(harness: TransactionsHarness, key: TransactionKey) -> OutcomeAnswer:
+    name = TransactionName(
+        transactional_id="app", producer_id=key.producer_id, producer_epoch=key.producer_epoch
+    )
+    return harness.run(harness.machine.get_transaction_outcome(name, now_ms=harness.now_ms))
 
 
 def test_a_prepared_transaction_never_times_out() -> None:
@@ -191,8 +202,51 @@ def test_an_outcome_that_is_older_than_what_is_kept_can_still_be_decided() -> No
     assert decided_of(harness, key).state is TransactionState.PREPARE_COMMIT
     producer = harness.machine._state.producers[key.producer_id]
     assert producer.outcomes < 1 << 256
+
+
+@pytest.mark.parametrize("commit", [True, False])
+@pytest.mark.parametrize("epochs", [1, 257, 300])
+def test_a_repeated_completion_is_recognised_however_much_has_ended_since(
+    epochs: int, *, commit: bool
+) -> None:
+    """Before its markers are written, and after."""
+    harness = TransactionsHarness()
+    key = prepared(harness)
+    current = after(key)
+    for _ in range(epochs):
+        current = harness.commit(current, [])
+    harness.complete_prepared(key, current.producer_epoch, commit=commit)
+    for _ in range(300):
+        current = harness.commit(current, [])
+    outcome = "COMMITTED" if commit else "ABORTED"
+    for is_complete in (False, True):
+        for _ in range(2):
+            harness.complete_prepared(key, current.producer_epoch, commit=commit)
+            assert not harness.records
+            with pytest.raises(InvalidTxnStateError) as refused:
+                harness.complete_prepared(key, current.producer_epoch, commit=not commit)
+            assert refused.value.details == {"outcome": outcome}
+            answer = outcome_of(harness, key)
+            assert (answer.outcome, answer.is_complete) == (outcome, is_complete)
+            harness.restart()
+        harness.complete(key)
+
+
+def test_the_last_64_completions_are_kept() -> None:
+    harness = TransactionsHarness(limits=TransactionLimits(incomplete_transactions_max=70))
+    current = harness.init()
+    keys = []
+    for _ in range(70):
+        keys.append(current)
+        current = harness.prepare(current, [A0])
+        harness.complete_prepared(keys[-1], commit=len(keys) % 2 == 0)
+    for _ in range(300):
+        current = harness.commit(current, [])
+    known = [KnownOutcome.ABORTED, KnownOutcome.COMMITTED]
+    expected = [KnownOutcome.TOO_OLD_TO_KNOW] * 6 + known * 32
+    assert [outcome_of(harness, key).outcome for key in keys] == expected
     with pytest.raises(InvalidTxnStateError, match="too old to know"):
-        harness.complete_prepared(key, current.producer_epoch)
+        harness.complete_prepared(keys[5], commit=True)
 
 
 # -- limits -------------------------------------------------------------------------------------
@@ -206,6 +260,27 @@ def test_no_more_than_so_many_are_prepared_for_one_id() -> None:
         harness.prepare(current)
     harness.complete_prepared(key)
     harness.prepare(current)
+
+
+def test_nothing_is_prepared_while_too_many_of_an_id_wait_for_their_markers() -> None:
+    """Preparing and completing is no way around the bound of commits."""
+    harness = TransactionsHarness(limits=TransactionLimits(incomplete_transactions_max=2))
+    first = harness.init()
+    second = harness.prepare(first, [A0])
+    third = harness.prepare(second, [A0])
+    harness.complete_prepared(first)
+    fourth = harness.prepare(third, [A0])
+    harness.complete_prepared(second)
+    harness.complete_prepared(third)
+    with pytest.raises(ConcurrentTransactionsError, match="3 transactions wait"):
+        harness.prepare(fourth, [A0])
+    harness.add(fourth, A0)
+    with pytest.raises(ConcurrentTransactionsError):
+        harness.prepare(fourth)
+    harness.complete(first, second)
+    fifth = harness.prepare(fourth)
+    harness.complete_prepared(fourth)
+    assert harness.prepare(fifth) == after(fifth), "it has no participants, so no markers"
 
 
 def test_what_there_is_no_room_for_cannot_be_prepared() -> None:

@@ -15,8 +15,10 @@ from semel_coordinator.transactions.machine import (
     JointEnd,
     JointEndsKept,
     JointId,
+    JointIdExpired,
     JointKeptAlive,
     JointPoolGrown,
+    JointPoolShrunk,
     JointWritersJoined,
     Outcome,
     ParticipantsAdded,
@@ -30,11 +32,14 @@ from semel_coordinator.transactions.machine import (
     TransactionState,
     in_order,
 )
+from semel_coordinator.transactions.machine.entities import CompletedEpoch
+from semel_coordinator.transactions.machine.joint.state import Joints
 from semel_coordinator.transactions.machine.states import REASON_NUMBERS
 
 int64 = st.integers(0, (1 << 63) - 1)
 int32 = st.integers(0, (1 << 31) - 1)
 text = st.text(max_size=10)
+name = st.text(min_size=1, max_size=10)
 participants = st.lists(
     st.builds(TopicPartition, st.text(min_size=1, max_size=10), int32) | st.builds(GroupId, text),
     max_size=6,
@@ -42,7 +47,7 @@ participants = st.lists(
 )
 reasons = st.none() | st.sampled_from(AbortReason)
 ends = st.builds(
-    JointEnd, end_id=text, run=text, txn_version=int64, outcome=st.sampled_from(Outcome)
+    JointEnd, end_id=text, owner=name, run=text, txn_version=int64, outcome=st.sampled_from(Outcome)
 )
 
 records: st.SearchStrategy[TransactionsRecord] = st.one_of(
@@ -69,6 +74,9 @@ records: st.SearchStrategy[TransactionsRecord] = st.one_of(
         last_update_ms=int64,
         abort_reasons=st.integers(0, (1 << 4 * 256) - 1),
         prepared=st.lists(int64).map(tuple),
+        completed=st.lists(
+            st.builds(CompletedEpoch, producer_epoch=int64, outcome=st.sampled_from(Outcome))
+        ).map(tuple),
     ),
     st.builds(
         PreparedTransaction,
@@ -110,7 +118,10 @@ records: st.SearchStrategy[TransactionsRecord] = st.one_of(
         start_ms=int64,
         last_end=st.none() | ends,
         last_update_ms=int64,
+        one_shot=st.booleans(),
     ),
+    st.builds(JointPoolShrunk, transactional_id=text, producer_ids=st.lists(int64).map(tuple)),
+    st.builds(JointIdExpired, transactional_id=text),
     st.builds(JointEndsKept, transactional_id=text, ends=st.lists(ends, max_size=3).map(tuple)),
     st.builds(JointPoolGrown, transactional_id=text, producer_ids=st.lists(int64).map(tuple)),
     st.builds(JointWritersJoined, transactional_id=text, writers=st.lists(text).map(tuple)),
@@ -162,3 +173,28 @@ def test_a_reason_has_one_number_in_the_machine_and_on_disk() -> None:
     assert {reason.value: number for reason, number in REASON_NUMBERS.items()} == {
         name: number for name, number in on_disk.items() if number
     }
+
+
+def test_a_joint_decision_of_an_earlier_release_is_that_of_the_owner_of_then() -> None:
+    """An owner was not written: it was that of the id, or the decision was forgotten."""
+    message = journal.TransactionsRecord()
+    message.joint.id.transactional_id = "joint"
+    message.joint.id.owner = "owner"
+    message.joint.id.last_end.end_id = "end"
+    message.joint.id.last_end.outcome = journal.OUTCOME_COMMITTED
+    serde = TransactionsSerde()
+    read = serde.decode(message.SerializeToString())
+    assert isinstance(read, JointId)
+    assert read.last_end is not None
+    assert read.last_end.owner == "owner"
+    joints = Joints()
+    joints.replay(read)
+    message = journal.TransactionsRecord()
+    message.joint.ends_kept.transactional_id = "joint"
+    for end_id in ("first", "end"):
+        message.joint.ends_kept.ends.add(end_id=end_id, outcome=journal.OUTCOME_COMMITTED)
+    kept = serde.decode(message.SerializeToString())
+    assert isinstance(kept, JointEndsKept)
+    joints.replay(kept)
+    ends = joints.by_id["joint"].ends
+    assert [(each.owner, each.end_id) for each in ends] == [("owner", "first"), ("owner", "end")]

@@ -34,24 +34,24 @@ async def begin(coordinator: Coordinator, transactional_id: str) -> None:
 
 async def test_everything_that_is_timed_out_is_aborted_and_logged() -> None:
     """C-095: in as many steps as it takes."""
-    cluster, limits = Cluster(), TransactionLimits(timeouts_per_tick_max=2)
+    cluster, limits = Cluster(), TransactionLimits(step_transactions_max=2)
     async with cluster.coordinator(limits=limits, send=False) as coordinator:
         for number in range(5):
             await begin(coordinator, f"id-{number}")
-        await abort_timed_out(coordinator.runner, coordinator.machine, cluster.clock, limits)
+        await abort_timed_out(coordinator.runner, coordinator.machine, cluster.clock)
         assert coordinator.machine.pending_markers() == []
         cluster.clock.advance(TIMEOUT_MS)
         with capture_logs() as logs:
-            await abort_timed_out(coordinator.runner, coordinator.machine, cluster.clock, limits)
+            await abort_timed_out(coordinator.runner, coordinator.machine, cluster.clock)
         assert len(coordinator.machine.pending_markers()) == 5
         assert [each["transactional_id"] for each in logs] == [f"id-{n}" for n in range(5)]
 
 
 async def test_the_sweep_runs_until_it_is_cancelled() -> None:
-    cluster, limits = Cluster(), TransactionLimits()
+    cluster = Cluster()
     async with cluster.coordinator(send=False) as coordinator:
         runner, machine = coordinator.runner, coordinator.machine
-        sweeping = asyncio.create_task(sweep(runner, machine, cluster.clock, limits, interval_ms=0))
+        sweeping = asyncio.create_task(sweep(runner, machine, cluster.clock, interval_ms=0))
         for name in ("first", "second"):
             await begin(coordinator, name)
             cluster.clock.advance(TIMEOUT_MS)

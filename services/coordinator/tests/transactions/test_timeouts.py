@@ -3,8 +3,9 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from transactions_harness import A0, B0, TIMEOUT_MS, TransactionsHarness, after
+from transactions_harness import A0, A1, B0, GROUP, TIMEOUT_MS, TransactionsHarness, after
 
+from semel_common.ids import Participant
 from semel_coordinator.transactions.machine import (
     InquiryOutcome,
     TransactionKey,
@@ -68,11 +69,23 @@ def test_a_client_goes_on_after_its_transaction_has_timed_out() -> None:
 
 
 def test_one_tick_aborts_a_bounded_number() -> None:
-    harness = TransactionsHarness(limits=TransactionLimits(timeouts_per_tick_max=2))
+    harness = TransactionsHarness(limits=TransactionLimits(step_transactions_max=2))
     for number in range(5):
         key = harness.init(f"id-{number}")
         harness.add(key, A0, transactional_id=f"id-{number}")
     assert [len(harness.tick(after_ms=TIMEOUT_MS)) for _ in range(4)] == [2, 2, 1, 0]
+
+
+def test_one_tick_aborts_for_a_bounded_number_of_participants() -> None:
+    """But for one transaction that has more by itself."""
+    harness = TransactionsHarness(
+        limits=TransactionLimits(participants_max=4, step_participants_max=3)
+    )
+    written: list[list[Participant]] = [[A0], [A0, B0], [A0], [A0, A1, B0, GROUP], [A0]]
+    for number, participants in enumerate(written):
+        name = f"id-{number}"
+        harness.add(harness.init(name), *participants, transactional_id=name)
+    assert [len(harness.tick(after_ms=TIMEOUT_MS)) for _ in range(5)] == [2, 1, 1, 1, 0]
 
 
 @pytest.mark.parametrize("back_ms", [TIMEOUT_MS, 10 * TIMEOUT_MS])

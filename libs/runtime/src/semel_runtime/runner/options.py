@@ -13,7 +13,9 @@ class RunnerOptions:
     pending_bytes_max: int = 64 * 1024 * 1024
     """Bytes of records and batches that may wait for the disk; past it, the same."""
     commit_bytes_max: int = 16 * 1024 * 1024
-    """Bytes in one journal append, so also the most that one decision may write."""
+    """Bytes of decisions that share a journal append; one that is larger has its own."""
+    decision_bytes_max: int = 64 * 1024 * 1024
+    """The most that one decision may write: as much as the engines take in one append."""
     commit_batches_max: int = 1_024
     """Record batches in one journal append, so also the most that one decision may write."""
     linger_ms: int = 20

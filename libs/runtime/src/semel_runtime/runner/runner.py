@@ -238,9 +238,9 @@ class Runner(Generic[R]):
 
     def _check_limits(self, decided: Decided[R], *, privileged: bool) -> None:
         options = self._options
-        if decided.size_bytes > options.commit_bytes_max:
+        if decided.size_bytes > options.decision_bytes_max:
             raise MessageTooLargeError(
-                f"{decided.size_bytes} bytes in one call are over {options.commit_bytes_max}"
+                f"{decided.size_bytes} bytes in one call are over {options.decision_bytes_max}"
             )
         if len(decided.batches) > options.commit_batches_max:
             raise MessageTooLargeError(

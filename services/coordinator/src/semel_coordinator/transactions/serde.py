@@ -16,8 +16,10 @@ from semel_coordinator.transactions.machine import (
     DecidedTransaction,
     JointEndsKept,
     JointId,
+    JointIdExpired,
     JointKeptAlive,
     JointPoolGrown,
+    JointPoolShrunk,
     JointWritersJoined,
     ParticipantsAdded,
     PreparedTransaction,
@@ -34,6 +36,7 @@ from semel_coordinator.transactions.machine import (
     TransactionState,
     in_order,
 )
+from semel_coordinator.transactions.machine.entities import CompletedEpoch
 from semel_runtime.machine import UnknownRecordError
 
 _REASON_TO_JOURNAL: dict[AbortReason | None, journal.AbortReason.ValueType] = {
@@ -89,7 +92,13 @@ def write(record: TransactionsRecord, out: journal.TransactionsRecord) -> None: 
             out.coordinator_epoch.partition = record.partition
             out.coordinator_epoch.coordinator_epoch = record.coordinator_epoch
         case (
-            JointId() | JointEndsKept() | JointPoolGrown() | JointWritersJoined() | JointKeptAlive()
+            JointId()
+            | JointEndsKept()
+            | JointPoolGrown()
+            | JointPoolShrunk()
+            | JointIdExpired()
+            | JointWritersJoined()
+            | JointKeptAlive()
         ):
             joint.write(record, out.joint)
         case (
@@ -191,6 +200,9 @@ def _write_producer(record: Producer, out: journal.ProducerRecord) -> None:
         (record.abort_reasons.bit_length() + 7) // 8, "little"
     )
     out.prepared.extend(record.prepared)
+    for producer_epoch, outcome in record.completed:
+        out.completed.append(producer_epoch)
+        out.completed_outcomes.append(joint.OUTCOMES[outcome])
 
 
 def _read_producer(message: journal.ProducerRecord) -> Producer:
@@ -204,6 +216,12 @@ def _read_producer(message: journal.ProducerRecord) -> Producer:
         last_update_ms=message.last_update_ms,
         abort_reasons=int.from_bytes(message.abort_reasons, "little"),
         prepared=tuple(message.prepared),
+        completed=tuple(
+            CompletedEpoch(producer_epoch, joint.OUTCOMES_BACK[outcome])
+            for producer_epoch, outcome in zip(
+                message.completed, message.completed_outcomes, strict=True
+            )
+        ),
     )
 
 

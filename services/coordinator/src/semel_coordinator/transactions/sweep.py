@@ -4,7 +4,7 @@ import asyncio
 
 import structlog
 
-from semel_coordinator.transactions.machine import TransactionLimits, TransactionsMachine
+from semel_coordinator.transactions.machine import TransactionsMachine
 from semel_coordinator.transactions.runs import Runs
 from semel_runtime.clock import Clock
 
@@ -15,23 +15,19 @@ async def sweep(
     runner: Runs,
     machine: TransactionsMachine,
     clock: Clock,
-    limits: TransactionLimits,
     *,
     interval_ms: int,
 ) -> None:
     """Tick every `interval_ms`, until cancelled. To be run after `claim`."""
     while True:
         await asyncio.sleep(interval_ms / 1000)
-        await abort_timed_out(runner, machine, clock, limits)
+        await abort_timed_out(runner, machine, clock)
 
 
-async def abort_timed_out(
-    runner: Runs, machine: TransactionsMachine, clock: Clock, limits: TransactionLimits
-) -> None:
+async def abort_timed_out(runner: Runs, machine: TransactionsMachine, clock: Clock) -> None:
     """Abort everything that is timed out now, in bounded steps."""
     now_ms = clock.now_ms()
-    while True:
-        timed_out = await runner.run(lambda: machine.tick(now_ms), privileged=True)
+    while timed_out := await runner.run(lambda: machine.tick(now_ms), privileged=True):
         for transactional_id, key in timed_out:
             log.info(
                 "transaction timed out",
@@ -39,8 +35,6 @@ async def abort_timed_out(
                 producer_id=key.producer_id,
                 producer_epoch=key.producer_epoch,
             )
-        if len(timed_out) < limits.timeouts_per_tick_max:
-            break
     await _abort_timed_out_versions(runner, machine, now_ms)
 
 

@@ -245,6 +245,8 @@ class ProducerRecord(_message.Message):
     LAST_UPDATE_MS_FIELD_NUMBER: _builtins.int
     ABORT_REASONS_FIELD_NUMBER: _builtins.int
     PREPARED_FIELD_NUMBER: _builtins.int
+    COMPLETED_FIELD_NUMBER: _builtins.int
+    COMPLETED_OUTCOMES_FIELD_NUMBER: _builtins.int
     producer_id: _builtins.int
     transactional_id: _builtins.str
     producer_epoch: _builtins.int
@@ -263,6 +265,12 @@ class ProducerRecord(_message.Message):
     def prepared(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """Epochs before the current one that are prepared: nothing is decided about them."""
 
+    @_builtins.property
+    def completed(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Those that were prepared, and were decided last, the latest last; and how each of them ended."""
+
+    @_builtins.property
+    def completed_outcomes(self) -> _containers.RepeatedScalarFieldContainer[Global___Outcome.ValueType]: ...
     def __init__(
         self,
         *,
@@ -275,10 +283,12 @@ class ProducerRecord(_message.Message):
         last_update_ms: _builtins.int = ...,
         abort_reasons: _builtins.bytes = ...,
         prepared: _abc.Iterable[_builtins.int] | None = ...,
+        completed: _abc.Iterable[_builtins.int] | None = ...,
+        completed_outcomes: _abc.Iterable[Global___Outcome.ValueType] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["abort_reason", b"abort_reason", "abort_reasons", b"abort_reasons", "last_update_ms", b"last_update_ms", "outcomes", b"outcomes", "outcomes_known", b"outcomes_known", "prepared", b"prepared", "producer_epoch", b"producer_epoch", "producer_id", b"producer_id", "transactional_id", b"transactional_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["abort_reason", b"abort_reason", "abort_reasons", b"abort_reasons", "completed", b"completed", "completed_outcomes", b"completed_outcomes", "last_update_ms", b"last_update_ms", "outcomes", b"outcomes", "outcomes_known", b"outcomes_known", "prepared", b"prepared", "producer_epoch", b"producer_epoch", "producer_id", b"producer_id", "transactional_id", b"transactional_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -471,6 +481,8 @@ class JointRecord(_message.Message):
     WRITERS_JOINED_FIELD_NUMBER: _builtins.int
     KEPT_ALIVE_FIELD_NUMBER: _builtins.int
     ENDS_KEPT_FIELD_NUMBER: _builtins.int
+    POOL_SHRUNK_FIELD_NUMBER: _builtins.int
+    ID_EXPIRED_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def id(self) -> Global___JointIdRecord: ...
     @_builtins.property
@@ -481,6 +493,10 @@ class JointRecord(_message.Message):
     def kept_alive(self) -> Global___JointKeptAliveRecord: ...
     @_builtins.property
     def ends_kept(self) -> Global___JointEndsKeptRecord: ...
+    @_builtins.property
+    def pool_shrunk(self) -> Global___JointPoolShrunkRecord: ...
+    @_builtins.property
+    def id_expired(self) -> Global___JointIdExpiredRecord: ...
     def __init__(
         self,
         *,
@@ -489,12 +505,14 @@ class JointRecord(_message.Message):
         writers_joined: Global___JointWritersJoinedRecord | None = ...,
         kept_alive: Global___JointKeptAliveRecord | None = ...,
         ends_kept: Global___JointEndsKeptRecord | None = ...,
+        pool_shrunk: Global___JointPoolShrunkRecord | None = ...,
+        id_expired: Global___JointIdExpiredRecord | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["ends_kept", b"ends_kept", "id", b"id", "kept_alive", b"kept_alive", "pool_grown", b"pool_grown", "record", b"record", "writers_joined", b"writers_joined"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["ends_kept", b"ends_kept", "id", b"id", "id_expired", b"id_expired", "kept_alive", b"kept_alive", "pool_grown", b"pool_grown", "pool_shrunk", b"pool_shrunk", "record", b"record", "writers_joined", b"writers_joined"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["ends_kept", b"ends_kept", "id", b"id", "kept_alive", b"kept_alive", "pool_grown", b"pool_grown", "record", b"record", "writers_joined", b"writers_joined"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ends_kept", b"ends_kept", "id", b"id", "id_expired", b"id_expired", "kept_alive", b"kept_alive", "pool_grown", b"pool_grown", "pool_shrunk", b"pool_shrunk", "record", b"record", "writers_joined", b"writers_joined"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_record: _TypeAlias = _typing.Literal["id", "pool_grown", "writers_joined", "kept_alive", "ends_kept"]  # noqa: Y015
+    _WhichOneofReturnType_record: _TypeAlias = _typing.Literal["id", "pool_grown", "writers_joined", "kept_alive", "ends_kept", "pool_shrunk", "id_expired"]  # noqa: Y015
     _WhichOneofArgType_record: _TypeAlias = _typing.Literal["record", b"record"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_record) -> _WhichOneofReturnType_record | None: ...
 
@@ -516,6 +534,7 @@ class JointIdRecord(_message.Message):
     START_MS_FIELD_NUMBER: _builtins.int
     LAST_END_FIELD_NUMBER: _builtins.int
     LAST_UPDATE_MS_FIELD_NUMBER: _builtins.int
+    ONE_SHOT_FIELD_NUMBER: _builtins.int
     transactional_id: _builtins.str
     owner: _builtins.str
     run: _builtins.str
@@ -527,6 +546,8 @@ class JointIdRecord(_message.Message):
     start_ms: _builtins.int
     """When it was opened."""
     last_update_ms: _builtins.int
+    one_shot: _builtins.bool
+    """No other version follows, says who has opened it."""
     @_builtins.property
     def superseded(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Runs before it; the latest first."""
@@ -548,10 +569,11 @@ class JointIdRecord(_message.Message):
         start_ms: _builtins.int = ...,
         last_end: Global___JointEndRecord | None = ...,
         last_update_ms: _builtins.int = ...,
+        one_shot: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["last_end", b"last_end"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["committed_version", b"committed_version", "last_end", b"last_end", "last_update_ms", b"last_update_ms", "open_version", b"open_version", "owner", b"owner", "run", b"run", "start_ms", b"start_ms", "superseded", b"superseded", "timeout_ms", b"timeout_ms", "transactional_id", b"transactional_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["committed_version", b"committed_version", "last_end", b"last_end", "last_update_ms", b"last_update_ms", "one_shot", b"one_shot", "open_version", b"open_version", "owner", b"owner", "run", b"run", "start_ms", b"start_ms", "superseded", b"superseded", "timeout_ms", b"timeout_ms", "transactional_id", b"transactional_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -567,10 +589,13 @@ class JointEndRecord(_message.Message):
     RUN_FIELD_NUMBER: _builtins.int
     TXN_VERSION_FIELD_NUMBER: _builtins.int
     OUTCOME_FIELD_NUMBER: _builtins.int
+    OWNER_FIELD_NUMBER: _builtins.int
     end_id: _builtins.str
     run: _builtins.str
     txn_version: _builtins.int
     outcome: Global___Outcome.ValueType
+    owner: _builtins.str
+    """Who asked. Empty, of an earlier release: the owner that the id had."""
     def __init__(
         self,
         *,
@@ -578,10 +603,11 @@ class JointEndRecord(_message.Message):
         run: _builtins.str = ...,
         txn_version: _builtins.int = ...,
         outcome: Global___Outcome.ValueType = ...,
+        owner: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["end_id", b"end_id", "outcome", b"outcome", "run", b"run", "txn_version", b"txn_version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["end_id", b"end_id", "outcome", b"outcome", "owner", b"owner", "run", b"run", "txn_version", b"txn_version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -589,7 +615,9 @@ Global___JointEndRecord: _TypeAlias = JointEndRecord  # noqa: Y015
 
 @_typing.final
 class JointEndsKeptRecord(_message.Message):
-    """JointEndsKeptRecord has the last decisions that the owner asked for, the latest last; in snapshots."""
+    """JointEndsKeptRecord has the last decisions that owners asked for, the latest last; in snapshots, and
+    after one that changes nothing else.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -636,6 +664,54 @@ class JointPoolGrownRecord(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___JointPoolGrownRecord: _TypeAlias = JointPoolGrownRecord  # noqa: Y015
+
+@_typing.final
+class JointPoolShrunkRecord(_message.Message):
+    """JointPoolShrunkRecord: the last ones of an id's pool were idle for so long that they are forgotten."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TRANSACTIONAL_ID_FIELD_NUMBER: _builtins.int
+    PRODUCER_IDS_FIELD_NUMBER: _builtins.int
+    transactional_id: _builtins.str
+    @_builtins.property
+    def producer_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """The last one first. Never given out again."""
+
+    def __init__(
+        self,
+        *,
+        transactional_id: _builtins.str = ...,
+        producer_ids: _abc.Iterable[_builtins.int] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["producer_ids", b"producer_ids", "transactional_id", b"transactional_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___JointPoolShrunkRecord: _TypeAlias = JointPoolShrunkRecord  # noqa: Y015
+
+@_typing.final
+class JointIdExpiredRecord(_message.Message):
+    """JointIdExpiredRecord: an id of joint transactions was idle for so long that it is forgotten."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TRANSACTIONAL_ID_FIELD_NUMBER: _builtins.int
+    transactional_id: _builtins.str
+    def __init__(
+        self,
+        *,
+        transactional_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["transactional_id", b"transactional_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___JointIdExpiredRecord: _TypeAlias = JointIdExpiredRecord  # noqa: Y015
 
 @_typing.final
 class JointWritersJoinedRecord(_message.Message):

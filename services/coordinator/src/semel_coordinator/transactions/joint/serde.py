@@ -2,24 +2,28 @@
 
 from typing import assert_never
 
+from msgspec.structs import replace
+
 from semel.coordinator.journal.v1 import transactions_pb2 as journal
 from semel_coordinator.transactions.machine import (
     JointEnd,
     JointEndsKept,
     JointId,
+    JointIdExpired,
     JointKeptAlive,
     JointPoolGrown,
+    JointPoolShrunk,
     JointRecord,
     JointWritersJoined,
     Outcome,
 )
 from semel_runtime.machine import UnknownRecordError
 
-_OUTCOMES = {
+OUTCOMES = {
     Outcome.COMMITTED: journal.OUTCOME_COMMITTED,
     Outcome.ABORTED: journal.OUTCOME_ABORTED,
 }
-_OUTCOMES_BACK = {number: outcome for outcome, number in _OUTCOMES.items()}
+OUTCOMES_BACK = {number: outcome for outcome, number in OUTCOMES.items()}
 
 
 def write(record: JointRecord, out: journal.JointRecord) -> None:
@@ -34,6 +38,11 @@ def write(record: JointRecord, out: journal.JointRecord) -> None:
         case JointPoolGrown():
             out.pool_grown.transactional_id = record.transactional_id
             out.pool_grown.producer_ids.extend(record.producer_ids)
+        case JointPoolShrunk():
+            out.pool_shrunk.transactional_id = record.transactional_id
+            out.pool_shrunk.producer_ids.extend(record.producer_ids)
+        case JointIdExpired():
+            out.id_expired.transactional_id = record.transactional_id
         case JointWritersJoined():
             out.writers_joined.transactional_id = record.transactional_id
             out.writers_joined.writers.extend(record.writers)
@@ -59,6 +68,13 @@ def read(message: journal.JointRecord) -> JointRecord:
             return JointPoolGrown(
                 transactional_id=grown.transactional_id, producer_ids=tuple(grown.producer_ids)
             )
+        case "pool_shrunk":
+            shrunk = message.pool_shrunk
+            return JointPoolShrunk(
+                transactional_id=shrunk.transactional_id, producer_ids=tuple(shrunk.producer_ids)
+            )
+        case "id_expired":
+            return JointIdExpired(transactional_id=message.id_expired.transactional_id)
         case "writers_joined":
             joined = message.writers_joined
             return JointWritersJoined(
@@ -85,8 +101,9 @@ def _read_id(message: journal.JointIdRecord) -> JointId:
         committed_version=message.committed_version,
         open_version=message.open_version,
         start_ms=message.start_ms,
-        last_end=_read_end(message.last_end) if message.HasField("last_end") else None,
+        last_end=_read_last_end(message),
         last_update_ms=message.last_update_ms,
+        one_shot=message.one_shot,
     )
 
 
@@ -102,19 +119,30 @@ def _write_id(record: JointId, out: journal.JointIdRecord) -> None:
     if record.last_end is not None:
         _write_end(record.last_end, out.last_end)
     out.last_update_ms = record.last_update_ms
+    out.one_shot = record.one_shot
 
 
 def _write_end(end: JointEnd, out: journal.JointEndRecord) -> None:
     out.end_id = end.end_id
+    out.owner = end.owner
     out.run = end.run
     out.txn_version = end.txn_version
-    out.outcome = _OUTCOMES[end.outcome]
+    out.outcome = OUTCOMES[end.outcome]
+
+
+def _read_last_end(message: journal.JointIdRecord) -> JointEnd | None:
+    """Read the last decision; of a release that wrote no owner, it is that of the id's."""
+    if not message.HasField("last_end"):
+        return None
+    end = _read_end(message.last_end)
+    return end if end.owner else replace(end, owner=message.owner)
 
 
 def _read_end(message: journal.JointEndRecord) -> JointEnd:
     return JointEnd(
         end_id=message.end_id,
+        owner=message.owner,
         run=message.run,
         txn_version=message.txn_version,
-        outcome=_OUTCOMES_BACK[message.outcome],
+        outcome=OUTCOMES_BACK[message.outcome],
     )

@@ -231,5 +231,5 @@ def _no_room_for(
     named: ParticipantSet,
     registered: ParticipantSet,
 ) -> ThrottlingQuotaExceededError | None:
-    new = sum(each not in registered for each in named) if registered else len(named)
+    new = [each for each in named if each not in registered] if registered else named
     return no_room(state, limits, participants=new, begins=not registered) if new else None

@@ -22,9 +22,13 @@ from semel_coordinator.transactions.machine.states import (
 
 OUTCOMES_KEPT = 256
 """How many of a producer's last outcomes are kept; older ones are never guessed."""
+COMPLETED_KEPT = 64
+"""How many outcomes of prepared transactions are kept besides, however old their epochs are."""
 SUPERSEDED_KEPT = 16
 """How many superseded producer instances of a transactional id are remembered."""
 
+_PARTICIPANT_BYTES = 16
+"""What one takes in a record besides its name: a number, and what stands around both."""
 _OUTCOMES_MASK = (1 << OUTCOMES_KEPT) - 1
 _REASON_BITS = 4
 _REASON_MASK = (1 << _REASON_BITS) - 1
@@ -51,6 +55,11 @@ def in_order(participants: Iterable[Participant]) -> ParticipantSet:
 NOBODY: ParticipantSet = in_order(())
 
 
+def size_bytes_of(participants: Iterable[Participant]) -> int:
+    """Return how many bytes these take in a record, at the most."""
+    return sum(len(each[0].encode()) + _PARTICIPANT_BYTES for each in participants)
+
+
 class TransactionalId(Struct, frozen=True, kw_only=True):
     """Who may write under a transactional id."""
 
@@ -65,6 +74,13 @@ class TransactionalId(Struct, frozen=True, kw_only=True):
     """The epoch that this InitProducerId was answered."""
     superseded: tuple[str, ...] = ()
     """Instances that were in charge before; the latest first."""
+
+
+class CompletedEpoch(NamedTuple):
+    """How a prepared transaction ended."""
+
+    producer_epoch: int
+    outcome: Outcome
 
 
 class Producer(Struct, frozen=True, kw_only=True):
@@ -86,12 +102,16 @@ class Producer(Struct, frozen=True, kw_only=True):
     0 of a committed one. So a producer that only commits keeps nothing."""
     prepared: tuple[int, ...] = ()
     """Epochs before the current one that nothing is decided about; the oldest first."""
+    completed: tuple[CompletedEpoch, ...] = ()
+    """Those that were prepared, and were decided last; the latest last."""
 
     def outcome_of(self, producer_epoch: int) -> Outcome | None:
         """Return how an epoch ended; None if it is undecided, or too old to know."""
         age = self.producer_epoch - 1 - producer_epoch
-        if not 0 <= age < self.outcomes_known or producer_epoch in self.prepared:
+        if producer_epoch in self.prepared:
             return None
+        if not 0 <= age < self.outcomes_known:
+            return dict(self.completed).get(producer_epoch)
         return Outcome.COMMITTED if self.outcomes >> age & 1 else Outcome.ABORTED
 
     def reason_of(self, producer_epoch: int) -> AbortReason | None:
@@ -124,6 +144,7 @@ class Producer(Struct, frozen=True, kw_only=True):
             )
             & _REASONS_MASK,
             prepared=self.prepared,
+            completed=self.completed,
         )
 
     def with_prepared(self, now_ms: int) -> "Producer":
@@ -144,6 +165,7 @@ class Producer(Struct, frozen=True, kw_only=True):
         """Return the producer after a prepared epoch was aborted for a reason, or committed."""
         age = self.producer_epoch - 1 - producer_epoch
         number = 0 if reason is None else REASON_NUMBERS[reason]
+        outcome = Outcome.COMMITTED if reason is None else Outcome.ABORTED
         bit = min(age, OUTCOMES_KEPT)  # Masked out: too old to be kept.
         return replace(
             self,
@@ -153,6 +175,7 @@ class Producer(Struct, frozen=True, kw_only=True):
             abort_reason=reason if reason is not None and age == 0 else self.abort_reason,
             last_update_ms=now_ms,
             prepared=tuple(each for each in self.prepared if each != producer_epoch),
+            completed=(*self.completed, CompletedEpoch(producer_epoch, outcome))[-COMPLETED_KEPT:],
         )
 
     def raised(self, producer_epoch: int, now_ms: int) -> "Producer":

@@ -27,7 +27,7 @@ from semel_common.ids import (
 )
 from semel_coordinator.transactions.machine.decisions import aborted
 from semel_coordinator.transactions.machine.entities import Producer, TransactionKey, in_order
-from semel_coordinator.transactions.machine.joint.decisions import version_timed_out
+from semel_coordinator.transactions.machine.joint.decisions import size_of, version_timed_out
 from semel_coordinator.transactions.machine.joint.state import Joint
 from semel_coordinator.transactions.machine.limits import TransactionLimits
 from semel_coordinator.transactions.machine.ownership import Ownership
@@ -35,6 +35,7 @@ from semel_coordinator.transactions.machine.records import TransactionsRecord
 from semel_coordinator.transactions.machine.registration import added
 from semel_coordinator.transactions.machine.state import TransactionsState
 from semel_coordinator.transactions.machine.states import AbortReason
+from semel_coordinator.transactions.machine.steps import StepBudget
 from semel_runtime.machine import Result
 
 NO_EPOCH = -1
@@ -73,6 +74,13 @@ class InquiryAnswer(Struct, frozen=True, kw_only=True):
     """Why to ask again, with LATER."""
 
 
+_LATER = InquiryAnswer(
+    outcome=InquiryOutcome.LATER,
+    error=ThrottlingQuotaExceededError("too many transactions are timed out to end all at once"),
+)
+"""Of a transaction that is timed out, and is not ended yet."""
+
+
 class Inquirer:
     """Answers one request."""
 
@@ -91,8 +99,9 @@ class Inquirer:
         self._now_ms = now_ms
         self._asking: dict[int, dict[Participant, None]] = {}
         """Participants of current epochs, by producer id."""
-        self._ended_versions: set[str] = set()
-        """Ids whose joint transaction this request has ended."""
+        self._versions: dict[str, bool] = {}
+        """Ids whose joint transaction is timed out: whether this request has ended it."""
+        self._budget = StepBudget(limits)
         self._rests_on_not_knowing = False
 
     def inquire(
@@ -131,6 +140,8 @@ class Inquirer:
         ongoing = self._state.ongoing.get(producer_id)
         timeout_ms = self._state.transactional_ids[producer.transactional_id].timeout_ms
         if ongoing is not None and ongoing.is_timed_out(timeout_ms, self._now_ms):
+            if not self._budget.takes(transactions=1, participants=len(ongoing.participants)):
+                return _LATER
             records += aborted(
                 producer,
                 ongoing,
@@ -149,20 +160,29 @@ class Inquirer:
         producer_id, name = producer.producer_id, producer.transactional_id
         if not joint.is_live(producer_id):
             # No writer has this epoch yet. Now none will: a participant holds records of it.
+            if not self._budget.takes(transactions=1, participants=0):
+                return _LATER
             named = in_order(self._asking[producer_id])
             records += aborted(
                 producer, None, reason=AbortReason.FENCED, named=named, now_ms=self._now_ms
             )
             return self._known(InquiryOutcome.ABORTED, producer_id)
         if joint.is_timed_out(self._now_ms):
-            if name not in self._ended_versions:
-                self._ended_versions.add(name)
-                named_of = {each: in_order(asking) for each, asking in self._asking.items()}
-                records += version_timed_out(
-                    self._state, joint, named=named_of, now_ms=self._now_ms
-                )
-            return self._known(InquiryOutcome.ABORTED, producer_id)
+            if name not in self._versions:
+                self._versions[name] = self._end_version(joint, records)
+            return (
+                self._known(InquiryOutcome.ABORTED, producer_id) if self._versions[name] else _LATER
+            )
         return self._ongoing(producer, records, time_left_ms=joint.time_left_ms(self._now_ms))
+
+    def _end_version(self, joint: Joint, records: list[TransactionsRecord]) -> bool:
+        """End a version whose time is over, unless that is too much for now."""
+        size = size_of(self._state, joint)
+        if not self._budget.takes(transactions=size.transactions, participants=size.participants):
+            return False
+        named_of = {each: in_order(asking) for each, asking in self._asking.items()}
+        records += version_timed_out(self._state, joint, named=named_of, now_ms=self._now_ms)
+        return True
 
     def _ongoing(
         self, producer: Producer, records: list[TransactionsRecord], *, time_left_ms: int

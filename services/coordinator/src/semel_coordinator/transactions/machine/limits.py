@@ -10,19 +10,24 @@ class TransactionLimits:
     transaction_max_timeout_ms: int = 900_000
     """The longest time-out that a producer may ask for, in milliseconds."""
     transactional_ids_max: int = 250_000
-    """Transactional ids that one coordinator instance keeps."""
+    """Transactional ids that one coordinator instance keeps, of producers and of joint
+    transactions."""
     transactions_max: int = 100_000
     """Transactions that one instance keeps at once: ongoing and prepared ones, and decided ones
     until all their markers are written."""
     incomplete_transactions_max: int = 64
     """Decided transactions of one transactional id that may wait for their markers; past it, a
-    commit is answered CONCURRENT_TRANSACTIONS."""
+    commit or PrepareTxn is answered CONCURRENT_TRANSACTIONS. Completions are not refused: those
+    that are prepared may come to it."""
     prepared_transactions_max: int = 64
     """Transactions of one transactional id that may be prepared and not completed."""
     participants_max: int = 10_000
     """Partitions and groups of one transaction."""
     all_participants_max: int = 1_000_000
     """Partitions and groups of all transactions that one instance keeps at once."""
+    all_participants_bytes_max: int = 48 * 1024 * 1024
+    """Bytes that they take, names and all. One decision may be about all of them, so it is less
+    than `RunnerOptions.decision_bytes_max`: room is left for what is written besides."""
     joint_writers_max: int = 10_000
     """Writers of one joint transaction."""
     all_joint_writers_max: int = 250_000
@@ -43,8 +48,10 @@ class TransactionLimits:
     """Transactional ids in one DescribeTransactions."""
     list_max: int = 100_000
     """Transactional ids in the answer to one ListTransactions."""
-    timeouts_per_tick_max: int = 1_000
-    """Transactions that one tick aborts; the next tick does the others."""
+    step_transactions_max: int = 1_000
+    """Transactions that one tick, or one inquiry, aborts; the next one does the others."""
+    step_participants_max: int = 10_000
+    """Participants of those, if they are more than one."""
     transactional_id_expiration_ms: int = 604_800_000
     """How long a transactional id is kept after its last transaction, in milliseconds: 7 days."""
     completion_wait_ms: int = 30_000

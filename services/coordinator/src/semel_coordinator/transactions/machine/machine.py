@@ -274,7 +274,8 @@ class TransactionsMachine:
         """Promise that a transaction can be committed, and answer the producer's next one.
 
         `participants`: as of EndTxn(commit). Idempotent. Raises InvalidProducerIdMappingError,
-        NotCoordinatorError, the errors of `PREPARE_TABLE`, ThrottlingQuotaExceededError.
+        NotCoordinatorError, the errors of `PREPARE_TABLE`, and ConcurrentTransactionsError and
+        ThrottlingQuotaExceededError past the limits.
         """
         return prepare(
             self._state,

@@ -21,7 +21,11 @@ from semel_coordinator.transactions.machine.entities import (
     TransactionKey,
 )
 from semel_coordinator.transactions.machine.init_producer_id import InitProducerId, next_init
-from semel_coordinator.transactions.machine.joint.decisions import is_live, writers_aborted
+from semel_coordinator.transactions.machine.joint.decisions import (
+    is_live,
+    size_of,
+    writers_aborted,
+)
 from semel_coordinator.transactions.machine.joint.state import Joint
 from semel_coordinator.transactions.machine.records import TransactionsRecord
 from semel_coordinator.transactions.machine.state import TransactionsState
@@ -96,8 +100,7 @@ def abort_version(
     if not is_live(state, joint, key):
         producer = state.producers[key.producer_id]
         return abort_transaction(state, producer, key.producer_epoch, now_ms=now_ms)
-    ongoing = (state.ongoing.get(producer_id) for producer_id in joint.live)
-    count = sum(len(each.participants) for each in ongoing if each is not None)
+    count = size_of(state, joint).participants
     records = writers_aborted(state, joint, reason=AbortReason.OPERATOR, now_ms=now_ms)
     ended = joint.known.ended(None, now_ms=now_ms)
     return Result(OperatorAbort(participants=count), (*records, ended))

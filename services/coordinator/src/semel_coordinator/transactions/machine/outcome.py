@@ -2,10 +2,10 @@
 
 Theory of operation. A decision begins the next epoch in the same commit, so an epoch says by itself
 what can be known of it: the current one is undecided, older ones are decided, or prepared and so
-undecided, and of the last 256 the outcome is kept beside the current state. What is older is never
-guessed. An answer that is not an outcome rests on what this instance does not know, so it goes
-through a commit, which a deposed owner cannot make; an outcome, once decided, is the same for
-everyone and for ever.
+undecided, and of the last 256 the outcome is kept beside the current state; so is that of the last
+64 that were prepared, however old. What is older is never guessed. An answer that is not an outcome
+rests on what this instance does not know, so it goes through a commit, which a deposed owner cannot
+make; an outcome, once decided, is the same for everyone and for ever.
 """
 
 from enum import StrEnum

@@ -22,6 +22,7 @@ from semel_common.errors import (
 from semel_coordinator.transactions.machine.end_txn import (
     EndTxnAnswer,
     EpochRow,
+    check_incomplete,
     refused,
     row_of,
 )
@@ -159,7 +160,7 @@ def _prepare_records(
     """Prepare the current epoch for those that are named; without names, for those registered.
 
     One without participants is prepared all the same: its owner completes it as any other. Raises
-    ThrottlingQuotaExceededError past the limits.
+    ConcurrentTransactionsError and ThrottlingQuotaExceededError past the limits.
     """
     ongoing = state.ongoing.get(producer.producer_id)
     registered = NOBODY if ongoing is None else ongoing.participants.keys()
@@ -169,7 +170,9 @@ def _prepare_records(
             f"{producer.transactional_id!r}: {len(producer.prepared)} transactions are prepared and"
             f" not completed, the limit is {limits.prepared_transactions_max}"
         )
-    new = sum(each not in registered for each in committing)
+    if registered or committing:
+        check_incomplete(state, limits, producer)
+    new = [each for each in committing if each not in registered]
     full = no_room(state, limits, participants=new, begins=ongoing is None)
     if full is not None:
         raise full

@@ -52,7 +52,7 @@ def added(
     new = tuple(dict.fromkeys(participants)) if ongoing is None else _not_in(ongoing, participants)
     if not new:
         return None
-    full = no_room(state, limits, participants=len(new), begins=ongoing is None)
+    full = no_room(state, limits, participants=new, begins=ongoing is None)
     if full is not None:
         raise full
     count = len(new) + (0 if ongoing is None else len(ongoing.participants))

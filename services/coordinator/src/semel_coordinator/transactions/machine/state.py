@@ -4,10 +4,10 @@ Every look-up that a request needs is one or two dictionary accesses, however ma
 ids and transactions there are.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import assert_never
 
-from semel_common.ids import transaction_log_partition_of
+from semel_common.ids import Participant, transaction_log_partition_of
 from semel_coordinator.transactions.machine.entities import (
     DecidedTransaction,
     OngoingTransaction,
@@ -15,12 +15,15 @@ from semel_coordinator.transactions.machine.entities import (
     Producer,
     TransactionalId,
     TransactionKey,
+    size_bytes_of,
 )
 from semel_coordinator.transactions.machine.joint.entities import (
     JointEndsKept,
     JointId,
+    JointIdExpired,
     JointKeptAlive,
     JointPoolGrown,
+    JointPoolShrunk,
     JointWritersJoined,
 )
 from semel_coordinator.transactions.machine.joint.state import Joints
@@ -68,6 +71,8 @@ class TransactionsState:
         """By transaction-log partition: these are not served yet."""
         self.participant_count = 0
         """Of all transactions, ongoing, prepared and decided."""
+        self.participants_bytes = 0
+        """What these take in records, at the most."""
         self._incomplete: dict[int, dict[int, None]] = {}
         """Epochs of each producer that are in `decided`; rising, but for what was prepared."""
         self._last_offset = -1
@@ -151,10 +156,15 @@ class TransactionsState:
                 self.producer_ids_given[record.partition] = record.count
             case CoordinatorEpoch():
                 self.coordinator_epochs[record.partition] = record.coordinator_epoch
+            case JointPoolShrunk():
+                self.joints.replay(record)
+                for producer_id in record.producer_ids:
+                    del self.producers[producer_id]
             case (
                 JointId()
                 | JointEndsKept()
                 | JointPoolGrown()
+                | JointIdExpired()
                 | JointWritersJoined()
                 | JointKeptAlive()
             ):
@@ -219,21 +229,21 @@ class TransactionsState:
                 participants={},
             )
             self.ongoing[record.producer_id] = ongoing
-        self.participant_count -= len(ongoing.participants)
-        ongoing.participants.update(dict.fromkeys(record.participants))
-        self.participant_count += len(ongoing.participants)
+        new = [each for each in record.participants if each not in ongoing.participants]
+        ongoing.participants.update(dict.fromkeys(new))
+        self._count(new)
 
     def _prepare(self, record: PreparedTransaction) -> None:
         self._enter(record.key, TransactionState.PREPARED)
         self._end_ongoing(record.key)
-        self.participant_count += len(record.participants)
+        self._count(record.participants)
         self.prepared[record.key] = record
 
     def _end_ongoing(self, key: TransactionKey) -> None:
         ongoing = self.ongoing.get(key.producer_id)
         if ongoing is not None and ongoing.producer_epoch == key.producer_epoch:
             del self.ongoing[key.producer_id]
-            self.participant_count -= len(ongoing.participants)
+            self._count_off(ongoing.participants)
 
     def _decide(self, record: DecidedTransaction) -> None:
         key = record.key
@@ -241,15 +251,15 @@ class TransactionsState:
         self._end_ongoing(key)
         prepared = self.prepared.pop(key, None)
         if prepared is not None:
-            self.participant_count -= len(prepared.participants)
-        self.participant_count += record.participant_count
+            self._count_off(prepared.participants)
+        self._count(record.participants)
         self.decided[key] = record
         self._incomplete.setdefault(record.producer_id, {})[record.producer_epoch] = None
 
     def _complete(self, record: TransactionCompleted) -> None:
         key = TransactionKey(record.producer_id, record.producer_epoch)
         self._enter(key, record.state)
-        self.participant_count -= self.decided.pop(key).participant_count
+        self._count_off(self.decided.pop(key).participants)
         incomplete = self._incomplete[record.producer_id]
         del incomplete[record.producer_epoch]
         if not incomplete:
@@ -268,18 +278,26 @@ class TransactionsState:
             transactional_id = self.producers.pop(producer_id).transactional_id
             self.transactional_ids.pop(transactional_id, None)
             ongoing = self.ongoing.pop(producer_id, None)
-            self.participant_count -= 0 if ongoing is None else len(ongoing.participants)
+            self._count_off(() if ongoing is None else ongoing.participants)
             self._incomplete.pop(producer_id, None)
         for key in [each for each in self.prepared if _is_in(each, partition)]:
-            self.participant_count -= len(self.prepared.pop(key).participants)
+            self._count_off(self.prepared.pop(key).participants)
         for key in [each for each in self.decided if _is_in(each, partition)]:
-            self.participant_count -= self.decided.pop(key).participant_count
+            self._count_off(self.decided.pop(key).participants)
         names = [
             each
             for each in self.joints.by_id
             if partition_for_id(each, record.partition_count) == partition
         ]
         self.joints.forget(names)
+
+    def _count(self, participants: Collection[Participant]) -> None:
+        self.participant_count += len(participants)
+        self.participants_bytes += size_bytes_of(participants)
+
+    def _count_off(self, participants: Collection[Participant]) -> None:
+        self.participant_count -= len(participants)
+        self.participants_bytes -= size_bytes_of(participants)
 
     def _producers_in(self, partition: int) -> list[int]:
         return [each for each in self.producers if transaction_log_partition_of(each) == partition]

@@ -12,6 +12,7 @@ from semel_coordinator.transactions.machine.ownership import Ownership
 from semel_coordinator.transactions.machine.records import TransactionsRecord
 from semel_coordinator.transactions.machine.state import TransactionsState
 from semel_coordinator.transactions.machine.states import AbortReason
+from semel_coordinator.transactions.machine.steps import StepBudget
 from semel_runtime.machine import Result
 
 
@@ -25,7 +26,8 @@ class TimedOut(NamedTuple):
 def time_out(
     state: TransactionsState, limits: TransactionLimits, ownership: Ownership, *, now_ms: int
 ) -> Result[tuple[TimedOut, ...], TransactionsRecord]:
-    """Abort what is timed out and served here, up to a limit; answer what it was."""
+    """Abort what is timed out and served here, as much as one step takes; answer what it was."""
+    budget = StepBudget(limits)
     timed_out: list[TimedOut] = []
     records: list[TransactionsRecord] = []
     for producer_id, ongoing in state.ongoing.items():
@@ -35,9 +37,9 @@ def time_out(
             continue  # A writer of a joint transaction, which ends as a whole.
         if not ongoing.is_timed_out(known.timeout_ms, now_ms) or not ownership.serves(producer_id):
             continue
+        if not budget.takes(transactions=1, participants=len(ongoing.participants)):
+            break
         records += aborted(producer, ongoing, reason=AbortReason.TIMED_OUT, now_ms=now_ms)
         key = TransactionKey(producer_id, ongoing.producer_epoch)
         timed_out.append(TimedOut(producer.transactional_id, key))
-        if len(timed_out) == limits.timeouts_per_tick_max:
-            break
     return Result(tuple(timed_out), records)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from enum import StrEnum
+from typing import NamedTuple
 
 from semel_common.errors import ProducerFencedError, SemelError, TransactionAbortableError
 from semel_coordinator.transactions.machine.decisions import aborted
@@ -18,6 +19,14 @@ from semel_coordinator.transactions.machine.states import AbortReason, Outcome
 
 Named = Mapping[int, ParticipantSet]
 """Participants by the producer id of a writer."""
+
+
+class VersionSize(NamedTuple):
+    """How much a decision on a version is."""
+
+    transactions: int
+    participants: int
+    """Those that are registered."""
 
 
 def writers_aborted(
@@ -51,6 +60,15 @@ def version_timed_out(
         state, joint, reason=AbortReason.TIMED_OUT, named=named, now_ms=now_ms
     )
     return [*records, joint.known.ended(None, now_ms=now_ms)]
+
+
+def size_of(state: TransactionsState, joint: Joint) -> VersionSize:
+    """Return how much it is to end the open version. What is kept of its id counts as one more."""
+    ongoing = (state.ongoing.get(producer_id) for producer_id in joint.live)
+    return VersionSize(
+        transactions=len(joint.live) + 1,
+        participants=sum(len(each.participants) for each in ongoing if each is not None),
+    )
 
 
 def is_live(state: TransactionsState, joint: Joint, key: TransactionKey) -> bool:

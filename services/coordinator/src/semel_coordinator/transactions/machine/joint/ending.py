@@ -2,6 +2,7 @@
 
 from msgspec import Struct
 
+from semel_common.ids import Participant
 from semel_coordinator.transactions.machine.decisions import aborted, committed
 from semel_coordinator.transactions.machine.end_txn import check_incomplete
 from semel_coordinator.transactions.machine.entities import (
@@ -49,6 +50,7 @@ class EndJointTxn(Struct, frozen=True, kw_only=True):
         """The decision, once it is taken as asked for."""
         return JointEnd(
             end_id=self.end_id,
+            owner=self.name.owner,
             run=self.name.run,
             txn_version=self.name.txn_version,
             outcome=Outcome.COMMITTED if self.commit else Outcome.ABORTED,
@@ -60,37 +62,35 @@ def end_joint_txn(
 ) -> Result[JointEnded, TransactionsRecord]:
     """Decide a version as it is asked for, or say how it stands. See `JOINT_TABLE`."""
     joint = state.joints.by_id.get(call.name.transactional_id)
-    if _is_repeat(joint, call):
+    if joint is not None and call.end in joint.ends:
         return Result(JointEnded(outcome=call.end.outcome))
     cell = JOINT_TABLE[row_of(joint, call.name)]
     answer = cell.commit if call.commit else cell.abort
     if answer is JointAnswer.ALREADY_COMMITTED:
         return Result(JointEnded(outcome=Outcome.COMMITTED, already_committed=True))
-    if answer is JointAnswer.ABORTED:
-        return Result(JointEnded(outcome=Outcome.ABORTED))
-    if answer is JointAnswer.COMMIT_EMPTY and not call.writers:
-        return _commit_empty(state, limits, call, now_ms=now_ms)
-    if answer is not JointAnswer.DECIDE:
+    commits_empty = answer in (JointAnswer.COMMIT_EMPTY, JointAnswer.COMMIT_NEW)
+    if answer is JointAnswer.ABORT_EMPTY or (commits_empty and not call.writers):
+        return Result(
+            JointEnded(outcome=call.end.outcome), _end_empty(state, limits, call, now_ms=now_ms)
+        )
+    if answer not in (JointAnswer.DECIDE, JointAnswer.NOTE):
         raise refused(joint, call.name, answer, reason=reason_of(state, joint))
     assert joint is not None, "an id with an open version is known"
+    if answer is JointAnswer.NOTE:
+        return Result(JointEnded(outcome=Outcome.ABORTED), (joint.with_end(call.end),))
     decide = _commit_records if call.commit else _abort_records
     records = decide(state, limits, joint, call, now_ms=now_ms)
     ended = joint.known.ended(call.end, now_ms=now_ms)
     return Result(JointEnded(outcome=call.end.outcome), (*records, ended))
 
 
-def _is_repeat(joint: Joint | None, call: EndJointTxn) -> bool:
-    return joint is not None and joint.known.owner == call.name.owner and call.end in joint.ends
-
-
-def _commit_empty(
+def _end_empty(
     state: TransactionsState, limits: TransactionLimits, call: EndJointTxn, *, now_ms: int
-) -> Result[JointEnded, TransactionsRecord]:
-    """Commit a version that nobody has joined; what an older run has open is fenced."""
+) -> list[TransactionsRecord]:
+    """End a version that nobody has joined; what an older run has open is fenced."""
     known = known_for(state, limits, call.name, now_ms=now_ms)
     records = fencing(state, call.name, now_ms=now_ms)
-    ended = known.ended(call.end, now_ms=now_ms)
-    return Result(JointEnded(outcome=Outcome.COMMITTED), (*records, ended))
+    return [*records, known.ended(call.end, now_ms=now_ms)]
 
 
 def _commit_records(
@@ -140,7 +140,8 @@ def _abort_records(
 ) -> list[TransactionsRecord]:
     """Abort for all writers. Never refused: past the limits, those only named ask themselves."""
     live = {key: those for key, those in call.writers.items() if is_live(state, joint, key)}
-    full = no_room(state, limits, participants=sum(map(len, live.values())), begins=len(live))
+    named = [each for those in live.values() for each in those]
+    full = no_room(state, limits, participants=named, begins=len(live))
     return writers_aborted(
         state,
         joint,
@@ -152,12 +153,13 @@ def _abort_records(
 
 
 def _check_room(state: TransactionsState, limits: TransactionLimits, call: EndJointTxn) -> None:
-    new, begins = 0, 0
+    new: list[Participant] = []
+    begins = 0
     for (producer_id, _), named in call.writers.items():
         check_incomplete(state, limits, state.producers[producer_id])
         ongoing = state.ongoing.get(producer_id)
         registered = NOBODY if ongoing is None else ongoing.participants.keys()
-        new += sum(each not in registered for each in named)
+        new += [each for each in named if each not in registered]
         begins += not registered and bool(named)
     full = no_room(state, limits, participants=new, begins=begins) if new else None
     if full is not None:

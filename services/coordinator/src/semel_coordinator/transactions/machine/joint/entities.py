@@ -27,6 +27,8 @@ class JointEnd(Struct, frozen=True, kw_only=True):
 
     end_id: str
     """Random, of that request and its repeats."""
+    owner: str
+    """Who asked: the id may have another one since."""
     run: str
     txn_version: int
     outcome: Outcome
@@ -50,6 +52,8 @@ class JointId(Struct, frozen=True, kw_only=True):
     last_end: JointEnd | None = None
     """Those before it are in `Joint.ends`."""
     last_update_ms: int
+    one_shot: bool = False
+    """Who has opened it says that no other version follows."""
 
     def of_run(self, run: str) -> "JointId":
         """Return the id after a call of a run: one that is new supersedes the one before."""
@@ -58,13 +62,16 @@ class JointId(Struct, frozen=True, kw_only=True):
         superseded = (self.run, *self.superseded)[:SUPERSEDED_RUNS_KEPT]
         return replace(self, run=run, superseded=superseded)
 
-    def opened(self, txn_version: int, *, timeout_ms: int, now_ms: int) -> "JointId":
+    def opened(
+        self, txn_version: int, *, timeout_ms: int, one_shot: bool, now_ms: int
+    ) -> "JointId":
         """Return the id with a version open."""
         return replace(
             self,
             open_version=txn_version,
             start_ms=now_ms,
             timeout_ms=timeout_ms,
+            one_shot=one_shot,
             last_update_ms=now_ms,
         )
 
@@ -81,7 +88,10 @@ class JointId(Struct, frozen=True, kw_only=True):
 
 
 class JointEndsKept(Struct, frozen=True, kw_only=True):
-    """The last decisions that the owner asked for, the latest last; in snapshots."""
+    """The last decisions that owners asked for, the latest last.
+
+    In snapshots, and after a decision that changes nothing else.
+    """
 
     transactional_id: str
     ends: tuple[JointEnd, ...]
@@ -92,6 +102,20 @@ class JointPoolGrown(Struct, frozen=True, kw_only=True):
 
     transactional_id: str
     producer_ids: tuple[int, ...]
+
+
+class JointPoolShrunk(Struct, frozen=True, kw_only=True):
+    """These, the last of an id's pool, were idle for so long that they are forgotten."""
+
+    transactional_id: str
+    producer_ids: tuple[int, ...]
+    """The last one first. Never given out again: ``ProducerIdsGiven`` stays."""
+
+
+class JointIdExpired(Struct, frozen=True, kw_only=True):
+    """An id was idle for so long that it is forgotten; all of its pool was before."""
+
+    transactional_id: str
 
 
 class JointWritersJoined(Struct, frozen=True, kw_only=True):
@@ -108,7 +132,15 @@ class JointKeptAlive(Struct, frozen=True, kw_only=True):
     kept_alive_ms: int
 
 
-JointRecord = JointId | JointEndsKept | JointPoolGrown | JointWritersJoined | JointKeptAlive
+JointRecord = (
+    JointId
+    | JointEndsKept
+    | JointPoolGrown
+    | JointPoolShrunk
+    | JointIdExpired
+    | JointWritersJoined
+    | JointKeptAlive
+)
 
 
 class JointEnded(Struct, frozen=True, kw_only=True):

@@ -2,7 +2,7 @@
 
 from semel_coordinator.transactions.machine.entities import TransactionKey
 from semel_coordinator.transactions.machine.init_producer_id import check_timeout
-from semel_coordinator.transactions.machine.joint.decisions import version_timed_out
+from semel_coordinator.transactions.machine.joint.decisions import size_of, version_timed_out
 from semel_coordinator.transactions.machine.joint.ending import EndJointTxn, end_joint_txn
 from semel_coordinator.transactions.machine.joint.entities import (
     JointEnded,
@@ -18,6 +18,7 @@ from semel_coordinator.transactions.machine.limits import TransactionLimits
 from semel_coordinator.transactions.machine.ownership import Ownership
 from semel_coordinator.transactions.machine.records import TransactionsRecord
 from semel_coordinator.transactions.machine.state import TransactionsState
+from semel_coordinator.transactions.machine.steps import StepBudget
 from semel_runtime.machine import Result
 
 
@@ -59,20 +60,24 @@ class JointTransactions:
         """Decide a version for all its writers at once.
 
         Idempotent for one end id. Also raises TransactionAbortableError, a definite abort, for a
-        commit that names a writer that is not live; InvalidRequestError for the id of an ordinary
-        producer; ConcurrentTransactionsError and ThrottlingQuotaExceededError (of commits) past
-        the limits.
+        commit that names a writer that is not live; InvalidProducerIdMappingError if it names one
+        of an id that is not known; InvalidRequestError for the id of an ordinary producer;
+        ConcurrentTransactionsError and ThrottlingQuotaExceededError (of commits) past the limits.
         """
         self._ownership.partition_for(call.name.transactional_id)
         return end_joint_txn(self._state, self._limits, call, now_ms=now_ms)
 
     def tick(self, now_ms: int) -> Result[tuple[TimedOutVersion, ...], TransactionsRecord]:
-        """Abort the open versions whose time is over, up to a limit; answer which."""
+        """Abort the open versions whose time is over, as many as one step takes; answer which."""
+        budget = StepBudget(self._limits)
         timed_out: list[TimedOutVersion] = []
         records: list[TransactionsRecord] = []
         for name, joint in self._state.joints.open.items():
             if not joint.is_timed_out(now_ms) or not self._ownership.serves_id(name):
                 continue
+            size = size_of(self._state, joint)
+            if not budget.takes(transactions=size.transactions, participants=size.participants):
+                break
             records += version_timed_out(self._state, joint, now_ms=now_ms)
             timed_out.append(
                 TimedOutVersion(
@@ -82,8 +87,6 @@ class JointTransactions:
                     writers=len(joint.live),
                 )
             )
-            if len(records) >= self._limits.timeouts_per_tick_max:
-                break
         return Result(tuple(timed_out), records)
 
     def incomplete_writer(self, transactional_id: str) -> int | None:

@@ -3,14 +3,18 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import assert_never
 
+from msgspec.structs import replace
+
 from semel_coordinator.transactions.machine.joint.entities import (
     ENDS_KEPT,
     NO_VERSION,
     JointEnd,
     JointEndsKept,
     JointId,
+    JointIdExpired,
     JointKeptAlive,
     JointPoolGrown,
+    JointPoolShrunk,
     JointRecord,
     JointWritersJoined,
 )
@@ -26,7 +30,7 @@ class Joint:
         self.known = known
         self.kept_alive_ms = known.start_ms
         self.ends: tuple[JointEnd, ...] = () if known.last_end is None else (known.last_end,)
-        """The last decisions that the owner asked for, the latest last."""
+        """The last decisions that owners asked for, the latest last."""
         self._pool: list[int] = []
         self._places: dict[int, int] = {}
         """Of each producer id in the pool."""
@@ -73,17 +77,24 @@ class Joint:
         """Whether the open version's time is over; also if the clock went far back."""
         return self.is_open and abs(now_ms - self.kept_alive_ms) >= self.known.timeout_ms
 
+    def with_end(self, end: JointEnd) -> JointEndsKept:
+        """Return the record that keeps a decision which changes nothing else."""
+        return JointEndsKept(transactional_id=self.known.transactional_id, ends=self._with_end(end))
+
     # -- changes: replay alone calls these -----------------------------------------------------
 
     def begin(self, known: JointId) -> None:
         """Take what is known from now on; writers before are those of a version that is over."""
-        if known.owner != self.known.owner:
-            self.ends = ()
-        elif known.last_end is not None and known.last_end not in self.ends:
-            self.ends = (*self.ends, known.last_end)[-ENDS_KEPT:]
+        if known.last_end is not None and known.last_end != self.known.last_end:
+            self.ends = self._with_end(known.last_end)
         self.known = known
         self.kept_alive_ms = known.start_ms
         self._writers.clear()
+
+    def keep(self, ends: Iterable[JointEnd]) -> None:
+        """Take the last decisions; one of an earlier release names no owner: it is of this one."""
+        owner = self.known.owner
+        self.ends = tuple(each if each.owner else replace(each, owner=owner) for each in ends)
 
     def grow(self, producer_ids: Iterable[int]) -> None:
         """Take producer ids into the pool."""
@@ -91,10 +102,19 @@ class Joint:
             self._places[each] = len(self._pool)
             self._pool.append(each)
 
+    def shrink(self, producer_ids: Iterable[int]) -> None:
+        """Give up producer ids, from the end of the pool on."""
+        for each in producer_ids:
+            assert self._pool.pop() == each, f"{each} is not the last one of the pool"
+            del self._places[each]
+
     def join(self, writers: Iterable[str]) -> None:
         """Let writers join the open version."""
         for each in writers:
             self._writers[each] = len(self._writers)
+
+    def _with_end(self, end: JointEnd) -> tuple[JointEnd, ...]:
+        return (*self.ends, end)[-ENDS_KEPT:]
 
 
 class Joints:
@@ -115,10 +135,15 @@ class Joints:
             case JointId():
                 self._begin(record)
             case JointEndsKept():
-                self.by_id[name].ends = record.ends
+                self.by_id[name].keep(record.ends)
             case JointPoolGrown():
                 self.by_id[name].grow(record.producer_ids)
                 self.writer_count += len(record.producer_ids)
+            case JointPoolShrunk():
+                self.by_id[name].shrink(record.producer_ids)
+                self.writer_count -= len(record.producer_ids)
+            case JointIdExpired():
+                self.forget([name])
             case JointWritersJoined():
                 self.by_id[name].join(record.writers)
             case JointKeptAlive():

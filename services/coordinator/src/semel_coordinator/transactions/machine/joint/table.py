@@ -4,6 +4,8 @@ A call names a version, an owner and a run. Which row it is in follows from what
 transactional id; earlier rows come first. A committed version is answered as such before the run is
 looked at: whoever redoes it only needs to hear that it is done. The owner is looked at before that:
 an id that is used for something else would otherwise drop all of that as repeats.
+
+Every abort is noted, if it finds nothing to end too: its repeat, however late, ends nothing then.
 """
 
 from enum import StrEnum
@@ -11,6 +13,7 @@ from typing import NamedTuple, assert_never
 
 from semel_common.errors import (
     ConcurrentTransactionsError,
+    InvalidProducerIdMappingError,
     JointOwnerMismatchError,
     ProducerFencedError,
     SemelError,
@@ -41,8 +44,10 @@ class JointAnswer(StrEnum):
     DECIDE = "does it"
     OPEN_ANEW = "fences what is open, and opens the version"
     COMMIT_EMPTY = "commits if it names no writer, else TRANSACTION_ABORTABLE"
+    COMMIT_NEW = "commits if it names no writer, else INVALID_PRODUCER_ID_MAPPING"
     ALREADY_COMMITTED = "already committed"
-    ABORTED = "ABORTED: nothing to do"
+    ABORT_EMPTY = "fences what is open, and notes that the version is aborted"
+    NOTE = "notes that the version is aborted"
     NOT_OPEN = "TRANSACTION_ABORTABLE"
     CONCURRENT_TRANSACTIONS = "CONCURRENT_TRANSACTIONS"
     PRODUCER_FENCED = "PRODUCER_FENCED"
@@ -63,8 +68,9 @@ class JointCell(NamedTuple):
 _A = JointAnswer
 
 JOINT_TABLE: dict[JointRow, JointCell] = {
+    # Of writers that an id had which is forgotten, nobody knows whether they were committed.
     JointRow.NEW_ID: JointCell(
-        _A.OPEN_ANEW, _A.OPEN_ANEW, _A.NOT_OPEN, _A.COMMIT_EMPTY, _A.ABORTED
+        _A.OPEN_ANEW, _A.OPEN_ANEW, _A.NOT_OPEN, _A.COMMIT_NEW, _A.ABORT_EMPTY
     ),
     JointRow.OTHER_OWNER: JointCell(
         _A.OWNER_MISMATCH, _A.OPEN_ANEW, _A.OWNER_MISMATCH, _A.OWNER_MISMATCH, _A.OWNER_MISMATCH
@@ -92,7 +98,7 @@ JOINT_TABLE: dict[JointRow, JointCell] = {
         _A.PRODUCER_FENCED,
     ),
     JointRow.NEW_RUN: JointCell(
-        _A.OPEN_ANEW, _A.OPEN_ANEW, _A.NOT_OPEN, _A.COMMIT_EMPTY, _A.ABORTED
+        _A.OPEN_ANEW, _A.OPEN_ANEW, _A.NOT_OPEN, _A.COMMIT_EMPTY, _A.ABORT_EMPTY
     ),
     JointRow.OPEN: JointCell(_A.DECIDE, _A.DECIDE, _A.DECIDE, _A.DECIDE, _A.DECIDE),
     JointRow.OTHER_OPEN: JointCell(
@@ -100,9 +106,11 @@ JOINT_TABLE: dict[JointRow, JointCell] = {
         _A.CONCURRENT_TRANSACTIONS,
         _A.NOT_OPEN,
         _A.CONCURRENT_TRANSACTIONS,
-        _A.ABORTED,
+        _A.NOTE,
     ),
-    JointRow.IDLE: JointCell(_A.OPEN_ANEW, _A.OPEN_ANEW, _A.NOT_OPEN, _A.COMMIT_EMPTY, _A.ABORTED),
+    JointRow.IDLE: JointCell(
+        _A.OPEN_ANEW, _A.OPEN_ANEW, _A.NOT_OPEN, _A.COMMIT_EMPTY, _A.ABORT_EMPTY
+    ),
 }
 """What JoinTxn, KeepAliveTxn and EndJointTxn are answered."""
 
@@ -151,6 +159,8 @@ def refused(
                 outcome=Outcome.ABORTED.value,
                 **facts,
             )
+        case JointAnswer.COMMIT_NEW:
+            return InvalidProducerIdMappingError(f"{name.transactional_id!r} is not known")
         case JointAnswer.CONCURRENT_TRANSACTIONS:
             assert joint is not None
             return ConcurrentTransactionsError(
@@ -167,7 +177,8 @@ def refused(
             JointAnswer.DECIDE
             | JointAnswer.OPEN_ANEW
             | JointAnswer.ALREADY_COMMITTED
-            | JointAnswer.ABORTED
+            | JointAnswer.ABORT_EMPTY
+            | JointAnswer.NOTE
         ):
             raise AssertionError(f"{answer} is no error")
         case _:
