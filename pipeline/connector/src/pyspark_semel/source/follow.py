@@ -68,7 +68,7 @@ class Follower:
         ends = self._target or await self._ends()
         begins, going_on = await self._begins(start, ends)
         stops = {each: max(end, begins[each]) for each, end in ends.positions.items()}
-        same_logs = not start.initial and start.topic_ids == ends.topic_ids
+        same_logs = _same_logs(start, ends)
         if same_logs and (stops == start.positions or self._waits(size(begins, stops), minimum)):
             self._idle_ends = ends.positions
             return start
@@ -133,6 +133,15 @@ class Follower:
             _log.warning("progress is not reported to group %s: %s", group_id, error)
         else:
             self._reported = done.positions
+
+
+def _same_logs(start: StreamOffsets, ends: StreamOffsets) -> bool:
+    """Whether nothing needs to be stored but progress; new partitions may wait for records."""
+    return (
+        not start.initial
+        and start.topic_ids == ends.topic_ids
+        and start.positions.keys() <= ends.positions.keys()
+    )
 
 
 def _offsets(seen: Seen, positions: Positions, *, initial: bool = False) -> StreamOffsets:
