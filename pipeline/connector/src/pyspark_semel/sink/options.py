@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from aiosemel import Compression, ProducerOptions, Security
 from pyspark_semel.errors import OptionError
-from pyspark_semel.options import Options
+from pyspark_semel.options import INT32_MAX, Options
 
 TOPIC = "topic"
 TRANSACTIONAL_ID = "transactionalId"
@@ -91,14 +91,18 @@ def _read(options: Options) -> SinkOptions:
         transactional_id=_transactional_id(options),
         txn_version=options.integer(TXN_VERSION, minimum=0),
         reset=options.boolean(RESET, default=False),
-        transaction_timeout_ms=options.integer(TRANSACTION_TIMEOUT_MS, minimum=1_000) or 60_000,
-        api_timeout_ms=options.integer(API_TIMEOUT_MS, minimum=1) or 60_000,
-        max_request_size_bytes=options.integer(MAX_REQUEST_SIZE, minimum=1_024) or 1_000_000,
+        transaction_timeout_ms=_int32(options, TRANSACTION_TIMEOUT_MS, 1_000) or 60_000,
+        api_timeout_ms=_int32(options, API_TIMEOUT_MS, 1) or 60_000,
+        max_request_size_bytes=_int32(options, MAX_REQUEST_SIZE, 1_024) or 1_000_000,
         compression=_compression(options.text(COMPRESSION)),
     )
     if read.reset and read.transactional_id is None:
         raise OptionError(f"{RESET} is true without {TRANSACTIONAL_ID}: nothing to take over")
     return read
+
+
+def _int32(options: Options, name: str, minimum: int) -> int | None:
+    return options.integer(name, minimum=minimum, maximum=INT32_MAX)
 
 
 def _unprefixed(given: Mapping[str, str]) -> dict[str, str]:

@@ -14,7 +14,7 @@ from typing import TypeAlias
 from aiosemel import IsolationLevel, OffsetSpec, Security, TopicPartition
 from pyspark_semel.connection import API_TIMEOUT_MS
 from pyspark_semel.errors import OptionError
-from pyspark_semel.options import Options
+from pyspark_semel.options import INT32_MAX, INT64_MAX, Options
 from pyspark_semel.source.offsets import EARLIEST, LATEST, OffsetsError, partitions_of_json
 
 _FETCH_BYTES = 4 << 20
@@ -270,6 +270,8 @@ def _partition_numbers(option: str, text: str, *, minimum: int) -> Mapping[Topic
     for each, number in numbers.items():
         if number < minimum:
             raise OptionError(f"{option} of {each} is {number}, less than {minimum}")
+        if number > INT64_MAX:
+            raise OptionError(f"{option} of {each} is {number}, more than {INT64_MAX}")
     return numbers
 
 
@@ -314,7 +316,7 @@ def _dotted_integer(options: Options, name: str, default: int) -> int:
     text = _dotted(options, name)
     if text is None:
         return default
-    return Options({name: text}, (name,)).integer(name, minimum=1) or default
+    return Options({name: text}, (name,)).integer(name, minimum=1, maximum=INT32_MAX) or default
 
 
 _UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
