@@ -110,6 +110,20 @@ def test_too_few_records_do_not_wait_for_ever(semel: Cluster) -> None:
         assert query.latest(start, minimum=3).positions == {TopicPartition(topic, 0): 1}
 
 
+def test_a_run_reads_what_there_is_at_once_before_it_waits(semel: Cluster) -> None:
+    """As in Kafka's source: the last trigger before it is longer ago than any delay."""
+    topic = semel.topic()
+    with run(semel, subscribe=topic, minOffsetsPerTrigger=3) as query:
+        start = query.latest(query.initial(), minimum=3)
+        semel.send(topic, [b"1"])
+        assert query.latest(start, minimum=3) is start, "the first micro-batch was empty"
+    with run(semel, subscribe=topic, minOffsetsPerTrigger=3) as query:
+        first = query.latest(start, minimum=3)
+        assert first.positions == {TopicPartition(topic, 0): 1}
+        semel.send(topic, [b"2"])
+        assert query.latest(first, minimum=3) is first
+
+
 def test_what_comes_after_a_run_was_prepared_is_left_to_the_next(semel: Cluster) -> None:
     topic = semel.topic()
     semel.send(topic, [b"1", b"2"])
