@@ -55,6 +55,10 @@ def test_names_of_kafkas_producer_may_have_its_prefix() -> None:
     assert (read.bootstrap, read.max_request_size_bytes) == ("a:1", 2_048)
 
 
+def test_the_name_of_a_topic_may_have_spaces_around_it() -> None:
+    assert options.of_batch({**CLUSTER, "topic": " orders "}).topic == "orders"
+
+
 def test_the_name_that_delta_gives_the_id_will_do() -> None:
     given = {**CLUSTER, "txnappid": "load", "txnversion": "1"}
     assert options.of_batch(given).transactional_id == "load"
@@ -71,6 +75,8 @@ def test_the_name_that_delta_gives_the_id_will_do() -> None:
         ({"transactionalid": " "}, "transactionalId is empty"),
         ({"txnappid": ""}, "txnAppId is empty"),
         ({"topic": ""}, "topic is empty"),
+        ({"includeheaders": "true"}, "includeHeaders is given: .* a column headers is written"),
+        ({"kafka.partitioner.class": "a.B"}, "give a column partition"),
         ({"transactionalid": "a", "txnversion": "-1"}, "txnVersion is -1, less than 0"),
         ({"transactionalid": "a", "txnversion": "x"}, "txnVersion is 'x', not a whole number"),
         ({"transactionalidreset": "true"}, "transactionalIdReset is true without"),

@@ -11,7 +11,7 @@ from pyspark.sql.functions import col, count, lit
 from source_harness import Option, batch, options_of, values
 
 from aiosemel import ProducerOptions, TopicPartition
-from pyspark_semel.errors import DataLossError, OptionError
+from pyspark_semel.errors import DataLossError
 from pyspark_semel.source.filters import Narrowing
 from pyspark_semel.source.logs import Logs
 from pyspark_semel.source.options import for_batch
@@ -322,15 +322,6 @@ def test_a_batch_of_which_the_log_holds_nothing_is_a_loss_and_no_mistake(
     with pytest.raises(DataLossError, match="its log holds 2 to 6; to go on without"):
         planned(semel, subscribe=topic, **given)
     assert planned(semel, subscribe=topic, failOnDataLoss=False, **given) == list(held)
-
-
-def test_a_batch_that_ends_before_it_starts_is_refused(semel: Cluster, ten: str) -> None:
-    given = {
-        "startingOffsets": f'{{"{ten}":{{"0":7}}}}',
-        "endingOffsets": f'{{"{ten}":{{"0":4}}}}',
-    }
-    with pytest.raises(OptionError, match=f"{ten}-0 is to be read from offset 7 to 4"):
-        planned(semel, subscribe=ten, failOnDataLoss=False, **given)
 
 
 def test_a_time_after_the_offset_to_end_at_is_a_batch_without_records(

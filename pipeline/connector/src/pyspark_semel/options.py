@@ -32,6 +32,15 @@ INT64_MAX = (1 << 63) - 1
 _BOOLEANS = {"true": True, "false": False}
 
 
+def refuse(given: Mapping[str, str], reasons: Mapping[str, str]) -> None:
+    """Raise OptionError for an option that has a reason against it."""
+    names = {name.lower(): name for name in reasons}
+    for each in given:
+        name = names.get(each.lower())
+        if name is not None:
+            raise OptionError(f"option {name} is given: {reasons[name]}")
+
+
 class Options:
     """The options of one source or sink, of those that it knows."""
 

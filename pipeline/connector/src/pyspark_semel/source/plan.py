@@ -3,12 +3,11 @@
 from collections.abc import Collection
 
 from aiosemel import LogRange, OffsetSpec, TopicPartition
-from pyspark_semel.errors import OptionError
 from pyspark_semel.source.filters import Narrowing
 from pyspark_semel.source.logs import Logs, Seen
 from pyspark_semel.source.losses import Losses
 from pyspark_semel.source.offsets import Positions
-from pyspark_semel.source.options import AtOffsets, Bound, SourceOptions
+from pyspark_semel.source.options import AtOffsets, SourceOptions
 from pyspark_semel.source.splits import split
 
 
@@ -23,7 +22,6 @@ async def plan(logs: Logs, options: SourceOptions, narrowing: Narrowing) -> list
     starts = await logs.starting(seen.partitions, starting)
     ends = await logs.ending(seen.partitions, options.ending)
     if isinstance(starting, AtOffsets) or isinstance(options.ending, AtOffsets):
-        _check_order(options, starts, ends)
         losses = Losses(fail=options.fail_on_data_loss)
         starts, ends = await _within(logs, losses, starts, ends)
     wanted = [each for each in seen.partitions if narrowing.admits(each)]
@@ -37,22 +35,6 @@ async def plan(logs: Logs, options: SourceOptions, narrowing: Narrowing) -> list
         min_partitions=options.min_partitions,
         max_records=options.max_records_per_partition,
     )
-
-
-def _check_order(options: SourceOptions, starts: Positions, ends: Positions) -> None:
-    """Raise OptionError for offsets that were given the wrong way round.
-
-    Where one of the two is an end of the log, or a time, nobody has said so: there is nothing to
-    read.
-    """
-    for each, start in starts.items():
-        if start > ends[each] and _names(options.starting, each) and _names(options.ending, each):
-            raise OptionError(f"{each} is to be read from offset {start} to {ends[each]}")
-
-
-def _names(bound: Bound | None, partition: TopicPartition) -> bool:
-    """Whether a bound is an offset, in a partition."""
-    return isinstance(bound, AtOffsets) and bound.offsets[partition] >= 0
 
 
 async def _within(
