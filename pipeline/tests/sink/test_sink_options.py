@@ -55,6 +55,10 @@ def test_names_of_kafkas_producer_may_have_its_prefix() -> None:
     assert (read.bootstrap, read.max_request_size_bytes) == ("a:1", 2_048)
 
 
+def test_the_name_of_a_topic_may_have_spaces_around_it() -> None:
+    assert options.of_batch({**CLUSTER, "topic": " orders "}).topic == "orders"
+
+
 def test_the_name_that_delta_gives_the_id_will_do() -> None:
     given = {**CLUSTER, "txnappid": "load", "txnversion": "1"}
     assert options.of_batch(given).transactional_id == "load"
@@ -71,11 +75,17 @@ def test_the_name_that_delta_gives_the_id_will_do() -> None:
         ({"transactionalid": " "}, "transactionalId is empty"),
         ({"txnappid": ""}, "txnAppId is empty"),
         ({"topic": ""}, "topic is empty"),
+        ({"includeheaders": "true"}, "includeHeaders is given: .* a column headers is written"),
+        ({"kafka.partitioner.class": "a.B"}, "give a column partition"),
         ({"transactionalid": "a", "txnversion": "-1"}, "txnVersion is -1, less than 0"),
         ({"transactionalid": "a", "txnversion": "x"}, "txnVersion is 'x', not a whole number"),
         ({"transactionalidreset": "true"}, "transactionalIdReset is true without"),
         ({"transactionalidreset": "1"}, "neither true nor false"),
         ({"transaction.timeout.ms": "1"}, "less than 1000"),
+        ({"transaction.timeout.ms": "3000000000"}, "3000000000, more than 2147483647"),
+        ({"default.api.timeout.ms": "3000000000"}, "3000000000, more than 2147483647"),
+        ({"max.request.size": "3000000000"}, "3000000000, more than 2147483647"),
+        ({"transactionalid": "a", "txnversion": "9223372036854775808"}, "txnVersion is .*, more"),
         ({"compression.type": "lz4"}, "'lz4': neither none nor zstd"),
         (
             {"max.request.size": "2048", "kafka.max.request.size": "4096"},

@@ -134,6 +134,37 @@ def test_two_writes_of_one_batch_need_two_ids(streams: Streams) -> None:
     assert streams.written() == [b"0", b"0", b"1", b"1"]
 
 
+def test_a_job_group_within_for_each_batch_is_refused_before_anything_is_written(
+    streams: Streams,
+) -> None:
+    """All runs would look like one, by which the micro-batch had been written before."""
+
+    def write(frame: DataFrame, _: int) -> None:
+        streams.spark.sparkContext.setJobGroup("nightly", "each night")
+        streams.save(frame)
+
+    streams.add(0)
+    with pytest.raises(PySparkException, match="setJobGroup"):
+        streams.run_for_each(write)
+    assert streams.semel.values(streams.topic, UNCOMMITTED) == []
+
+
+def test_jobs_within_for_each_batch_may_have_tags(streams: Streams) -> None:
+    failures = iter(["after the write"])
+
+    def write(frame: DataFrame, _: int) -> None:
+        streams.spark.sparkContext.addJobTag("nightly")
+        streams.save(frame)
+        if reason := next(failures, None):
+            raise RuntimeError(reason)
+
+    streams.add(0)
+    with pytest.raises(PySparkException, match="after the write"):
+        streams.run_for_each(write)
+    streams.run_for_each(write)
+    assert streams.written() == [b"0"]
+
+
 def test_a_whole_result_is_written_each_time(streams: Streams) -> None:
     def run() -> None:
         lines = streams.spark.readStream.option("maxFilesPerTrigger", 1).text(str(streams.lines))

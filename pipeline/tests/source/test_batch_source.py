@@ -11,6 +11,11 @@ from pyspark.sql.functions import col, count, lit
 from source_harness import Option, batch, options_of, values
 
 from aiosemel import ProducerOptions, TopicPartition
+from pyspark_semel.errors import DataLossError
+from pyspark_semel.source.filters import Narrowing
+from pyspark_semel.source.logs import Logs
+from pyspark_semel.source.options import for_batch
+from pyspark_semel.source.plan import plan
 
 HOUR_MS = 3_600_000
 NOON_MS = 1_767_268_800_000
@@ -45,6 +50,13 @@ def ten(semel: Cluster) -> str:
     topic = semel.topic(name="ten")
     semel.send(topic, [str(number).encode() for number in range(10)])
     return topic
+
+
+def planned(semel: Cluster, **options: Option) -> list[int]:
+    """Return the offsets that a batch would read, of topics with one partition."""
+    given = for_batch(options_of(semel, options))
+    ranges = semel.call(plan(Logs(semel.client, given), given, Narrowing()))
+    return [at for each in ranges for at in range(each.start_offset, each.end_offset)]
 
 
 def digits(*numbers: int) -> list[bytes]:
@@ -288,3 +300,36 @@ def test_offsets_that_the_log_does_not_hold_are_a_loss(spark: SparkSession, seme
             batch(spark, semel, subscribe=topic, **options).collect()
         frame = batch(spark, semel, subscribe=topic, failOnDataLoss=False, **options)
         assert values(frame) == digits(2, 3, 4, 5)
+
+
+@pytest.mark.parametrize(
+    ("options", "held"),
+    [
+        ({"endingOffsets": 1}, ()),
+        ({"startingOffsets": 1, "endingOffsets": 1}, ()),
+        ({"startingOffsets": 9}, ()),
+        ({"startingOffsets": 8, "endingOffsets": 9}, ()),
+        ({"startingOffsets": 1, "endingOffsets": 4}, (2, 3)),
+    ],
+)
+def test_a_batch_of_which_the_log_holds_nothing_is_a_loss_and_no_mistake(
+    semel: Cluster, options: dict[str, int], held: tuple[int, ...]
+) -> None:
+    topic = semel.topic()
+    semel.send(topic, digits(*range(6)))
+    semel.call(semel.client.admin().delete_records({TopicPartition(topic, 0): 2}))
+    given = {name: f'{{"{topic}":{{"0":{at}}}}}' for name, at in options.items()}
+    with pytest.raises(DataLossError, match="its log holds 2 to 6; to go on without"):
+        planned(semel, subscribe=topic, **given)
+    assert planned(semel, subscribe=topic, failOnDataLoss=False, **given) == list(held)
+
+
+def test_a_time_after_the_offset_to_end_at_is_a_batch_without_records(
+    semel: Cluster, hours: str
+) -> None:
+    given: dict[str, Option] = {
+        "startingTimestamp": NOON_MS + 2 * HOUR_MS,
+        "startingOffsetsByTimestampStrategy": "latest",
+        "endingOffsets": f'{{"{hours}":{{"0":0,"1":0}}}}',
+    }
+    assert planned(semel, subscribe=hours, **given) == []

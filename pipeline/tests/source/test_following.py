@@ -110,6 +110,20 @@ def test_too_few_records_do_not_wait_for_ever(semel: Cluster) -> None:
         assert query.latest(start, minimum=3).positions == {TopicPartition(topic, 0): 1}
 
 
+def test_a_run_reads_what_there_is_at_once_before_it_waits(semel: Cluster) -> None:
+    """As in Kafka's source: the last trigger before it is longer ago than any delay."""
+    topic = semel.topic()
+    with run(semel, subscribe=topic, minOffsetsPerTrigger=3) as query:
+        start = query.latest(query.initial(), minimum=3)
+        semel.send(topic, [b"1"])
+        assert query.latest(start, minimum=3) is start, "the first micro-batch was empty"
+    with run(semel, subscribe=topic, minOffsetsPerTrigger=3) as query:
+        first = query.latest(start, minimum=3)
+        assert first.positions == {TopicPartition(topic, 0): 1}
+        semel.send(topic, [b"2"])
+        assert query.latest(first, minimum=3) is first
+
+
 def test_what_comes_after_a_run_was_prepared_is_left_to_the_next(semel: Cluster) -> None:
     topic = semel.topic()
     semel.send(topic, [b"1", b"2"])
@@ -224,6 +238,37 @@ def test_a_topic_that_is_not_named_any_more_is_told_from_a_deleted_one(semel: Cl
         pytest.raises(DataLossError, match=f"topic {second} .* do not name it any more"),
     ):
         query.latest(start)
+
+
+def test_a_partition_that_is_not_named_any_more_is_a_loss(semel: Cluster) -> None:
+    topic = semel.topic(partitions=2)
+    left_out, both = f'{{"{topic}":[0]}}', f'{{"{topic}":[0,1]}}'
+    semel.send(topic, [b"x"] * 3, partition=1)
+    with run(semel, assign=both, startingOffsets="earliest") as query:
+        start = query.latest(query.initial())
+        semel.send(topic, [b"x"], partition=1)
+        end = query.latest(start)
+    said = f"{topic}-1 is in the checkpoint, and the options do not name it any more; to go on"
+    with run(semel, assign=left_out) as query:
+        with pytest.raises(DataLossError, match=said):
+            query.latest(start)
+        with pytest.raises(DataLossError, match=said):
+            query.ranges(start, end)
+    with run(semel, assign=both) as query:
+        assert query.offsets(start, query.latest(start)) == {f"{topic}-1": (3, 4)}
+
+
+def test_a_query_goes_on_without_a_partition_if_it_may(semel: Cluster) -> None:
+    topic = semel.topic(partitions=2)
+    with run(semel, assign=f'{{"{topic}":[0,1]}}') as query:
+        start = query.latest(query.initial())
+        semel.send(topic, [b"x"], partition=1)
+        end = query.latest(start)
+    with run(semel, assign=f'{{"{topic}":[0]}}', failOnDataLoss=False) as query:
+        assert query.ranges(start, end) == []
+        without = query.latest(end, minimum=10)
+        assert without.positions == {TopicPartition(topic, 0): 0}, "stored at once: warned once"
+        assert query.latest(without) is without
 
 
 def test_records_that_were_deleted_before_they_were_read_are_a_loss(semel: Cluster) -> None:

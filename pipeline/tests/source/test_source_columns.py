@@ -51,6 +51,20 @@ def test_many_batches_become_one_in_their_order() -> None:
     ]
 
 
+def test_a_time_past_the_last_of_spark_is_that_last_one() -> None:
+    """Nanoseconds that a producer took for milliseconds must not stop whoever reads them."""
+    last = 9_223_372_036_854_775
+    times = [last - 1, last, last + 1, 1_767_268_800 * 10**9, 2**63 - 1]
+    wanted = StructType([schema(include_headers=False)["timestamp"]])
+    batches = [
+        batch(0, [b"x"] * 5, timestamps_ms=times),
+        batch(5, [b"x"], timestamps_ms=[-(2**63)]),
+    ]
+    made = RecordBatches(wanted).make(batches)
+    expected = [last - 1, *[last] * 4, -last]
+    assert made["timestamp"].cast("int64").to_pylist() == [each * 1_000 for each in expected]
+
+
 def test_headers_keep_their_order_and_their_absence() -> None:
     headers = {1: (("a", b"1"), ("a", None)), 2: (("b", b""),)}
     made = RecordBatches(schema(include_headers=True)).make(

@@ -50,8 +50,12 @@ def test_what_is_within_the_limit_is_read_whole() -> None:
 
 
 def test_patience_ends_with_enough_offsets_or_with_time() -> None:
-    patience = Patience(minimum=10, max_delay=3.0, since=100.0)
-    assert patience.holds(9, 102.9)
-    assert not patience.holds(10, 100.0)
-    assert not patience.holds(0, 103.0)
-    assert patience.begun(103.0).holds(9, 105.9)
+    patience = Patience(max_delay=3.0).begun(100.0)
+    assert patience.holds(9, 102.9, minimum=10)
+    assert not patience.holds(10, 100.0, minimum=10)
+    assert not patience.holds(0, 103.0, minimum=10)
+    assert patience.begun(103.0).holds(9, 105.9, minimum=10)
+
+
+def test_there_is_no_patience_before_a_first_micro_batch() -> None:
+    assert not Patience(max_delay=1e9).holds(1, 0.0, minimum=10)

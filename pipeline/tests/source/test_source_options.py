@@ -35,7 +35,7 @@ def test_nothing_but_a_subscription_is_needed() -> None:
 
 def test_topics_are_subscribed_to_by_name_by_pattern_or_by_partition() -> None:
     assert parse(given(subscribe=" a, b ,a")).subscription == Topics(("a", "b"))
-    pattern = parse({**ADDRESS, "subscribePattern": "a.*"}).subscription
+    pattern = parse({**ADDRESS, "subscribePattern": " a.* "}).subscription
     assert isinstance(pattern, Pattern)
     assert [subscribes(pattern, each) for each in ("a", "ab", "ba")] == [True, True, False]
     assigned = parse({**ADDRESS, "assign": '{"t":[0,2]}'}).subscription
@@ -51,6 +51,7 @@ def test_topics_are_subscribed_to_by_name_by_pattern_or_by_partition() -> None:
         ({"subscribe": "a", "assign": "{}"}, "subscribe and assign are given"),
         ({"subscribe": " , "}, "subscribe names no topic"),
         ({"subscribePattern": "("}, "no regular expression"),
+        ({"subscribePattern": " "}, "subscribePattern is empty"),
         ({"assign": "t"}, "assign is 't', not of the form"),
         ({"assign": "{}"}, "not of the form"),
         ({"assign": '{"t":[0,"1"]}'}, "not of the form"),
@@ -91,7 +92,11 @@ def test_offsets_may_be_the_ends_of_the_log_in_words_or_numbers() -> None:
         ("maxTriggerDelay", "soon", "no time such as"),
         ("maxTriggerDelay", "5 parsecs", "no time such as"),
         ("max.partition.fetch.bytes", "0", "less than 1"),
+        ("max.partition.fetch.bytes", "3000000000", "more than 2147483647"),
+        ("startingTimestamp", "9223372036854775808", "more than 9223372036854775807"),
+        ("startingOffsetsByTimestamp", '{"t":{"0":9223372036854775808}}', "of t-0 is .*, more"),
         ("subscibe", "t", "did you mean subscribe"),
+        ("kafka.auto.offset.reset", "earliest", "give startingOffsets"),
         ("groupIdPrefix", "p", "no consumer group is needed"),
         ("fetchOffset.numRetries", "3", "give default.api.timeout.ms"),
     ],
@@ -162,3 +167,34 @@ def test_what_is_for_batches_is_refused_in_a_stream(name: str, value: str) -> No
 def test_a_batch_neither_starts_at_the_end_nor_ends_at_the_start(name: str, value: str) -> None:
     with pytest.raises(OptionError, match=f"{name} of a batch cannot be"):
         for_batch(given(**{name: value}))
+
+
+@pytest.mark.parametrize(
+    ("starting", "ending", "said"),
+    [
+        ({"startingTimestamp": "9"}, {"endingTimestamp": "5"}, "startingTimestamp is 9, more than"),
+        (
+            {"startingOffsets": '{"t":{"0":7}}'},
+            {"endingOffsets": '{"t":{"0":4}}'},
+            "startingOffsets of t-0 is 7, more than endingOffsets, which is 4",
+        ),
+        (
+            {"startingOffsetsByTimestamp": '{"t":{"0":7}}'},
+            {"endingOffsetsByTimestamp": '{"t":{"0":4}}'},
+            "startingOffsetsByTimestamp of t-0 is 7, more than endingOffsetsByTimestamp",
+        ),
+    ],
+)
+def test_a_batch_that_ends_before_it_starts_is_refused(
+    starting: dict[str, str], ending: dict[str, str], said: str
+) -> None:
+    for_batch(given(**starting))
+    for_batch(given(**ending))
+    with pytest.raises(OptionError, match=said):
+        for_batch(given(**starting, **ending))
+
+
+def test_what_only_the_logs_put_in_the_wrong_order_is_no_mistake() -> None:
+    for_batch(given(startingOffsets='{"t":{"0":7}}', endingOffsets='{"t":{"0":-1}}'))
+    for_batch(given(startingOffsets='{"t":{"0":-2}}', endingOffsets='{"t":{"0":0}}'))
+    for_batch(given(startingTimestamp="9", endingOffsets='{"t":{"0":4}}'))

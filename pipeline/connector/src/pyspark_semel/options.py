@@ -25,7 +25,20 @@ _SECURITY = (PROTOCOL, CA, CERTIFICATE, KEY, SERVER_NAME, TOKEN)
 """How to connect; each may be written with ``kafka.`` before it. Files are on every machine."""
 _PROTOCOLS = {"PLAINTEXT": False, "SASL_PLAINTEXT": False, "SSL": True, "SASL_SSL": True}
 """Whether there is TLS."""
+INT32_MAX = (1 << 31) - 1
+"""The largest size, or time in milliseconds, that a request can name; Kafka's too."""
+INT64_MAX = (1 << 63) - 1
+"""The largest of all other numbers."""
 _BOOLEANS = {"true": True, "false": False}
+
+
+def refuse(given: Mapping[str, str], reasons: Mapping[str, str]) -> None:
+    """Raise OptionError for an option that has a reason against it."""
+    names = {name.lower(): name for name in reasons}
+    for each in given:
+        name = names.get(each.lower())
+        if name is not None:
+            raise OptionError(f"option {name} is given: {reasons[name]}")
 
 
 class Options:
@@ -97,7 +110,7 @@ class Options:
             raise OptionError(f"{name} is {value!r}: neither true nor false")
         return _BOOLEANS[value.strip().lower()]
 
-    def integer(self, name: str, *, minimum: int) -> int | None:
+    def integer(self, name: str, *, minimum: int, maximum: int = INT64_MAX) -> int | None:
         """Return an option that is a whole number; None where it was not given."""
         value = self.text(name)
         if value is None:
@@ -108,4 +121,6 @@ class Options:
             raise OptionError(f"{name} is {value!r}, not a whole number") from None
         if number < minimum:
             raise OptionError(f"{name} is {number}, less than {minimum}")
+        if number > maximum:
+            raise OptionError(f"{name} is {number}, more than {maximum}")
         return number

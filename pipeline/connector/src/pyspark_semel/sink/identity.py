@@ -10,14 +10,20 @@ Any other batch write is what its options say it is; or, without any, a transact
 repeat: atomic, but done again it writes again. Its id is used for nothing else, and says so.
 
 Spark Connect tells a write within ``foreachBatch`` nothing. It cannot be told from any other there,
-so there all batch writes must say who they are. No I/O.
+so there all batch writes must say who they are.
+
+A run is known by the job group that Spark sets for a query, and nothing else tells it. A function
+of ``foreachBatch`` that sets a group of its own makes all runs look like one: no older run would be
+fenced, and what a restart repeats would look written twice. So only the UUID of a run will do.
+No I/O.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from uuid import UUID
 
 from aiosemel import JointHandle
-from pyspark_semel.errors import OptionError
+from pyspark_semel.errors import OptionError, TransactionError
 from pyspark_semel.sink.options import TRANSACTIONAL_ID, TXN_VERSION, SinkOptions
 
 _QUERY_ID = "sql.streaming.queryId"
@@ -42,14 +48,29 @@ class MicroBatch:
 
 
 def micro_batch(local_property: LocalProperty) -> MicroBatch | None:
-    """Return the micro-batch that a task works for; None: for none, as far as it is told."""
+    """Return the micro-batch that a task works for; None: for none, as far as it is told.
+
+    Raises TransactionError if it is not told in which run of the query.
+    """
     query_id, batch_id = local_property(_QUERY_ID), local_property(_BATCH_ID)
     if query_id is None or batch_id is None:
         return None
     return MicroBatch(
         query_id=query_id,
-        run_id=local_property(_RUN_ID) or query_id,
+        run_id=_run_id(local_property(_RUN_ID)),
         batch_id=int(batch_id),
+    )
+
+
+def _run_id(job_group: str | None) -> str:
+    try:
+        if job_group is not None and str(UUID(job_group)) == job_group:
+            return job_group
+    except ValueError:
+        pass
+    raise TransactionError(
+        f"{_RUN_ID} is {job_group!r}, and not the id of this run of the query: setJobGroup within"
+        " foreachBatch hides which run it is. Leave it out; addJobTag marks jobs, too"
     )
 
 
@@ -70,7 +91,7 @@ def of_stream(options: SinkOptions, local_property: LocalProperty) -> JointHandl
 def of_batch(options: SinkOptions, local_property: LocalProperty, write_id: str) -> JointHandle:
     """Return the transaction of a batch write; ``write_id`` is the same for all of its tasks.
 
-    Raises OptionError where options would have to say more.
+    Raises OptionError where options would have to say more, TransactionError where Spark would.
     """
     found = micro_batch(local_property)
     if found is None and options.txn_version is None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from aiosemel import Compression, ProducerOptions, Security
 from pyspark_semel.errors import OptionError
-from pyspark_semel.options import Options
+from pyspark_semel.options import INT32_MAX, Options, refuse
 
 TOPIC = "topic"
 TRANSACTIONAL_ID = "transactionalId"
@@ -19,6 +19,11 @@ COMPRESSION = "compression.type"
 _DOTTED = (TRANSACTION_TIMEOUT_MS, API_TIMEOUT_MS, MAX_REQUEST_SIZE, COMPRESSION)
 """Those of Kafka's producer, which may be written with ``kafka.`` before them."""
 _OWN = (TOPIC, TRANSACTIONAL_ID, TXN_APP_ID, TXN_VERSION, RESET, *_DOTTED)
+_NEEDLESS = {
+    "includeHeaders": "leave it out: a column headers is written where there is one",
+    "kafka.partitioner.class": "give a column partition, where the key's is not to be",
+}
+"""Options of Kafka's sink, and what to do here."""
 _SPARKS = ("checkpointLocation", "queryName")
 """Options of a stream that are Spark's, and come to its sink too."""
 _BUFFER_BYTES = 32 << 20
@@ -82,7 +87,7 @@ def of_stream(given: Mapping[str, str]) -> SinkOptions:
 
 def _read(options: Options) -> SinkOptions:
     topic = options.text(TOPIC)
-    if topic is not None and not topic.strip():
+    if topic is not None and not (topic := topic.strip()):
         raise OptionError(f"{TOPIC} is empty")
     read = SinkOptions(
         bootstrap=options.bootstrap,
@@ -91,9 +96,9 @@ def _read(options: Options) -> SinkOptions:
         transactional_id=_transactional_id(options),
         txn_version=options.integer(TXN_VERSION, minimum=0),
         reset=options.boolean(RESET, default=False),
-        transaction_timeout_ms=options.integer(TRANSACTION_TIMEOUT_MS, minimum=1_000) or 60_000,
-        api_timeout_ms=options.integer(API_TIMEOUT_MS, minimum=1) or 60_000,
-        max_request_size_bytes=options.integer(MAX_REQUEST_SIZE, minimum=1_024) or 1_000_000,
+        transaction_timeout_ms=_int32(options, TRANSACTION_TIMEOUT_MS, 1_000) or 60_000,
+        api_timeout_ms=_int32(options, API_TIMEOUT_MS, 1) or 60_000,
+        max_request_size_bytes=_int32(options, MAX_REQUEST_SIZE, 1_024) or 1_000_000,
         compression=_compression(options.text(COMPRESSION)),
     )
     if read.reset and read.transactional_id is None:
@@ -101,8 +106,13 @@ def _read(options: Options) -> SinkOptions:
     return read
 
 
+def _int32(options: Options, name: str, minimum: int) -> int | None:
+    return options.integer(name, minimum=minimum, maximum=INT32_MAX)
+
+
 def _unprefixed(given: Mapping[str, str]) -> dict[str, str]:
     """Return the options without the prefix of Kafka's."""
+    refuse(given, _NEEDLESS)
     plain: dict[str, str] = {}
     for name, value in given.items():
         bare = name.lower().removeprefix("kafka.")

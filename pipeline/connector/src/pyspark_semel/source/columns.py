@@ -8,6 +8,7 @@ from functools import cache
 from itertools import chain
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -26,6 +27,8 @@ from aiosemel import ColumnBatch, Headers
 from pyspark_semel.errors import SchemaError
 
 _TIMESTAMP = pa.timestamp("us", tz="UTC")
+_LAST_TIME_MS = ((1 << 63) - 1) // 1_000
+"""Of a timestamp in Spark, which counts microseconds; producers may set later ones."""
 _CREATE_TIME = 0
 """Kafka's number of the only kind of timestamps that there is here."""
 _HEADER = StructType([StructField("key", StringType()), StructField("value", BinaryType())])
@@ -138,16 +141,17 @@ def _many_numbers(count: int) -> pa.Array:
 
 
 def _timestamps(batches: Batches) -> pa.Array:
-    return _times_ms(batches).cast(pa.timestamp("ms", tz="UTC")).cast(_TIMESTAMP)
+    times_ms = np.clip(_times_ms(batches), -_LAST_TIME_MS, _LAST_TIME_MS)
+    return pa.array(times_ms).cast(pa.timestamp("ms", tz="UTC")).cast(_TIMESTAMP)
 
 
-def _times_ms(batches: Batches) -> pa.Array:
+def _times_ms(batches: Batches) -> npt.NDArray[np.int64]:
     """Return the times of all; those of batches that were sent at once, and have one, are cheap."""
     columns = [batch.timestamps_ms for batch in batches]
     if all(times.count(times[0]) == len(times) for times in columns):
         firsts, counts = [times[0] for times in columns], [len(times) for times in columns]
-        return pa.array(np.repeat(np.array(firsts, np.int64), counts))
-    return pa.array(list(chain.from_iterable(columns)), pa.int64())
+        return np.repeat(np.array(firsts, np.int64), counts)
+    return np.fromiter(chain.from_iterable(columns), np.int64, _count(batches))
 
 
 def _timestamp_types(batches: Batches) -> pa.Array:

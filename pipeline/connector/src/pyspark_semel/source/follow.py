@@ -39,7 +39,7 @@ class Follower:
         self._idle_ends: Positions | None = None
         """Where the logs ended when there was nothing to read; None: there was, or who knows."""
         self._missing: tuple[str, ...] = ()
-        self._patience: Patience | None = None
+        self._patience = Patience(max_delay=options.max_trigger_delay_ms / 1000)
         self._reported: Positions = {}
         self.known: StreamOffsets | None = None
         """Where the logs ended at last."""
@@ -68,10 +68,11 @@ class Follower:
         ends = self._target or await self._ends()
         begins, going_on = await self._begins(start, ends)
         stops = {each: max(end, begins[each]) for each, end in ends.positions.items()}
-        same_logs = not start.initial and start.topic_ids == ends.topic_ids
+        same_logs = _same_logs(start, ends)
         if same_logs and (stops == start.positions or self._waits(size(begins, stops), minimum)):
             self._idle_ends = ends.positions
             return start
+        self._patience = self._patience.begun(_now())
         if maximum is not None:
             stops = dict(cap(begins, stops, maximum))
         return StreamOffsets(
@@ -113,14 +114,7 @@ class Follower:
         """Whether to wait until there is more to read."""
         if minimum is None or self._target is not None:
             return False
-        now = asyncio.get_running_loop().time()
-        if self._patience is None:
-            max_delay = self._options.max_trigger_delay_ms / 1000
-            self._patience = Patience(minimum=minimum, max_delay=max_delay, since=now)
-        if self._patience.holds(offsets, now):
-            return True
-        self._patience = self._patience.begun(now)
-        return False
+        return self._patience.holds(offsets, _now(), minimum=minimum)
 
     async def _report(self, done: StreamOffsets) -> None:
         """Tell the consumer group, if there is one, how far the query is; it is not to fail."""
@@ -133,6 +127,19 @@ class Follower:
             _log.warning("progress is not reported to group %s: %s", group_id, error)
         else:
             self._reported = done.positions
+
+
+def _same_logs(start: StreamOffsets, ends: StreamOffsets) -> bool:
+    """Whether nothing needs to be stored but progress; new partitions may wait for records."""
+    return (
+        not start.initial
+        and start.topic_ids == ends.topic_ids
+        and start.positions.keys() <= ends.positions.keys()
+    )
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
 
 
 def _offsets(seen: Seen, positions: Positions, *, initial: bool = False) -> StreamOffsets:

@@ -4,6 +4,8 @@ What is missing is reported as a loss: an error, unless ``failOnDataLoss`` is fa
 goes on with what is there, and a log that was made anew is read from its start.
 """
 
+from collections.abc import Collection, Mapping
+
 from aiosemel import LogRange, TopicPartition
 from pyspark_semel.errors import CheckpointError
 from pyspark_semel.source.logs import Logs, Seen
@@ -26,8 +28,7 @@ class Histories:
         Raises DataLossError for those that are not, CheckpointError for another cluster.
         """
         self._check_cluster(start, now.cluster_id)
-        for topic, topic_id in start.topic_ids.items():
-            self._check_topic(topic, topic_id, now.topic_ids.get(topic))
+        self._check_logs(start, now.topic_ids, now.positions)
         going_on = {
             each: position
             for each in now.positions
@@ -42,12 +43,11 @@ class Histories:
         """
         seen = await self._logs.look()
         self._check_cluster(end, seen.cluster_id)
-        for topic, topic_id in end.topic_ids.items():
-            self._check_topic(topic, topic_id, seen.topic_ids.get(topic))
+        self._check_logs(end, seen.topic_ids, seen.partitions)
         there = {
             each: stop
-            for each, stop in sorted(end.positions.items())
-            if seen.topic_ids.get(each.topic) == end.topic_ids[each.topic]
+            for each in seen.partitions
+            if (stop := end.position(each, seen.topic_ids[each.topic])) is not None
         }
         log_starts = await self._logs.starts(there)
         ranges = []
@@ -95,6 +95,21 @@ class Histories:
                 "query a new checkpointLocation and say with startingOffsets where it begins"
             )
         self._losses.report(what)
+
+    def _check_logs(
+        self,
+        stored: StreamOffsets,
+        topic_ids: Mapping[str, str],
+        partitions: Collection[TopicPartition],
+    ) -> None:
+        for topic, topic_id in stored.topic_ids.items():
+            self._check_topic(topic, topic_id, topic_ids.get(topic))
+        for each in sorted(stored.positions.keys() - set(partitions)):
+            # A topic that is there has all its partitions: these are not subscribed to.
+            if stored.topic_ids[each.topic] == topic_ids.get(each.topic):
+                self._losses.report(
+                    f"{each} is in the checkpoint, and the options do not name it any more"
+                )
 
     def _check_topic(self, topic: str, known_id: str, topic_id: str | None) -> None:
         if topic_id == known_id:

@@ -1,5 +1,6 @@
 """How much one micro-batch reads: ``maxOffsetsPerTrigger``, ``minOffsetsPerTrigger``. No I/O."""
 
+import math
 from dataclasses import dataclass, replace
 
 from pyspark_semel.source.offsets import Positions
@@ -31,16 +32,15 @@ def cap(begins: Positions, ends: Positions, maximum: int) -> Positions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patience:
-    """Waits for ``minimum`` offsets, but not longer than ``max_delay`` seconds."""
+    """Waits for enough offsets, but not longer than ``max_delay`` seconds."""
 
-    minimum: int
     max_delay: float
-    since: float
-    """When the last micro-batch was planned."""
+    since: float = -math.inf
+    """When the last micro-batch of this run was planned: a run does not wait for its first one."""
 
-    def holds(self, offsets: int, now: float) -> bool:
+    def holds(self, offsets: int, now: float, *, minimum: int) -> bool:
         """Whether to wait for more than these."""
-        return offsets < self.minimum and now - self.since < self.max_delay
+        return offsets < minimum and now - self.since < self.max_delay
 
     def begun(self, now: float) -> "Patience":
         """Return the patience from now on, since a micro-batch was planned."""

@@ -14,7 +14,7 @@ from typing import TypeAlias
 from aiosemel import IsolationLevel, OffsetSpec, Security, TopicPartition
 from pyspark_semel.connection import API_TIMEOUT_MS
 from pyspark_semel.errors import OptionError
-from pyspark_semel.options import Options
+from pyspark_semel.options import INT32_MAX, INT64_MAX, Options, refuse
 from pyspark_semel.source.offsets import EARLIEST, LATEST, OffsetsError, partitions_of_json
 
 _FETCH_BYTES = 4 << 20
@@ -51,12 +51,13 @@ KNOWN = (
     *(f"kafka.{name}" for name in _DOTTED),
 )
 _NEEDLESS = {
+    "kafka.auto.offset.reset": "give startingOffsets, and failOnDataLoss",
     "groupIdPrefix": "no consumer group is needed to read; group.id reports progress to one",
     "kafkaConsumer.pollTimeoutMs": f"give {_API_TIMEOUT}",
     "fetchOffset.numRetries": f"give {_API_TIMEOUT}: until then, everything is tried again",
     "fetchOffset.retryIntervalMs": f"give {_API_TIMEOUT}: until then, everything is tried again",
 }
-"""Options of Kafka's source that say how, not what; and what to do here."""
+"""Options for Kafka that say how, not what; and what to do here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +137,7 @@ class SourceOptions:
 
 def parse(given: Mapping[str, str]) -> SourceOptions:
     """Read the options of a source; raises OptionError."""
-    _refuse(given, _NEEDLESS)
+    refuse(given, _NEEDLESS)
     options = Options(given, KNOWN)
     return SourceOptions(
         bootstrap=options.bootstrap,
@@ -164,7 +165,7 @@ def parse(given: Mapping[str, str]) -> SourceOptions:
 
 def for_batch(given: Mapping[str, str]) -> SourceOptions:
     """Read the options of a batch; raises OptionError for those of streams too."""
-    _refuse(given, dict.fromkeys(_STREAM_ONLY, "it has no meaning in a batch: leave it out"))
+    refuse(given, dict.fromkeys(_STREAM_ONLY, "it has no meaning in a batch: leave it out"))
     options = parse(given)
     for name, bound, never in (
         ("startingOffsets", options.starting, LATEST),
@@ -172,12 +173,13 @@ def for_batch(given: Mapping[str, str]) -> SourceOptions:
     ):
         if bound is _SPECS[never] or _mentions(bound, never):
             raise OptionError(f"{name} of a batch cannot be {_SPECS[never].value} ({never})")
+    _check_order(options.starting, options.ending)
     return options
 
 
 def for_stream(given: Mapping[str, str]) -> SourceOptions:
     """Read the options of a stream; raises OptionError for those of batches too."""
-    _refuse(given, dict.fromkeys(_BATCH_ONLY, "it has no meaning in a stream: leave it out"))
+    refuse(given, dict.fromkeys(_BATCH_ONLY, "it has no meaning in a stream: leave it out"))
     return parse(given)
 
 
@@ -195,12 +197,26 @@ def subscribes(subscription: Subscription, topic: str) -> bool:
 _SPECS = {EARLIEST: OffsetSpec.EARLIEST, LATEST: OffsetSpec.LATEST}
 
 
-def _refuse(given: Mapping[str, str], reasons: Mapping[str, str]) -> None:
-    names = {name.lower(): name for name in reasons}
-    for each in given:
-        name = names.get(each.lower())
-        if name is not None:
-            raise OptionError(f"option {name} is given: {reasons[name]}")
+def _check_order(starting: Bound | None, ending: Bound) -> None:
+    """Raise OptionError for two bounds of one kind that are the wrong way round.
+
+    What only the logs make so (an end of a log, a time beside an offset) is no mistake.
+    """
+    match starting, ending:
+        case AtTimestamp(start, at_ms), AtTimestamp(end, until_ms) if at_ms > until_ms:
+            raise OptionError(f"{start} is {at_ms}, more than {end}, which is {until_ms}")
+        case (AtOffsets(start, starts), AtOffsets(end, ends)) | (
+            AtTimestamps(start, starts),
+            AtTimestamps(end, ends),
+        ):
+            for each in sorted(starts.keys() & ends.keys()):
+                if starts[each] > ends[each] >= 0:
+                    raise OptionError(
+                        f"{start} of {each} is {starts[each]}, more than {end}, which is"
+                        f" {ends[each]}"
+                    )
+        case _:
+            pass
 
 
 def _subscription(options: Options) -> Subscription:
@@ -217,8 +233,10 @@ def _subscription(options: Options) -> Subscription:
                 raise OptionError("subscribe names no topic: give names, with commas between")
             return Topics(names)
         case "subscribePattern":
+            if not text.strip():
+                raise OptionError("subscribePattern is empty, and matches no topic")
             try:
-                return Pattern(re.compile(text))
+                return Pattern(re.compile(text.strip()))
             except re.error as error:
                 raise OptionError(
                     f"subscribePattern is {text!r}, no regular expression: {error}"
@@ -270,6 +288,8 @@ def _partition_numbers(option: str, text: str, *, minimum: int) -> Mapping[Topic
     for each, number in numbers.items():
         if number < minimum:
             raise OptionError(f"{option} of {each} is {number}, less than {minimum}")
+        if number > INT64_MAX:
+            raise OptionError(f"{option} of {each} is {number}, more than {INT64_MAX}")
     return numbers
 
 
@@ -314,7 +334,7 @@ def _dotted_integer(options: Options, name: str, default: int) -> int:
     text = _dotted(options, name)
     if text is None:
         return default
-    return Options({name: text}, (name,)).integer(name, minimum=1) or default
+    return Options({name: text}, (name,)).integer(name, minimum=1, maximum=INT32_MAX) or default
 
 
 _UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}

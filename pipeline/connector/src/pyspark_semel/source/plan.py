@@ -3,7 +3,6 @@
 from collections.abc import Collection
 
 from aiosemel import LogRange, OffsetSpec, TopicPartition
-from pyspark_semel.errors import OptionError
 from pyspark_semel.source.filters import Narrowing
 from pyspark_semel.source.logs import Logs, Seen
 from pyspark_semel.source.losses import Losses
@@ -45,9 +44,7 @@ async def _within(
     log_starts, log_ends = await logs.starts(starts), await logs.ends(ends)
     for each, start in starts.items():
         end, log_start, log_end = ends[each], log_starts[each], log_ends[each]
-        if start > end:
-            raise OptionError(f"{each} is to be read from offset {start} to {end}")
-        if start < log_start or end > log_end:
+        if min(start, end) < log_start or max(start, end) > log_end:
             losses.report(
                 f"{each} is to be read from offset {start} to {end}, and its log holds "
                 f"{log_start} to {log_end}"
