@@ -93,7 +93,7 @@ class ProcessCluster:
         connect with where ``tls`` does not make it. ``on_ended`` is told of services that end
         without being asked to. ``start_options`` is asked at every start of a service.
         """
-        self.folder = folder.absolute()
+        self.folder = folder.resolve()
         self._wanted = Wanted(
             brokers=brokers,
             coordinators=coordinators,
