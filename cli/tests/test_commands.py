@@ -273,6 +273,11 @@ def test_without_a_cluster_it_is_said_how_to_name_one() -> None:
     assert "--bootstrap" in failed.err
 
 
+def test_a_variable_that_is_empty_names_no_cluster() -> None:
+    failed = CommandLine({"SEMEL_BOOTSTRAP": ""})("topics", "list", status=2)
+    assert "which cluster?" in failed.err
+
+
 def test_an_address_where_nobody_answers_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session, "API_TIMEOUT_MS", 200)
     failed = CommandLine({})("topics", "list", "--bootstrap", "127.0.0.1:1", status=1)

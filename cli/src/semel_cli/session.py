@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn, TypeVar
 
 import typer
 
+from semel_cli.options import not_empty
 from semel_cli.output import note
 from semel_cli.running import read_running
 
@@ -37,6 +38,7 @@ BootstrapOption = Annotated[
         envvar="SEMEL_BOOTSTRAP",
         metavar="HOST:PORT",
         help="A coordinator of the cluster; by default, the cluster that `semel up` has started.",
+        callback=not_empty,
         show_default=False,
     ),
 ]
@@ -98,7 +100,7 @@ def with_client(
 
 def find_bootstrap(given: str | None) -> str:
     """Return the address of the cluster to work with. Raises UsageError."""
-    if given:
+    if given is not None:
         return given
     running = read_running()
     if running is None:
