@@ -64,6 +64,23 @@ def test_a_topic_gets_more_partitions(semel: CommandLine) -> None:
     assert "has 4 partitions already" in refused
 
 
+@pytest.mark.parametrize(
+    ("options", "status"),
+    [
+        (("--partitions", "9", "--config", "nosuch=1"), 2),
+        (("--partitions", "9", "--reset", "nosuch"), 2),
+        (("--partitions", "1", "--config", "retention.ms=5000"), 1),
+    ],
+    ids=["config", "reset", "partitions"],
+)
+def test_of_changes_that_are_refused_none_is_made(
+    semel: CommandLine, topic: str, options: tuple[str, ...], status: int
+) -> None:
+    semel("topics", "alter", topic, *options, status=status)
+    described = semel("topics", "describe", topic, "--format", "json").json
+    assert (len(described["partitions"]), described["configs"]) == (2, {})
+
+
 def test_the_oldest_records_are_deleted_after_a_question(semel: CommandLine, topic: str) -> None:
     semel("produce", topic, "-p", "1", stdin="one\ntwo\nthree\n")
     delete = ("topics", "delete-records", topic, "-p", "1", "--before-offset")
