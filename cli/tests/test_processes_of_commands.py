@@ -1,10 +1,12 @@
 """Commands as processes: started, interrupted, refused."""
 
 import asyncio
+import fcntl
 import os
 import re
 import signal
 import sys
+import termios
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -20,6 +22,8 @@ pytestmark = pytest.mark.slow
 
 SEMEL = (sys.executable, "-c", "from semel_cli.main import main; main()")
 DEADLINE_S = 40
+PIPE_BYTES = 65_536
+"""A pipe that holds so much is full."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +193,33 @@ async def test_consume_ends_when_its_reader_has_gone(bootstrap: str) -> None:
     async with asyncio.timeout(DEADLINE_S):
         written, said = await process.communicate()
     assert (written, said) == (b"one\n", b"")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+async def test_consume_can_be_ended_while_its_reader_does_not_read(
+    bootstrap: str, number: signal.Signals
+) -> None:
+    async with SemelClient(bootstrap) as client:
+        await client.admin().create_topic("unread", partitions=1, exist_ok=True)
+        await client.producer().send_and_wait("unread", bytes(PIPE_BYTES * 2))
+    reader, writer = os.pipe()
+    process = await asyncio.create_subprocess_exec(
+        *SEMEL, "consume", "unread", "--from-beginning", "--bootstrap", bootstrap, stdout=writer
+    )
+    os.close(writer)
+    try:
+        async with asyncio.timeout(DEADLINE_S):
+            while waiting_bytes(reader) < PIPE_BYTES:  # noqa: ASYNC110 - nobody tells
+                await asyncio.sleep(0)
+            process.send_signal(number)
+            assert await process.wait() == 0
+    finally:
+        os.close(reader)
+
+
+def waiting_bytes(pipe: int) -> int:
+    """Return how much is in a pipe that nobody has read."""
+    return int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)), sys.byteorder)
 
 
 async def test_ctrl_c_aborts_the_transaction_that_the_input_is(bootstrap: str) -> None:
