@@ -284,8 +284,9 @@ def test_the_cluster_is_described_with_its_instances(semel: CommandLine) -> None
 # -- what is wrong
 
 
-def test_without_a_cluster_it_is_said_how_to_name_one() -> None:
-    failed = CommandLine({})("topics", "list", status=2)
+@pytest.mark.parametrize("command", ["topics list", "demo orders", "demo income"])
+def test_without_a_cluster_it_is_said_how_to_name_one(command: str) -> None:
+    failed = CommandLine({})(*command.split(), status=2)
     assert "semel up" in failed.err
     assert "--bootstrap" in failed.err
 

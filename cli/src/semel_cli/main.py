@@ -20,7 +20,7 @@ from semel_cli import (
 )
 from semel_cli.demo import command as demo
 from semel_cli.output import examples
-from semel_cli.session import SecurityOptions, use_security
+from semel_cli.session import SecurityOptions, explained, use_security
 
 app = typer.Typer(
     name="semel",
@@ -48,6 +48,7 @@ def _show_version(wanted: bool) -> None:
 
 @app.callback()
 def semel(
+    context: typer.Context,
     version: Annotated[
         bool,
         typer.Option(
@@ -90,6 +91,7 @@ def semel(
 ) -> None:
     """Take what holds for every command."""
     del version  # the callback has shown it
+    context.with_resource(explained())
     use_security(
         SecurityOptions(
             tls=tls,

@@ -1,11 +1,10 @@
 """`semel transactions`: what operators look for, and what they do about it."""
 
-import getpass
-import socket
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from semel_cli.options import whoami
 from semel_cli.output import (
     Facts,
     Format,
@@ -125,7 +124,7 @@ def abort(
             transactional_id,
             producer_id,
             epoch,
-            operator=operator or _whoami(),
+            operator=operator or whoami(),
             reason=reason,
             dry_run=dry_run,
         )
@@ -170,7 +169,7 @@ def fence(
     async def work(client: "SemelClient") -> "FencedByOperator":
         _check_reason(reason, dry_run=dry_run)
         return await client.admin().operators.fence_producer(
-            transactional_id, operator=operator or _whoami(), reason=reason, dry_run=dry_run
+            transactional_id, operator=operator or whoami(), reason=reason, dry_run=dry_run
         )
 
     done = with_client(bootstrap, work)
@@ -265,13 +264,6 @@ def verdict(found: "OpenTransaction") -> str:
 def _check_reason(reason: str, *, dry_run: bool) -> None:
     if not reason and not dry_run:
         raise UsageError("why? Give a --reason for the log, or see first with --dry-run")
-
-
-def _whoami() -> str:
-    try:
-        return f"{getpass.getuser()}@{socket.gethostname()}"
-    except (KeyError, OSError):
-        return f"unknown@{socket.gethostname()}"
 
 
 def _did(what: str, *, dry_run: bool) -> str:

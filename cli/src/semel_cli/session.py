@@ -7,7 +7,8 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
@@ -141,9 +142,17 @@ def find_security(address: str) -> "Security | None":
 
 
 def run(work: Coroutine[None, None, T]) -> T:
-    """Run a command to its end; what goes wrong becomes a sentence and an exit status."""
+    """Run a command to its end; Ctrl-C and SIGTERM cancel it."""
+    return asyncio.run(_until_terminated(work))
+
+
+@contextmanager
+def explained() -> Iterator[None]:
+    """Let what goes wrong in a command become a sentence and an exit status."""
     try:
-        return asyncio.run(_until_terminated(work))
+        yield
+    except (typer.Exit, typer.Abort):
+        raise
     except BrokenPipeError:
         # Whoever reads has enough. What is still buffered must go nowhere, or Python complains.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
