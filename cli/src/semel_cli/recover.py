@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 EXAMPLES = examples(
     "semel recover broker-0 --data /data/broker-0 --reason 'disk failed' --dry-run",
     "semel recover broker-1 --data /data/broker-1 --lost --reason 'disk failed'",
+    "semel recover broker-0 --data ./cluster/broker-0 --reason 'older copy' \\",
+    "    --metadata-from coordinator-0=./cluster/coordinator-0   # of a stopped `semel up`",
     "semel recover coordinator-0 --data /data/coordinator-0 --reason 'disk failed' \\",
     "    --metadata-from broker-0=/data/broker-0 \\",
     "    --metadata-from group-coordinator-0=/data/group-coordinator-0",
@@ -63,7 +65,8 @@ def recover(  # noqa: PLR0913, PLR0917 - each option is an argument
         list[str] | None,
         typer.Option(
             metavar="NAME=FOLDER",
-            help="For coordinator-0: the data folder of another instance, stopped; of each one.",
+            help="The cluster is stopped, and this instance's data folder tells what it looks like:"
+            " that of coordinator-0, or, for coordinator-0, those of all others.",
             show_default=False,
         ),
     ] = None,
@@ -144,15 +147,21 @@ def _sources(
     from semel_local.layout import CONTROLLER
     from semel_local.recovery import Sources
 
-    if service == CONTROLLER:
+    if folders or service == CONTROLLER:
         if is_on_command_line(context, "bootstrap"):
-            raise UsageError(f"--bootstrap has no use for {service}, which is the controller")
-        return Sources(folders=dict(map(_folder, folders)), partial=partial)
-    if folders or partial:
+            raise UsageError("--bootstrap has no use: the cluster is stopped, and folders tell")
+        told = dict(map(_folder, folders))
+        if service in told:
+            raise UsageError(f"--metadata-from {service}: it is the one that has forgotten")
+        return Sources(folders=told, partial=partial)
+    if partial:
+        raise UsageError("--partial has no use without --metadata-from")
+    try:
+        address = find_bootstrap(bootstrap)
+    except UsageError as error:
         raise UsageError(
-            f"--metadata-from and --partial have no use for {service}: the controller is asked"
-        )
-    address = find_bootstrap(bootstrap)
+            f"{error}; of a stopped one, give --metadata-from {CONTROLLER}=FOLDER"
+        ) from None
     return Sources(bootstrap=address, security=find_security(address))
 
 
