@@ -32,6 +32,7 @@ def test_the_commands_are_those_that_are_promised() -> None:
         "acls remove",
         "cluster decommission",
         "cluster describe",
+        "cluster moves",
         "cluster rebalance",
         "consume",
         "demo application",

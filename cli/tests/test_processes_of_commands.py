@@ -2,6 +2,7 @@
 
 import asyncio
 import fcntl
+import json
 import os
 import re
 import signal
@@ -16,6 +17,7 @@ import pytest
 
 from aiosemel import SemelClient
 from aiosemel.descriptions import TransactionState
+from semel_local import LocalCluster
 from semel_runtime.testing.collector import collecting
 
 pytestmark = pytest.mark.slow
@@ -250,6 +252,36 @@ async def test_a_bad_line_in_a_long_input_is_one_sentence(
     *stored, sentence = said.decode().splitlines()
     assert stored == ([] if options else ["1 record stored in bad-line"])
     assert sentence.startswith("semel: line 2 of the input is no record: it is not JSON")
+
+
+async def test_a_move_that_waits_is_listed_and_given_up() -> None:
+    async with LocalCluster(group_coordinators=2) as cluster, cluster.client() as client:
+        await cluster.stop_service("group-coordinator-1")
+        topic, place = "__consumer_offsets", ("--bootstrap", cluster.bootstrap)
+        await client.admin().moves.alter_partition_reassignments({(topic, 0): 1})
+        assert await said("cluster", "moves", "--format", "json", *place) == {
+            "partitions": [
+                {
+                    "topic": topic,
+                    "partition": 0,
+                    "role": "group-coordinator",
+                    "leader_id": 0,
+                    "moving_to": 1,
+                }
+            ]
+        }
+        await said("topics", "move", topic, "--cancel", "--format", "json", *place)
+        assert await said("cluster", "moves", "--format", "json", *place) == {"partitions": []}
+
+
+async def said(*arguments: str) -> object:
+    """Run a command that succeeds; returns the JSON that it writes."""
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(*SEMEL, *arguments, stdout=pipe)
+    async with asyncio.timeout(DEADLINE_S):
+        written, _ = await process.communicate()
+    assert process.returncode == 0
+    return json.loads(written)
 
 
 async def in_state(client: SemelClient, transactional_id: str, state: TransactionState) -> None:
