@@ -183,6 +183,41 @@ async def test_a_command_that_is_given_no_input_says_so(bootstrap: str) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("output", "sentence"),
+    [
+        (">/dev/full", "semel: standard output cannot be written: No space left on device"),
+        (">&-", "semel: standard output is closed: there is nowhere to write to"),
+    ],
+)
+@pytest.mark.parametrize("arguments", ["topics list", "consume full --from-beginning"])
+async def test_an_output_that_takes_nothing_is_said_in_a_sentence(
+    bootstrap: str, arguments: str, output: str, sentence: str
+) -> None:
+    async with SemelClient(bootstrap) as client:
+        await client.admin().create_topic("full", partitions=1, exist_ok=True)
+        await client.producer().send_and_wait("full", b"one")
+    process = await asyncio.create_subprocess_exec(
+        *("sh", "-c", f'exec "$@" {output}', "sh", *SEMEL, *arguments.split()),
+        *("--bootstrap", bootstrap),
+        stderr=asyncio.subprocess.PIPE,
+    )
+    async with asyncio.timeout(DEADLINE_S):
+        _, said = await process.communicate()
+    assert (process.returncode, said.decode().splitlines()) == (1, [sentence])
+
+
+async def test_a_cluster_that_others_cannot_find_runs_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
+    async with semel_up(tmp_path / "cluster") as up:
+        assert any("other commands cannot find this cluster" in line for line in up.said)
+        up.process.send_signal(signal.SIGINT)
+        assert await up.ends() == 0
+
+
 async def test_consume_ends_when_its_reader_has_gone(bootstrap: str) -> None:
     async with SemelClient(bootstrap) as client:
         await client.admin().create_topic("left", partitions=1)

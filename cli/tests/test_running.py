@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from command_line import CommandLine
 
 from semel_cli.running import (
     RunningCluster,
@@ -68,6 +69,20 @@ def test_a_folder_that_is_not_absolute_is_passed_over(
     monkeypatch.setenv("XDG_DATA_HOME", "relative")
     monkeypatch.setenv("HOME", str(tmp_path))
     assert data_folder() == tmp_path / ".local" / "share" / "semel"
+
+
+def test_a_user_without_a_home_has_no_cluster_and_is_told_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for variable in ("HOME", "XDG_STATE_HOME", "XDG_DATA_HOME"):
+        monkeypatch.delenv(variable)
+    monkeypatch.setattr("os.getuid", lambda: 65_531)
+    assert read_running() is None
+    with pytest.raises(OSError, match="the user has no home folder"):
+        write_running(running(os.getpid()))
+    with pytest.raises(UsageError, match="which cluster"):
+        find_bootstrap(None)
+    assert "no home folder: set HOME or XDG_DATA_HOME" in CommandLine({})("up", status=1).err
 
 
 def test_the_certificates_of_a_cluster_are_found_with_it() -> None:

@@ -10,6 +10,8 @@ import threading
 from contextlib import suppress
 from typing import Protocol
 
+from semel_cli.output import to_standard_output
+
 _STDOUT = 1
 
 
@@ -19,7 +21,7 @@ class _Sink(Protocol):
 
 
 async def write_out(output: bytes) -> None:
-    """Write all of it; raises OSError. Cancelled, it no longer waits, and part may be written."""
+    """Write all of it; raises OutputError. Cancelled, it waits no more, and part may be written."""
     loop = asyncio.get_running_loop()
     written: asyncio.Future[None] = loop.create_future()
 
@@ -42,7 +44,8 @@ async def write_out(output: bytes) -> None:
             loop.call_soon_threadsafe(settle, error)
 
     threading.Thread(target=write, name="standard output", daemon=True).start()
-    await written
+    with to_standard_output():
+        await written
 
 
 def check_reader() -> None:

@@ -4,8 +4,10 @@ One small file in the user's state folder, written when a cluster is ready and r
 stops. The last one that was started is the one that is found.
 """
 
+import errno
 import json
 import os
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -36,7 +38,7 @@ class RunningCluster:
 
 
 def data_folder() -> Path:
-    """Return where `semel up` keeps its data if it is not told."""
+    """Return where `semel up` keeps its data if it is not told. Raises OSError."""
     return _user_folder("XDG_DATA_HOME", ".local/share") / "semel"
 
 
@@ -49,7 +51,7 @@ def read_running() -> RunningCluster | None:
 
 
 def write_running(cluster: RunningCluster) -> None:
-    """Let others find this cluster."""
+    """Let others find this cluster. Raises OSError."""
     path = _state_file()
     path.parent.mkdir(parents=True, exist_ok=True)
     new = path.with_name(f"{path.name}.{os.getpid()}")
@@ -60,7 +62,8 @@ def write_running(cluster: RunningCluster) -> None:
 def forget_running(cluster: RunningCluster) -> None:
     """Let nobody find this cluster any more."""
     if read_running() == cluster:
-        _state_file().unlink(missing_ok=True)
+        with suppress(OSError):  # What stays names a process that is gone.
+            _state_file().unlink()
 
 
 def _state_file() -> Path:
@@ -68,5 +71,12 @@ def _state_file() -> Path:
 
 
 def _user_folder(variable: str, default: str) -> Path:
+    """Return where the user wants such files. Raises FileNotFoundError if nobody knows."""
     named = os.environ.get(variable, "")
-    return Path(named) if named.startswith("/") else Path.home() / default
+    if named.startswith("/"):
+        return Path(named)
+    try:
+        return Path.home() / default
+    except RuntimeError as error:
+        sentence = f"the user has no home folder: set HOME or {variable}"
+        raise FileNotFoundError(errno.ENOENT, sentence) from error

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn, TypeVar
 import typer
 
 from semel_cli.options import not_empty
-from semel_cli.output import note
+from semel_cli.output import OutputError, note
 from semel_cli.running import read_running
 
 if TYPE_CHECKING:
@@ -153,9 +153,8 @@ def explained() -> Iterator[None]:
         yield
     except (typer.Exit, typer.Abort):
         raise
-    except BrokenPipeError:
-        # Whoever reads has enough. What is still buffered must go nowhere, or Python complains.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:  # Whoever reads has enough.
+        _drop_output()
         raise typer.Exit(EXIT_FAILURE) from None
     except (KeyboardInterrupt, asyncio.CancelledError):
         raise typer.Exit(EXIT_INTERRUPTED) from None
@@ -179,8 +178,19 @@ def _explain(error: Exception) -> None:
             fail(f"{error}: is the cluster running, and is the address right?")
         case SemelError() | LocalClusterError() | CommandError():
             fail(str(error))
+        case OutputError():
+            _drop_output()
+            fail(str(error))
+        case OSError():
+            what = error.strerror or str(error)
+            fail(f"{what}: {error.filename}" if error.filename else what)
         case _:
             pass  # A defect: whoever reports it needs to see where it is.
+
+
+def _drop_output() -> None:
+    """Let what is still buffered go nowhere, or Python complains that it cannot be written."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def fail(sentence: str, status: int = EXIT_FAILURE) -> NoReturn:

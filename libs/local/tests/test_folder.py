@@ -1,14 +1,18 @@
 """A cluster's folder in use: what is left of an earlier supervisor, and what only looks like it."""
 
 import os
+import resource
 import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from semel_local import ProcessCluster
-from semel_local.folder import PIDS_FILE, stop_leftovers, write_pids
+from semel_local.errors import FolderError
+from semel_local.folder import PIDS_FILE, FolderLock, forget_pids, stop_leftovers, write_pids
 from semel_local.process import ManagedProcess
 
 
@@ -47,6 +51,26 @@ async def test_services_of_a_folder_with_a_similar_name_are_left_alone(
 async def test_a_damaged_note_of_who_runs_is_as_good_as_none(tmp_path: Path, noted: str) -> None:
     (tmp_path / PIDS_FILE).write_text(noted)
     assert await stop_leftovers(tmp_path) == []
+
+
+@contextmanager
+def full_disk() -> Iterator[None]:
+    """Let no file grow."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+async def test_a_full_disk_is_said_in_a_sentence(tmp_path: Path) -> None:
+    with full_disk(), pytest.raises(FolderError, match=r"cannot write to .*: choose another"):
+        await ProcessCluster(tmp_path).open()
+    with full_disk(), pytest.raises(FolderError, match=r"cannot write .*semel\.pids \("):
+        write_pids(tmp_path, {"broker-0": 1})
+    with FolderLock(tmp_path), full_disk():
+        forget_pids(tmp_path)
 
 
 def test_a_folder_is_the_same_through_a_link(tmp_path: Path) -> None:

@@ -37,23 +37,13 @@ class FolderLock:
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
             self._file = (self._folder / LOCK_FILE).open("a+", encoding="utf-8")
+            self._lock(self._file)
         except OSError as error:
+            with contextlib.suppress(OSError):
+                self.__exit__()
             raise FolderError(
                 f"cannot write to {self._folder} ({error.strerror}): choose another folder"
             ) from error
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            self._file.seek(0)
-            holder = self._file.read().strip() or "unknown"
-            self._file.close()
-            raise FolderError(
-                f"a cluster is running in {self._folder} already (process {holder}):"
-                " use that one, stop it, or choose another folder with --data"
-            ) from error
-        self._file.truncate(0)
-        self._file.write(str(os.getpid()))
-        self._file.flush()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -61,10 +51,30 @@ class FolderLock:
         if self._file is not None:
             self._file.close()
 
+    def _lock(self, file: IO[str]) -> None:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            file.seek(0)
+            holder = file.read().strip() or "unknown"
+            file.close()
+            raise FolderError(
+                f"a cluster is running in {self._folder} already (process {holder}):"
+                " use that one, stop it, or choose another folder with --data"
+            ) from error
+        file.truncate(0)
+        file.write(str(os.getpid()))
+        file.flush()
+
 
 def write_pids(folder: Path, pids: Mapping[str, int]) -> None:
     """Note who runs."""
     write_atomically(folder / PIDS_FILE, json.dumps(pids))
+
+
+def forget_pids(folder: Path) -> None:
+    """Note that nobody runs any more; a full disk has room for that."""
+    (folder / PIDS_FILE).unlink(missing_ok=True)
 
 
 async def stop_leftovers(folder: Path) -> list[str]:

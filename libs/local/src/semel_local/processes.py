@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Self
 
 from semel_local.certificates import LocalCertificates
 from semel_local.errors import LocalClusterError, ServiceFailedError, first_of
-from semel_local.folder import FolderLock, stop_leftovers, write_pids
+from semel_local.folder import FolderLock, forget_pids, stop_leftovers, write_pids
 from semel_local.layout import (
     CONTROLLER,
     ClusterLayout,
@@ -275,7 +275,7 @@ class ProcessCluster:
             raise
         finally:
             await self._group.__aexit__(None, None, None)
-            write_pids(self.folder, {})
+            forget_pids(self.folder)
             self._held.close()
         return dict(zip(self._processes, statuses, strict=True))
 
