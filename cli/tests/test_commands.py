@@ -1,6 +1,7 @@
 """The commands for topics, records, groups, transactions and the cluster, on a real cluster."""
 
 import json
+import os
 
 import pytest
 from command_line import CommandLine
@@ -160,6 +161,11 @@ def test_an_offset_that_the_log_does_not_hold_is_refused_with_the_range(
     assert "--offset and --from-beginning" in both
 
 
+def test_a_key_separator_may_be_any_byte(semel: CommandLine, topic: str) -> None:
+    semel("produce", topic, "-K", os.fsdecode(b"\xff"), stdin=b"a\xff1\n")
+    assert read(semel, topic, "--format", "key-value") == ["a\t1"]
+
+
 def test_an_empty_key_separator_is_refused(semel: CommandLine) -> None:
     assert "--key-separator is empty" in semel("produce", "t", "-K", "", status=2).err
 
@@ -316,10 +322,31 @@ def test_an_address_where_nobody_answers_is_a_failure(monkeypatch: pytest.Monkey
         ("topics", "create"),
         ("topics", "create", "t", "--partitions", "0"),
         ("topics", "list", "--bootstrap", "nowhere"),
+        ("topics", "describe", os.fsdecode(b"\xff")),
+        ("topics", "create", "t", "--partitions", "2147483648"),
+        ("topics", "alter", "t", "--partitions", "2147483648"),
+        ("topics", "move", "t", "--to", "2147483648"),
+        ("topics", "move", "t", "--to", "1", "--partition", "2147483648"),
+        ("topics", "delete-records", "t", "--before-offset", "9223372036854775808", "--yes"),
+        ("cluster", "decommission", "broker-99999999999"),
+        ("consume", "t", "--partition", "0", "--offset", "9223372036854775808"),
+        ("consume", "t", "--timeout", "inf"),
+        ("consume", "t", "--timeout", "nan"),
+        ("groups", "reset-offsets", "g", "--to-timestamp", "9223372036854775808"),
+        ("groups", "reset-offsets", "g", "--to-latest", "--topic", "t:0,99999999999"),
+        ("groups", "reset-offsets", "g", "--to-latest", "--topic", "t:-1"),
+        ("produce", "t", "--partition", "0", "--expected-offset", f"{10**23}"),
+        ("transactions", "abort", "i", "--producer-id", f"{2**63}", "--epoch", "0"),
+        ("transactions", "list", "--producer-id", f"{2**63}"),
+        ("transactions", "list", "--running-longer-than", "1e300"),
+        ("transactions", "find-hanging", "--open-longer-than", "inf"),
+        ("transactions", "describe-producers", "t", "2147483648"),
+        ("transactions", "outcome", "i", f"{2**63}"),
+        ("doctor", "--stuck-after", "inf"),
         ("transactions", "list", "--state", "lost"),
         ("nonsense",),
     ],
-    ids=" ".join,
+    ids=lambda arguments: ascii(" ".join(arguments)),
 )
 def test_a_wrong_command_line_has_status_two(
     semel: CommandLine, arguments: tuple[str, ...]

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from semel_cli.options import INT32_MAX
 from semel_cli.output import Facts, Format, FormatOption, Table, examples, note, show
 from semel_cli.session import BootstrapOption, UsageError, fail, with_client
 
@@ -88,6 +89,7 @@ def alter(
             "--partitions",
             "-p",
             min=1,
+            max=INT32_MAX,
             help="Let it have more partitions, so many all together. Records with a key go to other"
             " partitions from then on than before.",
             show_default=False,

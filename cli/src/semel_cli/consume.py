@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from semel_cli.options import INT32_MAX, INT64_MAX, seconds
 from semel_cli.output import examples, note
 from semel_cli.output_bytes import check_reader, write_out
 from semel_cli.record_format import Formatter, formatter
@@ -62,13 +63,23 @@ Group = Annotated[
 PartitionNumbers = Annotated[
     list[int] | None,
     typer.Option(
-        "--partition", "-p", min=0, help="May be given more than once.", show_default="all"
+        "--partition",
+        "-p",
+        min=0,
+        max=INT32_MAX,
+        help="May be given more than once.",
+        show_default="all",
     ),
 ]
 Offset = Annotated[
     int | None,
     typer.Option(
-        "--offset", "-o", min=0, help="Where to start in each --partition.", show_default="end"
+        "--offset",
+        "-o",
+        min=0,
+        max=INT64_MAX,
+        help="Where to start in each --partition.",
+        show_default="end",
     ),
 ]
 MaxMessages = Annotated[
@@ -78,7 +89,10 @@ MaxMessages = Annotated[
 Timeout = Annotated[
     float | None,
     typer.Option(
-        metavar="SECONDS", min=0, help="Stop when nothing came for so long.", show_default="none"
+        metavar="SECONDS",
+        callback=seconds,
+        help="Stop when nothing came for so long.",
+        show_default="none",
     ),
 ]
 Isolation = Annotated[

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from semel_cli.options import INT32_MAX, INT64_MAX
 from semel_cli.output import Format, FormatOption, Table, examples, note, show
 from semel_cli.session import BootstrapOption, UsageError, with_client
 
@@ -20,11 +21,11 @@ def delete_records(
     topic: Annotated[str, typer.Argument(show_default=False)],
     partitions: Annotated[
         list[int] | None,
-        typer.Option("--partition", "-p", min=0, show_default="all of the topic"),
+        typer.Option("--partition", "-p", min=0, max=INT32_MAX, show_default="all of the topic"),
     ] = None,
     before_offset: Annotated[
         int | None,
-        typer.Option(min=0, help="The first offset that stays.", show_default=False),
+        typer.Option(min=0, max=INT64_MAX, help="The first offset that stays.", show_default=False),
     ] = None,
     all_records: Annotated[
         bool, typer.Option("--all", help="Delete all but what open transactions hold.")

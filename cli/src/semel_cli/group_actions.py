@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from semel_cli.options import INT64_MAX, is_int32
 from semel_cli.output import Format, FormatOption, Table, examples, note, show
 from semel_cli.session import BootstrapOption, UsageError, with_client
 
@@ -51,10 +52,18 @@ LatestOption = Annotated[
     bool, typer.Option("--to-latest", help="Past every record that is committed by now.")
 ]
 OffsetOption = Annotated[
-    int | None, typer.Option("--to-offset", metavar="N", min=0, help="To this offset.")
+    int | None,
+    typer.Option("--to-offset", metavar="N", min=0, max=INT64_MAX, help="To this offset."),
 ]
 ShiftOption = Annotated[
-    int | None, typer.Option("--shift-by", metavar="N", help="So many offsets on, or back.")
+    int | None,
+    typer.Option(
+        "--shift-by",
+        metavar="N",
+        min=-INT64_MAX,
+        max=INT64_MAX,
+        help="So many offsets on, or back.",
+    ),
 ]
 DatetimeOption = Annotated[
     datetime | None,
@@ -66,7 +75,9 @@ DatetimeOption = Annotated[
 ]
 TimestampOption = Annotated[
     int | None,
-    typer.Option("--to-timestamp", metavar="MS", min=0, help="The same, in ms since 1970."),
+    typer.Option(
+        "--to-timestamp", metavar="MS", min=0, max=INT64_MAX, help="The same, in ms since 1970."
+    ),
 ]
 
 
@@ -235,8 +246,8 @@ async def _partitions(client: "SemelClient", topics: Sequence[str]) -> "list[Top
             described = await client.admin().describe_topic(topic)
             found += [TopicPartition(topic, each.partition) for each in described.partitions]
             continue
-        try:
-            found += [TopicPartition(topic, int(number)) for number in numbers.split(",")]
-        except ValueError:
-            raise UsageError(f"--topic is {text!r}: must be NAME or NAME:0,1,2") from None
+        chosen = numbers.split(",")
+        if not all(map(is_int32, chosen)):
+            raise UsageError(f"--topic is {text!r}: must be NAME or NAME:0,1,2")
+        found += [TopicPartition(topic, int(number)) for number in chosen]
     return found

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from semel_cli.options import INT32_MAX, is_int32
 from semel_cli.output import Format, FormatOption, Json, Table, examples, note, progress, show
 from semel_cli.session import BootstrapOption, CommandError, UsageError, with_client
 
@@ -38,12 +39,16 @@ def move(
     topic: Annotated[str, typer.Argument(show_default=False)],
     partitions: Annotated[
         list[int] | None,
-        typer.Option("--partition", "-p", min=0, show_default="all of the topic"),
+        typer.Option("--partition", "-p", min=0, max=INT32_MAX, show_default="all of the topic"),
     ] = None,
     to: Annotated[
         int | None,
         typer.Option(
-            metavar="NUMBER", min=0, help="The broker that is to lead them.", show_default=False
+            metavar="NUMBER",
+            min=0,
+            max=INT32_MAX,
+            help="The broker that is to lead them.",
+            show_default=False,
         ),
     ] = None,
     cancel: Annotated[
@@ -163,7 +168,7 @@ def _instance_named(name: str) -> "tuple[ServiceRole, int]":
     from aiosemel import ServiceRole
 
     role, _, number = name.rpartition("-")
-    if role not in set(ServiceRole) or not number.isdecimal():
+    if role not in set(ServiceRole) or not is_int32(number):
         raise UsageError(
             f"{name!r} names no instance: give it as `semel cluster describe` does, like"
             f" {', '.join(f'{each}-2' for each in ServiceRole)}"

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from semel_cli.options import whoami
+from semel_cli.options import INT32_MAX, INT64_MAX, seconds, whoami
 from semel_cli.output import (
     Facts,
     Format,
@@ -60,7 +60,8 @@ DryRunOption = Annotated[
 
 def find_hanging(
     open_longer_than: Annotated[
-        float, typer.Option(metavar="SECONDS", min=0, help="Open at a partition or group.")
+        float,
+        typer.Option(metavar="SECONDS", callback=seconds, help="Open at a partition or group."),
     ] = 900,
     limit: Annotated[int, typer.Option(min=1, max=10_000)] = 100,
     output_format: FormatOption = Format.TEXT,
@@ -105,8 +106,8 @@ def find_hanging(
 
 def abort(
     transactional_id: IdArgument,
-    producer_id: Annotated[int, typer.Option(min=1, show_default=False)],
-    epoch: Annotated[int, typer.Option(min=0, show_default=False)],
+    producer_id: Annotated[int, typer.Option(min=1, max=INT64_MAX, show_default=False)],
+    epoch: Annotated[int, typer.Option(min=0, max=INT64_MAX, show_default=False)],
     reason: ReasonOption = "",
     operator: OperatorOption = "",
     dry_run: DryRunOption = False,
@@ -196,7 +197,7 @@ def fence(
 
 def describe_producers(
     topic: Annotated[str, typer.Argument(show_default=False)],
-    partition: Annotated[int, typer.Argument(min=0, show_default=False)],
+    partition: Annotated[int, typer.Argument(min=0, max=INT32_MAX, show_default=False)],
     limit: Annotated[int, typer.Option(min=1, max=1_000)] = 100,
     output_format: FormatOption = Format.TEXT,
     bootstrap: BootstrapOption = None,

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from semel_cli.options import INT64_MAX
 from semel_cli.output import Facts, Format, FormatOption, duration_text, examples, note, show
 from semel_cli.session import BootstrapOption, CommandError, with_client
 from semel_cli.transaction_views import age_ms, names, participants_document
@@ -21,7 +22,10 @@ EXAMPLES = examples(
 def complete(
     transactional_id: Annotated[str, typer.Argument(show_default=False)],
     producer_epoch: Annotated[
-        int, typer.Argument(min=0, metavar="EPOCH", help="As `list` shows it.", show_default=False)
+        int,
+        typer.Argument(
+            min=0, max=INT64_MAX, metavar="EPOCH", help="As `list` shows it.", show_default=False
+        ),
     ],
     commit: Annotated[
         bool,

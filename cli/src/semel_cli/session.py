@@ -181,6 +181,8 @@ def _explain(error: Exception) -> None:
         case OutputError():
             _drop_output()
             fail(str(error))
+        case UnicodeEncodeError(encoding="utf-8"):  # A name, for the wire.
+            fail(f"{error.object!r} is no text in UTF-8", EXIT_USAGE)
         case OSError():
             what = error.strerror or str(error)
             fail(f"{what}: {error.filename}" if error.filename else what)

@@ -16,6 +16,7 @@ from semel_cli.configs import (
 from semel_cli.delete_records import EXAMPLES as DELETE_RECORDS_EXAMPLES
 from semel_cli.delete_records import delete_records
 from semel_cli.moves import MOVE_EXAMPLES, move
+from semel_cli.options import INT32_MAX
 from semel_cli.output import Facts, Format, FormatOption, Json, Table, examples, note, show
 from semel_cli.session import BootstrapOption, with_client
 
@@ -43,7 +44,9 @@ def create(
     topics: TopicArguments,
     partitions: Annotated[
         int | None,
-        typer.Option("--partitions", "-p", min=1, show_default="as the cluster is set up"),
+        typer.Option(
+            "--partitions", "-p", min=1, max=INT32_MAX, show_default="as the cluster is set up"
+        ),
     ] = None,
     config: ConfigOption = None,
     if_not_exists: Annotated[
