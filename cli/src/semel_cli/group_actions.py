@@ -12,7 +12,6 @@ from semel_cli.session import BootstrapOption, UsageError, with_client
 
 if TYPE_CHECKING:
     from aiosemel import OffsetChange, ResetTo, SemelClient, TopicPartition
-    from aiosemel.descriptions import GroupListing
 
 RESET_EXAMPLES = examples(
     "semel groups reset-offsets reports --to-earliest --dry-run",
@@ -141,14 +140,16 @@ def delete_offsets(
     output_format: FormatOption = Format.TEXT,
     bootstrap: BootstrapOption = None,
 ) -> None:
-    """Forget a group's offsets of topics that none of its members reads."""
+    """Forget a group's offsets of topics that none of its members reads.
+
+    What would be refused, --dry-run refuses likewise.
+    """
 
     async def work(client: "SemelClient") -> "dict[TopicPartition, int]":
         partitions = await _partitions(client, topics)
         admin = client.admin()
         known = await admin.list_consumer_group_offsets(group, partitions)
-        if not dry_run:
-            await admin.groups.delete_offsets(group, partitions)
+        await admin.groups.delete_offsets(group, partitions, dry_run=dry_run)
         return {each: at.offset for each, at in known.items() if at is not None}
 
     deleted = with_client(bootstrap, work)
@@ -174,28 +175,19 @@ def delete(
     dry_run: DryRunOption = False,
     bootstrap: BootstrapOption = None,
 ) -> None:
-    """Forget groups without members, with all their offsets."""
+    """Forget groups without members, with all their offsets.
+
+    What would be refused, --dry-run refuses likewise.
+    """
     if not yes and not dry_run:
         typer.confirm(f"Delete {', '.join(groups)} with all offsets?", abort=True, err=True)
 
     async def work(client: "SemelClient") -> None:
         for name in groups:
-            if dry_run:
-                note(_prediction(name, await client.admin().list_groups()))
-            else:
-                await client.admin().groups.delete(name)
-                note(f"{name} is deleted")
+            await client.admin().groups.delete(name, dry_run=dry_run)
+            note(f"{name} {'would be' if dry_run else 'is'} deleted")
 
     with_client(bootstrap, work)
-
-
-def _prediction(name: str, groups: "Sequence[GroupListing]") -> str:
-    for each in groups:
-        if each.group_id == name and each.member_count:
-            return f"{name} would not be deleted: it has {each.member_count} members"
-        if each.group_id == name:
-            return f"{name} would be deleted"
-    return f"{name} would not be deleted: there is no such group"
 
 
 def _timestamp_ms(time: datetime | None, timestamp_ms: int | None) -> int | None:
