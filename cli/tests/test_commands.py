@@ -89,13 +89,16 @@ def test_the_oldest_records_are_deleted_after_a_question(semel: CommandLine, top
     (partition,) = dry.json["partitions"]
     assert (partition["log_start_offset"], partition["deleted_offsets"]) == (2, 2)
     assert "2 offsets would be deleted" in dry.err
-    semel(*delete, "2", stdin="n\n", status=1)
+    asked = semel(*delete, "2", stdin="n\n", status=1).err
+    assert f"Delete the records below offset 2 in partition 1 of {topic}?" in asked
     assert sorted(read(semel, topic)) == ["one", "three", "two"]
     assert semel(*delete, "2", "--yes").lines == ["PARTITION\tSTART\tDELETED", "1\t2\t2"]
     assert read(semel, topic) == ["three"]
     refused = semel(*delete, "9", "--yes", status=1).err
-    assert "offset 9 is past the last stable offset 3" in refused
-    assert "either" in semel("topics", "delete-records", topic, "--yes", status=2).err
+    assert "offset 9 is past the high watermark 3" in refused
+    assert "Delete" not in semel("topics", "delete-records", topic, status=2).err
+    asked = semel("topics", "delete-records", topic, "--all", stdin="n\n", status=1).err
+    assert f"Delete all records in all partitions of {topic}?" in asked
     everything = semel("topics", "delete-records", topic, "--all", "--yes", "--format", "json")
     assert [each["log_start_offset"] for each in everything.json["partitions"]] == [0, 3]
 

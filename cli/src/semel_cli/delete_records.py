@@ -42,13 +42,13 @@ def delete_records(
     Offsets count markers and aborted records, too. What an open transaction has written stays, and
     all that comes after it.
     """
+    if all_records == (before_offset is not None):
+        raise UsageError("up to where? Give either --before-offset or --all")
     if not (yes or dry_run):
         what = "all records" if all_records else f"the records below offset {before_offset}"
-        typer.confirm(f"Delete {what} of {topic}?", abort=True, err=True)
+        typer.confirm(f"Delete {what} in {_where(partitions)} of {topic}?", abort=True, err=True)
 
     async def work(client: "SemelClient") -> "dict[TopicPartition, DeletedRecords]":
-        if all_records == (before_offset is not None):
-            raise UsageError("up to where? Give either --before-offset or --all")
         admin = client.admin()
         described = await admin.describe_topic(topic)
         chosen = partitions or [each.partition for each in described.partitions]
@@ -56,6 +56,13 @@ def delete_records(
         return await admin.delete_records(before, validate_only=dry_run)
 
     _show(output_format, topic, with_client(bootstrap, work), dry_run=dry_run)
+
+
+def _where(partitions: list[int] | None) -> str:
+    if not partitions:
+        return "all partitions"
+    numbers = ", ".join(map(str, partitions))
+    return f"partition {numbers}" if len(partitions) == 1 else f"partitions {numbers}"
 
 
 def _show(
