@@ -60,6 +60,25 @@ def test_half_a_rule_is_refused(
 
 
 @pytest.mark.parametrize(
+    "arguments",
+    [
+        ("acls", "remove", "--principal", "User:unset", "--topic", ""),
+        ("acls", "remove", "--principal", "User:unset", "--group", ""),
+        ("acls", "remove", "--principal", "User:unset", "--transactional-id", ""),
+        ("acls", "remove", "--principal", "", "--topic", "unset"),
+        ("acls", "list", "--principal", ""),
+        ("quotas", "remove", "--default", "--user", ""),
+        ("topics", "list", "--bootstrap", ""),
+    ],
+    ids=" ".join,
+)
+def test_a_name_that_is_empty_is_refused(semel: CommandLine, arguments: tuple[str, ...]) -> None:
+    semel("acls", "add", "--principal", "User:unset", "-o", "read", "--topic", "unset")
+    assert "empty: " in semel(*arguments, status=2).err
+    assert principals(semel, "--principal", "User:unset") == ["User:unset allow read unset"]
+
+
+@pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
         (("--principal", "shop", "-o", "read", "--topic", "t"), "User:name"),

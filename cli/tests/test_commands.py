@@ -1,6 +1,7 @@
 """The commands for topics, records, groups, transactions and the cluster, on a real cluster."""
 
 import json
+import os
 
 import pytest
 from command_line import CommandLine
@@ -64,6 +65,23 @@ def test_a_topic_gets_more_partitions(semel: CommandLine) -> None:
     assert "has 4 partitions already" in refused
 
 
+@pytest.mark.parametrize(
+    ("options", "status"),
+    [
+        (("--partitions", "9", "--config", "nosuch=1"), 2),
+        (("--partitions", "9", "--reset", "nosuch"), 2),
+        (("--partitions", "1", "--config", "retention.ms=5000"), 1),
+    ],
+    ids=["config", "reset", "partitions"],
+)
+def test_of_changes_that_are_refused_none_is_made(
+    semel: CommandLine, topic: str, options: tuple[str, ...], status: int
+) -> None:
+    semel("topics", "alter", topic, *options, status=status)
+    described = semel("topics", "describe", topic, "--format", "json").json
+    assert (len(described["partitions"]), described["configs"]) == (2, {})
+
+
 def test_the_oldest_records_are_deleted_after_a_question(semel: CommandLine, topic: str) -> None:
     semel("produce", topic, "-p", "1", stdin="one\ntwo\nthree\n")
     delete = ("topics", "delete-records", topic, "-p", "1", "--before-offset")
@@ -71,13 +89,16 @@ def test_the_oldest_records_are_deleted_after_a_question(semel: CommandLine, top
     (partition,) = dry.json["partitions"]
     assert (partition["log_start_offset"], partition["deleted_offsets"]) == (2, 2)
     assert "2 offsets would be deleted" in dry.err
-    semel(*delete, "2", stdin="n\n", status=1)
+    asked = semel(*delete, "2", stdin="n\n", status=1).err
+    assert f"Delete the records below offset 2 in partition 1 of {topic}?" in asked
     assert sorted(read(semel, topic)) == ["one", "three", "two"]
     assert semel(*delete, "2", "--yes").lines == ["PARTITION\tSTART\tDELETED", "1\t2\t2"]
     assert read(semel, topic) == ["three"]
     refused = semel(*delete, "9", "--yes", status=1).err
-    assert "offset 9 is past the last stable offset 3" in refused
-    assert "either" in semel("topics", "delete-records", topic, "--yes", status=2).err
+    assert "offset 9 is past the high watermark 3" in refused
+    assert "Delete" not in semel("topics", "delete-records", topic, status=2).err
+    asked = semel("topics", "delete-records", topic, "--all", stdin="n\n", status=1).err
+    assert f"Delete all records in all partitions of {topic}?" in asked
     everything = semel("topics", "delete-records", topic, "--all", "--yes", "--format", "json")
     assert [each["log_start_offset"] for each in everything.json["partitions"]] == [0, 3]
 
@@ -96,6 +117,20 @@ def test_a_topic_that_exists_is_refused_unless_told_otherwise(
 ) -> None:
     assert topic in semel("topics", "create", topic, status=1).err
     assert topic in semel("topics", "create", topic, "--if-not-exists").out
+
+
+def test_of_several_topics_one_that_is_refused_keeps_no_other(
+    semel: CommandLine, topic: str
+) -> None:
+    created = semel("topics", "create", "several-1", topic, "several-2", status=1)
+    assert [line.split("\t")[0] for line in created.lines[1:]] == ["several-1", "several-2"]
+    assert f"'{topic}'" in created.err
+    names = ("several-1", "nowhere", "nobody's", "several-2")
+    deleted = semel("topics", "delete", *names, "--yes", status=1)
+    *done, first, second = deleted.err.splitlines()
+    assert done == ["several-1 is deleted", "several-2 is deleted"]
+    assert first.startswith("semel: ")
+    assert second.startswith("semel: ")
 
 
 def test_deleting_asks_first(semel: CommandLine, topic: str) -> None:
@@ -141,6 +176,11 @@ def test_an_offset_that_the_log_does_not_hold_is_refused_with_the_range(
     assert "0 to 2" in refused
     both = semel(*from_second, "1", "--from-beginning", status=2).err
     assert "--offset and --from-beginning" in both
+
+
+def test_a_key_separator_may_be_any_byte(semel: CommandLine, topic: str) -> None:
+    semel("produce", topic, "-K", os.fsdecode(b"\xff"), stdin=b"a\xff1\n")
+    assert read(semel, topic, "--format", "key-value") == ["a\t1"]
 
 
 def test_an_empty_key_separator_is_refused(semel: CommandLine) -> None:
@@ -267,10 +307,16 @@ def test_the_cluster_is_described_with_its_instances(semel: CommandLine) -> None
 # -- what is wrong
 
 
-def test_without_a_cluster_it_is_said_how_to_name_one() -> None:
-    failed = CommandLine({})("topics", "list", status=2)
+@pytest.mark.parametrize("command", ["topics list", "demo orders", "demo income"])
+def test_without_a_cluster_it_is_said_how_to_name_one(command: str) -> None:
+    failed = CommandLine({})(*command.split(), status=2)
     assert "semel up" in failed.err
     assert "--bootstrap" in failed.err
+
+
+def test_a_variable_that_is_empty_names_no_cluster() -> None:
+    failed = CommandLine({"SEMEL_BOOTSTRAP": ""})("topics", "list", status=2)
+    assert "which cluster?" in failed.err
 
 
 def test_an_address_where_nobody_answers_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -293,10 +339,31 @@ def test_an_address_where_nobody_answers_is_a_failure(monkeypatch: pytest.Monkey
         ("topics", "create"),
         ("topics", "create", "t", "--partitions", "0"),
         ("topics", "list", "--bootstrap", "nowhere"),
+        ("topics", "describe", os.fsdecode(b"\xff")),
+        ("topics", "create", "t", "--partitions", "2147483648"),
+        ("topics", "alter", "t", "--partitions", "2147483648"),
+        ("topics", "move", "t", "--to", "2147483648"),
+        ("topics", "move", "t", "--to", "1", "--partition", "2147483648"),
+        ("topics", "delete-records", "t", "--before-offset", "9223372036854775808", "--yes"),
+        ("cluster", "decommission", "broker-99999999999"),
+        ("consume", "t", "--partition", "0", "--offset", "9223372036854775808"),
+        ("consume", "t", "--timeout", "inf"),
+        ("consume", "t", "--timeout", "nan"),
+        ("groups", "reset-offsets", "g", "--to-timestamp", "9223372036854775808"),
+        ("groups", "reset-offsets", "g", "--to-latest", "--topic", "t:0,99999999999"),
+        ("groups", "reset-offsets", "g", "--to-latest", "--topic", "t:-1"),
+        ("produce", "t", "--partition", "0", "--expected-offset", f"{10**23}"),
+        ("transactions", "abort", "i", "--producer-id", f"{2**63}", "--epoch", "0"),
+        ("transactions", "list", "--producer-id", f"{2**63}"),
+        ("transactions", "list", "--running-longer-than", "1e300"),
+        ("transactions", "find-hanging", "--open-longer-than", "inf"),
+        ("transactions", "describe-producers", "t", "2147483648"),
+        ("transactions", "outcome", "i", f"{2**63}"),
+        ("doctor", "--stuck-after", "inf"),
         ("transactions", "list", "--state", "lost"),
         ("nonsense",),
     ],
-    ids=" ".join,
+    ids=lambda arguments: ascii(" ".join(arguments)),
 )
 def test_a_wrong_command_line_has_status_two(
     semel: CommandLine, arguments: tuple[str, ...]

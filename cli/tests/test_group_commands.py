@@ -1,5 +1,8 @@
 """The commands that change groups, on a real cluster."""
 
+import subprocess
+import sys
+
 import pytest
 from command_line import CommandLine
 
@@ -46,8 +49,29 @@ def test_a_dry_run_changes_nothing(semel: CommandLine, topic: str, group: str) -
     assert "dry run" in semel(*command).err
     semel("groups", "delete-offsets", group, "--topic", f"{topic}:0", "--dry-run")
     assert f"{group} would be deleted" in semel("groups", "delete", group, "--dry-run").err
-    assert "no such group" in semel("groups", "delete", "nobody's", "--dry-run").err
     assert offset(semel, group) == 5
+
+
+def test_a_dry_run_is_refused_as_the_deletion_would_be(
+    semel: CommandLine, topic: str, group: str, bootstrap: str
+) -> None:
+    command = [sys.executable, "-m", "semel_cli", "consume", topic, "--group", group]
+    reader = subprocess.Popen([*command, "--bootstrap", bootstrap])
+    refused = {
+        ("delete", group, "--yes"): "has 1 members",
+        ("delete", "nobody's", "--yes"): "there is no group",
+        ("delete-offsets", group, "--topic", topic): f"reads topic '{topic}'",
+        ("delete-offsets", group, "--topic", f"{topic}:7"): "has 2 partitions, not 7",
+    }
+    try:
+        while not semel("groups", "describe", group, "--format", "json").json["members"]:
+            pass
+        for deletion, sentence in refused.items():
+            for options in ((), ("--dry-run",)):
+                assert sentence in semel("groups", *deletion, *options, status=1).err
+    finally:
+        reader.terminate()
+        reader.wait()
 
 
 def test_offsets_and_groups_are_deleted(semel: CommandLine, topic: str, group: str) -> None:

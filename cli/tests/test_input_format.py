@@ -44,6 +44,14 @@ def test_an_object_becomes_the_record_that_it_describes(line: str, record: Input
         ('{"headers": 1}', "headers"),
         ('{"headers": [["h"]]}', "not a name with a value"),
         ('{"headers": [["h", {"base64": "?"}]]}', "header h is not base64"),
+        ('{"value_base64": "é"}', "value_base64 is not base64"),
+        ("[" * 200_000, "not JSON"),
+        ('{"value": NaN}', "not JSON (NaN"),
+        ('{"value": -Infinity}', "not JSON (-Infinity"),
+        ('{"headers": {"\\ud800": "1"}}', "has a name that is no text"),
+        ('{"partition": 99999999999}', "partition is 99999999999, not from 0 to 2147483647"),
+        ('{"partition": -1}', "partition is -1, not from 0"),
+        ('{"timestamp_ms": 9223372036854775808}', "timestamp_ms is 9223372036854775808, not"),
         ('{"partition": "2"}', "partition is '2', not a number"),
         ('{"partition": true}', "partition is True, not a number"),
     ],
@@ -54,6 +62,7 @@ def test_what_is_no_record_is_refused_with_the_reason(line: str, said: str) -> N
     assert said in str(caught.value)
 
 
-def test_a_line_without_the_separator_is_refused() -> None:
+@pytest.mark.parametrize("separator", [b":", b"\xff"])
+def test_a_line_without_the_separator_is_refused(separator: bytes) -> None:
     with pytest.raises(InputError, match="no key separator"):
-        parse_text(b"a1", b":")
+        parse_text(b"a1", separator)

@@ -117,3 +117,25 @@ def test_only_an_instance_that_may_go_is_decommissioned(
 def test_partitions_of_groups_are_led_by_group_coordinators(semel: CommandLine) -> None:
     ran = semel("topics", "move", "__consumer_offsets", "-p", "3", "--to", "0", "--dry-run")
     assert ran.lines[1].split("\t") == ["__consumer_offsets", "3", "group-coordinator-0", "-"]
+
+
+@pytest.mark.parametrize(
+    ("topic", "leader", "partitions"),
+    [
+        ("__consumer_offsets", "group-coordinator-0", range(50)),
+        ("__transaction_state", "coordinator-0", range(1, 50)),
+    ],
+)
+def test_without_a_partition_all_that_can_move_are_meant(
+    semel: CommandLine, topic: str, leader: str, partitions: range
+) -> None:
+    for options in (("--to", "0", "--dry-run"), ("--cancel",)):
+        ran = semel("topics", "move", topic, *options)
+        rows = [line.split("\t") for line in ran.lines[1:]]
+        assert rows == [[topic, str(each), leader, "-"] for each in partitions]
+
+
+def test_where_nothing_moves_the_list_is_empty(semel: CommandLine) -> None:
+    semel("cluster", "rebalance", "--wait")
+    assert semel("cluster", "moves").lines == ["TOPIC\tPARTITION\tLEADER\tMOVING-TO"]
+    assert semel("cluster", "moves", "--format", "json").json == {"partitions": []}

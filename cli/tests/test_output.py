@@ -1,11 +1,12 @@
 """Tables for people, tabs for pipes, JSON for programs."""
 
+import errno
 import io
 import json
 
 import pytest
 
-from semel_cli.output import Facts, Format, Table, duration_text, show, time_text
+from semel_cli.output import Facts, Format, OutputError, Table, duration_text, show, time_text
 
 TABLE = Table(headings=("Name", "Last seen"), rows=[("a\tb", 1), (None, 20)])
 
@@ -15,6 +16,13 @@ class Terminal(io.StringIO):
 
     def isatty(self) -> bool:
         return True
+
+
+class Full(io.StringIO):
+    """Standard output on a full disk: that shows once it is flushed."""
+
+    def flush(self) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
 
 
 def use_terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
@@ -34,6 +42,15 @@ def test_piped_text_has_tabs_and_no_decoration(capsys: pytest.CaptureFixture[str
 def test_json_is_the_document_and_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:
     show(Format.JSON, {"name": "ä", "none": None}, TABLE)
     assert json.loads(capsys.readouterr().out) == {"name": "ä", "none": None}
+
+
+@pytest.mark.parametrize("output_format", Format)
+def test_an_output_that_takes_nothing_is_said_in_a_sentence(
+    monkeypatch: pytest.MonkeyPatch, output_format: Format
+) -> None:
+    monkeypatch.setattr("sys.stdout", Full())
+    with pytest.raises(OutputError, match="cannot be written: No space left"):
+        show(output_format, None, TABLE)
 
 
 def test_a_terminal_shows_a_table_with_numbers_to_the_right(

@@ -1,10 +1,13 @@
 """Commands as processes: started, interrupted, refused."""
 
 import asyncio
+import fcntl
+import json
 import os
 import re
 import signal
 import sys
+import termios
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -14,12 +17,15 @@ import pytest
 
 from aiosemel import SemelClient
 from aiosemel.descriptions import TransactionState
+from semel_local import LocalCluster
 from semel_runtime.testing.collector import collecting
 
 pytestmark = pytest.mark.slow
 
 SEMEL = (sys.executable, "-c", "from semel_cli.main import main; main()")
 DEADLINE_S = 40
+PIPE_BYTES = 65_536
+"""A pipe that holds so much is full."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +183,41 @@ async def test_a_command_that_is_given_no_input_says_so(bootstrap: str) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("output", "sentence"),
+    [
+        (">/dev/full", "semel: standard output cannot be written: No space left on device"),
+        (">&-", "semel: standard output is closed: there is nowhere to write to"),
+    ],
+)
+@pytest.mark.parametrize("arguments", ["topics list", "consume full --from-beginning"])
+async def test_an_output_that_takes_nothing_is_said_in_a_sentence(
+    bootstrap: str, arguments: str, output: str, sentence: str
+) -> None:
+    async with SemelClient(bootstrap) as client:
+        await client.admin().create_topic("full", partitions=1, exist_ok=True)
+        await client.producer().send_and_wait("full", b"one")
+    process = await asyncio.create_subprocess_exec(
+        *("sh", "-c", f'exec "$@" {output}', "sh", *SEMEL, *arguments.split()),
+        *("--bootstrap", bootstrap),
+        stderr=asyncio.subprocess.PIPE,
+    )
+    async with asyncio.timeout(DEADLINE_S):
+        _, said = await process.communicate()
+    assert (process.returncode, said.decode().splitlines()) == (1, [sentence])
+
+
+async def test_a_cluster_that_others_cannot_find_runs_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
+    async with semel_up(tmp_path / "cluster") as up:
+        assert any("other commands cannot find this cluster" in line for line in up.said)
+        up.process.send_signal(signal.SIGINT)
+        assert await up.ends() == 0
+
+
 async def test_consume_ends_when_its_reader_has_gone(bootstrap: str) -> None:
     async with SemelClient(bootstrap) as client:
         await client.admin().create_topic("left", partitions=1)
@@ -189,6 +230,33 @@ async def test_consume_ends_when_its_reader_has_gone(bootstrap: str) -> None:
     async with asyncio.timeout(DEADLINE_S):
         written, said = await process.communicate()
     assert (written, said) == (b"one\n", b"")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+async def test_consume_can_be_ended_while_its_reader_does_not_read(
+    bootstrap: str, number: signal.Signals
+) -> None:
+    async with SemelClient(bootstrap) as client:
+        await client.admin().create_topic("unread", partitions=1, exist_ok=True)
+        await client.producer().send_and_wait("unread", bytes(PIPE_BYTES * 2))
+    reader, writer = os.pipe()
+    process = await asyncio.create_subprocess_exec(
+        *SEMEL, "consume", "unread", "--from-beginning", "--bootstrap", bootstrap, stdout=writer
+    )
+    os.close(writer)
+    try:
+        async with asyncio.timeout(DEADLINE_S):
+            while waiting_bytes(reader) < PIPE_BYTES:  # noqa: ASYNC110 - nobody tells
+                await asyncio.sleep(0)
+            process.send_signal(number)
+            assert await process.wait() == 0
+    finally:
+        os.close(reader)
+
+
+def waiting_bytes(pipe: int) -> int:
+    """Return how much is in a pipe that nobody has read."""
+    return int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)), sys.byteorder)
 
 
 async def test_ctrl_c_aborts_the_transaction_that_the_input_is(bootstrap: str) -> None:
@@ -219,6 +287,36 @@ async def test_a_bad_line_in_a_long_input_is_one_sentence(
     *stored, sentence = said.decode().splitlines()
     assert stored == ([] if options else ["1 record stored in bad-line"])
     assert sentence.startswith("semel: line 2 of the input is no record: it is not JSON")
+
+
+async def test_a_move_that_waits_is_listed_and_given_up() -> None:
+    async with LocalCluster(group_coordinators=2) as cluster, cluster.client() as client:
+        await cluster.stop_service("group-coordinator-1")
+        topic, place = "__consumer_offsets", ("--bootstrap", cluster.bootstrap)
+        await client.admin().moves.alter_partition_reassignments({(topic, 0): 1})
+        assert await said("cluster", "moves", "--format", "json", *place) == {
+            "partitions": [
+                {
+                    "topic": topic,
+                    "partition": 0,
+                    "role": "group-coordinator",
+                    "leader_id": 0,
+                    "moving_to": 1,
+                }
+            ]
+        }
+        await said("topics", "move", topic, "--cancel", "--format", "json", *place)
+        assert await said("cluster", "moves", "--format", "json", *place) == {"partitions": []}
+
+
+async def said(*arguments: str) -> object:
+    """Run a command that succeeds; returns the JSON that it writes."""
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(*SEMEL, *arguments, stdout=pipe)
+    async with asyncio.timeout(DEADLINE_S):
+        written, _ = await process.communicate()
+    assert process.returncode == 0
+    return json.loads(written)
 
 
 async def in_state(client: SemelClient, transactional_id: str, state: TransactionState) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import shutil
 import sys
 from collections.abc import AsyncIterator, Sequence
@@ -70,7 +71,7 @@ class Stage:
                 "--yes",
             ),
             *("--reason", "a test", "--format", "json", *options),
-            *("--bootstrap", self.cluster.bootstrap),
+            env={**os.environ, "SEMEL_BOOTSTRAP": self.cluster.bootstrap},
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
         )

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from semel_cli.options import not_empty
 from semel_cli.output import Format, FormatOption, Table, examples, note, show
 from semel_cli.session import BootstrapOption, UsageError, with_client
 
@@ -39,7 +40,11 @@ app = typer.Typer(
 PrincipalOption = Annotated[
     str | None,
     typer.Option(
-        "--principal", metavar="User:NAME", help="`User:*` is everybody.", show_default=False
+        "--principal",
+        metavar="User:NAME",
+        help="`User:*` is everybody.",
+        callback=not_empty,
+        show_default=False,
     ),
 ]
 OperationsOption = Annotated[
@@ -51,10 +56,15 @@ OperationsOption = Annotated[
         show_default=False,
     ),
 ]
-TopicOption = Annotated[str | None, typer.Option("--topic", metavar="NAME", show_default=False)]
-GroupOption = Annotated[str | None, typer.Option("--group", metavar="NAME", show_default=False)]
+TopicOption = Annotated[
+    str | None, typer.Option("--topic", metavar="NAME", callback=not_empty, show_default=False)
+]
+GroupOption = Annotated[
+    str | None, typer.Option("--group", metavar="NAME", callback=not_empty, show_default=False)
+]
 TransactionalIdOption = Annotated[
-    str | None, typer.Option("--transactional-id", metavar="NAME", show_default=False)
+    str | None,
+    typer.Option("--transactional-id", metavar="NAME", callback=not_empty, show_default=False),
 ]
 ClusterOption = Annotated[bool, typer.Option("--cluster", help="The cluster as a whole.")]
 PrefixedOption = Annotated[
@@ -89,7 +99,7 @@ def add(  # noqa: PLR0913, PLR0917 - each option is an argument
         from aiosemel import AclBinding, AclOperation, AclPermission, PatternType, ResourceType
 
         resources = _resources(topic, group, transactional_id, cluster)
-        if not principal or not operation or not resources:
+        if principal is None or not operation or not resources:
             raise UsageError(
                 "a rule has --principal User:NAME, --operation, and a resource: --topic, --group,"
                 " --transactional-id or --cluster"
@@ -166,7 +176,7 @@ def remove(  # noqa: PLR0913, PLR0917 - each option is an argument
         from aiosemel import PatternType
 
         resources = _resources(topic, group, transactional_id, cluster)
-        if not principal and not resources:
+        if principal is None and not resources:
             raise UsageError(
                 "which rules? Give --principal, --topic, --group, --transactional-id or --cluster"
             )
@@ -189,7 +199,7 @@ def _resources(
         ("transactional_id", transactional_id),
         ("cluster", "cluster" if cluster else None),
     )
-    return [(kind, name) for kind, name in named if name]
+    return [(kind, name) for kind, name in named if name is not None]
 
 
 def _filters(

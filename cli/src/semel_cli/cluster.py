@@ -1,10 +1,17 @@
-"""`semel cluster`: describe, rebalance, decommission."""
+"""`semel cluster`: describe, moves, rebalance, decommission."""
 
 from typing import TYPE_CHECKING
 
 import typer
 
-from semel_cli.moves import DECOMMISSION_EXAMPLES, REBALANCE_EXAMPLES, decommission, rebalance
+from semel_cli.moves import (
+    DECOMMISSION_EXAMPLES,
+    MOVES_EXAMPLES,
+    REBALANCE_EXAMPLES,
+    decommission,
+    moves,
+    rebalance,
+)
 from semel_cli.output import Facts, Format, FormatOption, Table, examples, show, time_text
 from semel_cli.session import BootstrapOption, with_client
 
@@ -70,6 +77,7 @@ def describe(output_format: FormatOption = Format.TEXT, bootstrap: BootstrapOpti
     )
 
 
+app.command(epilog=MOVES_EXAMPLES)(moves)
 app.command(epilog=REBALANCE_EXAMPLES)(rebalance)
 app.command(epilog=DECOMMISSION_EXAMPLES)(decommission)
 

@@ -1,9 +1,11 @@
 """`semel topics configs` and `semel topics alter`: the options of a topic."""
 
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from semel_cli.options import INT32_MAX
 from semel_cli.output import Facts, Format, FormatOption, Table, examples, note, show
 from semel_cli.session import BootstrapOption, UsageError, fail, with_client
 
@@ -87,6 +89,7 @@ def alter(
             "--partitions",
             "-p",
             min=1,
+            max=INT32_MAX,
             help="Let it have more partitions, so many all together. Records with a key go to other"
             " partitions from then on than before.",
             show_default=False,
@@ -98,7 +101,10 @@ def alter(
     output_format: FormatOption = Format.TEXT,
     bootstrap: BootstrapOption = None,
 ) -> None:
-    """Change options of a topic, or give it more partitions; shows what holds then."""
+    """Change options of a topic, or give it more partitions; shows what holds then.
+
+    If one of the changes is refused, none is made.
+    """
     wanted = read_configs(config)
 
     async def work(client: "SemelClient") -> tuple[int, dict[str, str]]:
@@ -108,11 +114,13 @@ def alter(
             )
         admin = client.admin()
         count = len((await admin.describe_topic(topic)).partitions)
-        if partitions is not None:
-            count = await admin.create_partitions(topic, partitions, validate_only=dry_run)
-        return count, await admin.incremental_alter_configs(
-            topic, set_configs=wanted, reset=reset or (), validate_only=dry_run
+        change = partial(
+            admin.incremental_alter_configs, topic, set_configs=wanted, reset=reset or ()
         )
+        if partitions is not None:
+            await change(validate_only=True)  # Partitions stay: what is refused comes before them.
+            count = await admin.create_partitions(topic, partitions, validate_only=dry_run)
+        return count, await change(validate_only=dry_run)
 
     count, altered = with_client(bootstrap, work)
     note(f"{topic} {'would be' if dry_run else 'is'} changed")

@@ -1,14 +1,15 @@
 """`semel consume`: records of topics onto standard output."""
 
 import asyncio
-import select
 import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from semel_cli.options import INT32_MAX, INT64_MAX, seconds
 from semel_cli.output import examples, note
+from semel_cli.output_bytes import check_reader, write_out
 from semel_cli.record_format import Formatter, formatter
 from semel_cli.session import EXIT_USAGE, BootstrapOption, UsageError, fail, with_client
 
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 
 _POLL_RECORDS = 1_000
 _POLL_MS = 500
-_STDOUT = 1
 
 EXAMPLES = examples(
     "semel consume greetings --from-beginning",
@@ -63,13 +63,23 @@ Group = Annotated[
 PartitionNumbers = Annotated[
     list[int] | None,
     typer.Option(
-        "--partition", "-p", min=0, help="May be given more than once.", show_default="all"
+        "--partition",
+        "-p",
+        min=0,
+        max=INT32_MAX,
+        help="May be given more than once.",
+        show_default="all",
     ),
 ]
 Offset = Annotated[
     int | None,
     typer.Option(
-        "--offset", "-o", min=0, help="Where to start in each --partition.", show_default="end"
+        "--offset",
+        "-o",
+        min=0,
+        max=INT64_MAX,
+        help="Where to start in each --partition.",
+        show_default="end",
     ),
 ]
 MaxMessages = Annotated[
@@ -79,7 +89,10 @@ MaxMessages = Annotated[
 Timeout = Annotated[
     float | None,
     typer.Option(
-        metavar="SECONDS", min=0, help="Stop when nothing came for so long.", show_default="none"
+        metavar="SECONDS",
+        callback=seconds,
+        help="Stop when nothing came for so long.",
+        show_default="none",
     ),
 ]
 Isolation = Annotated[
@@ -193,13 +206,13 @@ async def _write_all(consumer: "Consumer", request: _Request) -> int:
             records = [record for batch in polled.values() for record in batch]
             now = asyncio.get_running_loop().time()
             if records:
-                await asyncio.to_thread(_write, b"".join(map(request.write, records)))
+                await write_out(b"".join(map(request.write, records)))
                 count += len(records)
                 quiet_since = now
                 if request.group is not None:
                     await consumer.commit()
                 continue
-            _check_reader()
+            check_reader()
             if request.timeout_s is not None and now - quiet_since >= request.timeout_s:
                 break
     except asyncio.CancelledError:
@@ -215,17 +228,3 @@ def _poll_ms(request: _Request, quiet_since: float) -> int:
         return _POLL_MS
     left_s = quiet_since + request.timeout_s - asyncio.get_running_loop().time()
     return max(0, min(_POLL_MS, int(left_s * 1000) + 1))
-
-
-def _write(output: bytes) -> None:
-    """Write to standard output; whoever reads slowly holds up this thread only."""
-    sys.stdout.buffer.write(output)
-    sys.stdout.buffer.flush()
-
-
-def _check_reader() -> None:
-    """Raise BrokenPipeError if nobody is left to read: until there are records, no write would."""
-    poller = select.poll()
-    poller.register(_STDOUT, 0)  # errors, which are always told
-    if poller.poll(0):
-        raise BrokenPipeError

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from semel_cli.options import INT32_MAX, INT64_MAX
 from semel_cli.output import Format, FormatOption, Table, examples, note, show
 from semel_cli.session import BootstrapOption, UsageError, with_client
 
@@ -20,11 +21,11 @@ def delete_records(
     topic: Annotated[str, typer.Argument(show_default=False)],
     partitions: Annotated[
         list[int] | None,
-        typer.Option("--partition", "-p", min=0, show_default="all of the topic"),
+        typer.Option("--partition", "-p", min=0, max=INT32_MAX, show_default="all of the topic"),
     ] = None,
     before_offset: Annotated[
         int | None,
-        typer.Option(min=0, help="The first offset that stays.", show_default=False),
+        typer.Option(min=0, max=INT64_MAX, help="The first offset that stays.", show_default=False),
     ] = None,
     all_records: Annotated[
         bool, typer.Option("--all", help="Delete all but what open transactions hold.")
@@ -41,13 +42,13 @@ def delete_records(
     Offsets count markers and aborted records, too. What an open transaction has written stays, and
     all that comes after it.
     """
+    if all_records == (before_offset is not None):
+        raise UsageError("up to where? Give either --before-offset or --all")
     if not (yes or dry_run):
         what = "all records" if all_records else f"the records below offset {before_offset}"
-        typer.confirm(f"Delete {what} of {topic}?", abort=True, err=True)
+        typer.confirm(f"Delete {what} in {_where(partitions)} of {topic}?", abort=True, err=True)
 
     async def work(client: "SemelClient") -> "dict[TopicPartition, DeletedRecords]":
-        if all_records == (before_offset is not None):
-            raise UsageError("up to where? Give either --before-offset or --all")
         admin = client.admin()
         described = await admin.describe_topic(topic)
         chosen = partitions or [each.partition for each in described.partitions]
@@ -55,6 +56,13 @@ def delete_records(
         return await admin.delete_records(before, validate_only=dry_run)
 
     _show(output_format, topic, with_client(bootstrap, work), dry_run=dry_run)
+
+
+def _where(partitions: list[int] | None) -> str:
+    if not partitions:
+        return "all partitions"
+    numbers = ", ".join(map(str, partitions))
+    return f"partition {numbers}" if len(partitions) == 1 else f"partitions {numbers}"
 
 
 def _show(

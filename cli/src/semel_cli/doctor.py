@@ -7,6 +7,7 @@ import typer
 
 from semel_cli import findings
 from semel_cli.findings import Finding, Thresholds
+from semel_cli.options import seconds
 from semel_cli.output import Format, FormatOption, Json, Table, examples, note, show
 from semel_cli.session import BootstrapOption, with_client
 
@@ -27,12 +28,15 @@ _OPEN_MAX = 1_000
 def doctor(
     stuck_after: Annotated[
         float,
-        typer.Option(metavar="SECONDS", min=0, help="Open somewhere although it is decided."),
+        typer.Option(
+            metavar="SECONDS", callback=seconds, help="Open somewhere although it is decided."
+        ),
     ] = 60,
     late_after: Annotated[
-        float, typer.Option(metavar="SECONDS", min=0, help="Decided, and markers are missing.")
+        float,
+        typer.Option(metavar="SECONDS", callback=seconds, help="Decided, and markers are missing."),
     ] = 30,
-    prepared_after: Annotated[float, typer.Option(metavar="SECONDS", min=0)] = 3_600,
+    prepared_after: Annotated[float, typer.Option(metavar="SECONDS", callback=seconds)] = 3_600,
     output_format: FormatOption = Format.TEXT,
     bootstrap: BootstrapOption = None,
 ) -> None:

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from semel_cli.options import INT64_MAX, is_int32
 from semel_cli.output import Format, FormatOption, Table, examples, note, show
 from semel_cli.session import BootstrapOption, UsageError, with_client
+from semel_cli.several import Outcomes, each_of
 
 if TYPE_CHECKING:
     from aiosemel import OffsetChange, ResetTo, SemelClient, TopicPartition
-    from aiosemel.descriptions import GroupListing
 
 RESET_EXAMPLES = examples(
     "semel groups reset-offsets reports --to-earliest --dry-run",
@@ -51,10 +52,18 @@ LatestOption = Annotated[
     bool, typer.Option("--to-latest", help="Past every record that is committed by now.")
 ]
 OffsetOption = Annotated[
-    int | None, typer.Option("--to-offset", metavar="N", min=0, help="To this offset.")
+    int | None,
+    typer.Option("--to-offset", metavar="N", min=0, max=INT64_MAX, help="To this offset."),
 ]
 ShiftOption = Annotated[
-    int | None, typer.Option("--shift-by", metavar="N", help="So many offsets on, or back.")
+    int | None,
+    typer.Option(
+        "--shift-by",
+        metavar="N",
+        min=-INT64_MAX,
+        max=INT64_MAX,
+        help="So many offsets on, or back.",
+    ),
 ]
 DatetimeOption = Annotated[
     datetime | None,
@@ -66,7 +75,9 @@ DatetimeOption = Annotated[
 ]
 TimestampOption = Annotated[
     int | None,
-    typer.Option("--to-timestamp", metavar="MS", min=0, help="The same, in ms since 1970."),
+    typer.Option(
+        "--to-timestamp", metavar="MS", min=0, max=INT64_MAX, help="The same, in ms since 1970."
+    ),
 ]
 
 
@@ -130,14 +141,16 @@ def delete_offsets(
     output_format: FormatOption = Format.TEXT,
     bootstrap: BootstrapOption = None,
 ) -> None:
-    """Forget a group's offsets of topics that none of its members reads."""
+    """Forget a group's offsets of topics that none of its members reads.
+
+    What would be refused, --dry-run refuses likewise.
+    """
 
     async def work(client: "SemelClient") -> "dict[TopicPartition, int]":
         partitions = await _partitions(client, topics)
         admin = client.admin()
         known = await admin.list_consumer_group_offsets(group, partitions)
-        if not dry_run:
-            await admin.groups.delete_offsets(group, partitions)
+        await admin.groups.delete_offsets(group, partitions, dry_run=dry_run)
         return {each: at.offset for each, at in known.items() if at is not None}
 
     deleted = with_client(bootstrap, work)
@@ -163,28 +176,22 @@ def delete(
     dry_run: DryRunOption = False,
     bootstrap: BootstrapOption = None,
 ) -> None:
-    """Forget groups without members, with all their offsets."""
+    """Forget groups without members, with all their offsets.
+
+    Each for itself: if one is refused, the others are deleted all the same. What would be refused,
+    --dry-run refuses likewise.
+    """
     if not yes and not dry_run:
         typer.confirm(f"Delete {', '.join(groups)} with all offsets?", abort=True, err=True)
 
-    async def work(client: "SemelClient") -> None:
-        for name in groups:
-            if dry_run:
-                note(_prediction(name, await client.admin().list_groups()))
-            else:
-                await client.admin().groups.delete(name)
-                note(f"{name} is deleted")
+    async def work(client: "SemelClient") -> "Outcomes[None]":
+        async def delete_group(name: str) -> None:
+            await client.admin().groups.delete(name, dry_run=dry_run)
+            note(f"{name} {'would be' if dry_run else 'is'} deleted")
 
-    with_client(bootstrap, work)
+        return await each_of(groups, delete_group)
 
-
-def _prediction(name: str, groups: "Sequence[GroupListing]") -> str:
-    for each in groups:
-        if each.group_id == name and each.member_count:
-            return f"{name} would not be deleted: it has {each.member_count} members"
-        if each.group_id == name:
-            return f"{name} would be deleted"
-    return f"{name} would not be deleted: there is no such group"
+    with_client(bootstrap, work).check()
 
 
 def _timestamp_ms(time: datetime | None, timestamp_ms: int | None) -> int | None:
@@ -235,8 +242,8 @@ async def _partitions(client: "SemelClient", topics: Sequence[str]) -> "list[Top
             described = await client.admin().describe_topic(topic)
             found += [TopicPartition(topic, each.partition) for each in described.partitions]
             continue
-        try:
-            found += [TopicPartition(topic, int(number)) for number in numbers.split(",")]
-        except ValueError:
-            raise UsageError(f"--topic is {text!r}: must be NAME or NAME:0,1,2") from None
+        chosen = numbers.split(",")
+        if not all(map(is_int32, chosen)):
+            raise UsageError(f"--topic is {text!r}: must be NAME or NAME:0,1,2")
+        found += [TopicPartition(topic, int(number)) for number in chosen]
     return found

@@ -5,9 +5,12 @@ into another; what it says of their old place (topic, offset) is passed over.
 """
 
 import base64
-import binascii
 import json
+import os
 from dataclasses import dataclass
+from typing import NoReturn
+
+from semel_cli.options import INT32_MAX, INT64_MAX
 
 Header = tuple[str, bytes | None]
 
@@ -38,7 +41,7 @@ def parse_text(line: bytes, key_separator: bytes | None) -> InputRecord:
         return InputRecord(value=line)
     key, found, value = line.partition(key_separator)
     if not found:
-        raise InputError(f"there is no key separator {key_separator.decode()!r} in it")
+        raise InputError(f"there is no key separator {os.fsdecode(key_separator)!r} in it")
     return InputRecord(key=key, value=value)
 
 
@@ -49,8 +52,8 @@ def parse_json(line: bytes) -> InputRecord:
     ``value_base64`` hold what is no text. Raises InputError.
     """
     try:
-        fields: object = json.loads(line)
-    except ValueError as error:
+        fields: object = json.loads(line, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
         raise InputError(f"it is not JSON ({error})") from error
     if not isinstance(fields, dict):
         raise InputError("it is JSON, but not an object")
@@ -61,9 +64,14 @@ def parse_json(line: bytes) -> InputRecord:
         key=_content(fields, "key"),
         value=_content(fields, "value"),
         headers=_headers(fields.get("headers")),
-        partition=_number(fields, "partition"),
-        timestamp_ms=_number(fields, "timestamp_ms"),
+        partition=_number(fields, "partition", INT32_MAX),
+        timestamp_ms=_number(fields, "timestamp_ms", INT64_MAX),
     )
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    """Refuse NaN and the infinities: they are Python's, and no JSON."""
+    raise ValueError(f"{name} is none of its values")
 
 
 def _content(fields: dict[str, object], name: str) -> bytes | None:
@@ -78,14 +86,17 @@ def _content(fields: dict[str, object], name: str) -> bytes | None:
 def _to_bytes(value: object) -> bytes | None:
     if value is None:
         return None
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    try:
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    except RecursionError as error:
+        raise InputError(f"it is JSON, but not to be kept ({error})") from error
     return text.encode("utf-8", "surrogatepass")
 
 
 def _from_base64(coded: object, name: str) -> bytes:
     try:
         return base64.b64decode(str(coded), validate=True)
-    except binascii.Error as error:
+    except ValueError as error:
         raise InputError(f"{name} is not base64") from error
 
 
@@ -102,15 +113,27 @@ def _headers(given: object) -> tuple[Header, ...]:
 def _header(pair: object) -> Header:
     match pair:
         case [str() as name, {"base64": coded}] | (str() as name, {"base64": coded}):
-            return name, _from_base64(coded, f"header {name}")
+            return _text(name), _from_base64(coded, f"header {name}")
         case [str() as name, value] | (str() as name, value):
-            return name, _to_bytes(value)
+            return _text(name), _to_bytes(value)
         case _:
             raise InputError(f"header {pair!r} is not a name with a value")
 
 
-def _number(fields: dict[str, object], name: str) -> int | None:
+def _text(name: str) -> str:
+    try:
+        name.encode()
+    except UnicodeEncodeError as error:
+        raise InputError(f"header {name!r} has a name that is no text ({error.reason})") from error
+    return name
+
+
+def _number(fields: dict[str, object], name: str, largest: int) -> int | None:
     value = fields.get(name)
-    if value is not None and type(value) is not int:
+    if value is None:
+        return None
+    if type(value) is not int:
         raise InputError(f"{name} is {value!r}, not a number")
+    if not 0 <= value <= largest:
+        raise InputError(f"{name} is {value}, not from 0 to {largest}")
     return value

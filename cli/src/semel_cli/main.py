@@ -1,5 +1,7 @@
 """The command `semel` and its subcommands. Each is a module of its own, and imports late."""
 
+import os
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -20,7 +22,7 @@ from semel_cli import (
 )
 from semel_cli.demo import command as demo
 from semel_cli.output import examples
-from semel_cli.session import SecurityOptions, use_security
+from semel_cli.session import CommandError, SecurityOptions, explained, use_security
 
 app = typer.Typer(
     name="semel",
@@ -48,6 +50,7 @@ def _show_version(wanted: bool) -> None:
 
 @app.callback()
 def semel(
+    context: typer.Context,
     version: Annotated[
         bool,
         typer.Option(
@@ -90,6 +93,9 @@ def semel(
 ) -> None:
     """Take what holds for every command."""
     del version  # the callback has shown it
+    context.with_resource(explained())
+    if sys.stdout is None:
+        raise CommandError("standard output is closed: there is nowhere to write to")
     use_security(
         SecurityOptions(
             tls=tls,
@@ -118,4 +124,6 @@ app.add_typer(demo.app, name="demo")
 
 def main() -> None:
     """Run the command line."""
+    if sys.stderr is None:  # Its number must not become another file's.
+        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - it stays open
     app()

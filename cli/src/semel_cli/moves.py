@@ -1,15 +1,16 @@
-"""`semel topics move`, `semel cluster rebalance` and `semel cluster decommission`."""
+"""`semel topics move`, `semel cluster moves`, `semel cluster rebalance`, `… decommission`."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from semel_cli.output import Format, FormatOption, Table, examples, note, progress, show
+from semel_cli.options import INT32_MAX, is_int32
+from semel_cli.output import Format, FormatOption, Json, Table, examples, note, progress, show
 from semel_cli.session import BootstrapOption, CommandError, UsageError, with_client
 
 if TYPE_CHECKING:
-    from aiosemel import PartitionReassignment, SemelClient, ServiceRole, TopicPartition
+    from aiosemel import Admin, PartitionReassignment, SemelClient, ServiceRole, TopicPartition
 
 MOVE_EXAMPLES = examples(
     "semel topics move orders --partition 0 --partition 2 --to 3 --wait",
@@ -17,6 +18,7 @@ MOVE_EXAMPLES = examples(
     "semel topics move orders --partition 2 --cancel",
     "semel topics move __consumer_offsets --partition 3 --to 1   # of group coordinators",
 )
+MOVES_EXAMPLES = examples("semel cluster moves", "semel cluster moves --format json")
 REBALANCE_EXAMPLES = examples(
     "semel cluster rebalance --dry-run",
     "semel cluster rebalance --wait",
@@ -37,12 +39,16 @@ def move(
     topic: Annotated[str, typer.Argument(show_default=False)],
     partitions: Annotated[
         list[int] | None,
-        typer.Option("--partition", "-p", min=0, show_default="all of the topic"),
+        typer.Option("--partition", "-p", min=0, max=INT32_MAX, show_default="all of the topic"),
     ] = None,
     to: Annotated[
         int | None,
         typer.Option(
-            metavar="NUMBER", min=0, help="The broker that is to lead them.", show_default=False
+            metavar="NUMBER",
+            min=0,
+            max=INT32_MAX,
+            help="The broker that is to lead them.",
+            show_default=False,
         ),
     ] = None,
     cancel: Annotated[
@@ -55,18 +61,16 @@ def move(
 ) -> None:
     """Move partitions of a topic to another broker, or give moves up.
 
-    Producers and readers go on meanwhile. `semel topics describe` shows what moves. Groups are
+    Producers and readers go on meanwhile. `semel cluster moves` shows what moves. Groups are
     partitions of `__consumer_offsets`, which move between group coordinators, and the transaction
-    log is `__transaction_state`, which moves between coordinators.
+    log is `__transaction_state`, which moves between coordinators: all but partition 0.
     """
 
     async def work(client: "SemelClient") -> "dict[TopicPartition, PartitionReassignment]":
         if cancel == (to is not None):
             raise UsageError("where to? Give either --to NUMBER or --cancel")
         admin = client.admin()
-        chosen = partitions or [
-            each.partition for each in (await admin.describe_topic(topic)).partitions
-        ]
+        chosen = partitions or await _partitions_of(admin, topic)
         moved = await admin.moves.alter_partition_reassignments(
             {(topic, each): to for each in chosen}, validate_only=dry_run
         )
@@ -74,6 +78,21 @@ def move(
         return await _waited(client, moved) if wait and not dry_run else moved
 
     _show_moves(output_format, with_client(bootstrap, work), dry_run=dry_run)
+
+
+def moves(output_format: FormatOption = Format.TEXT, bootstrap: BootstrapOption = None) -> None:
+    """List all partitions that move: of topics, of groups, and of the transaction log.
+
+    A move goes on as long as both instances are there. `semel topics move --cancel` gives it up.
+    """
+    moving = with_client(
+        bootstrap, lambda client: client.admin().moves.list_partition_reassignments()
+    )
+    show(
+        output_format,
+        {"partitions": _document(moving)},
+        _table(moving, empty="Nothing moves."),
+    )
 
 
 def rebalance(
@@ -132,11 +151,24 @@ def decommission(
     )
 
 
+async def _partitions_of(admin: "Admin", topic: str) -> Iterable[int]:
+    """Return the partitions of a topic; of an internal one, those that can move."""
+    from semel_common.ids import InternalTopic
+
+    match topic:
+        case InternalTopic.CONSUMER_OFFSETS:
+            return range((await admin.describe_cluster()).group_partitions)
+        case InternalTopic.TRANSACTION_STATE:  # The controller keeps the first one.
+            return range(1, (await admin.describe_cluster()).transaction_log_partitions)
+        case _:
+            return [each.partition for each in (await admin.describe_topic(topic)).partitions]
+
+
 def _instance_named(name: str) -> "tuple[ServiceRole, int]":
     from aiosemel import ServiceRole
 
     role, _, number = name.rpartition("-")
-    if role not in set(ServiceRole) or not number.isdecimal():
+    if role not in set(ServiceRole) or not is_int32(number):
         raise UsageError(
             f"{name!r} names no instance: give it as `semel cluster describe` does, like"
             f" {', '.join(f'{each}-2' for each in ServiceRole)}"
@@ -181,22 +213,27 @@ def _show_moves(
 ) -> None:
     show(
         output_format,
+        {"dry_run": dry_run, "partitions": _document(moved)},
+        _table(moved, empty="Nothing has to move."),
+    )
+
+
+def _document(moved: "Mapping[TopicPartition, PartitionReassignment]") -> list[Json]:
+    return [
         {
-            "dry_run": dry_run,
-            "partitions": [
-                {
-                    "topic": at.topic,
-                    "partition": at.partition,
-                    "role": each.role,
-                    "leader_id": each.leader_id,
-                    "moving_to": each.moving_to,
-                }
-                for at, each in moved.items()
-            ],
-        },
-        Table(
-            headings=("Topic", "Partition", "Leader", "Moving to"),
-            rows=[(at.topic, at.partition, each.leader, each.target) for at, each in moved.items()],
-            empty="Nothing has to move.",
-        ),
+            "topic": at.topic,
+            "partition": at.partition,
+            "role": each.role,
+            "leader_id": each.leader_id,
+            "moving_to": each.moving_to,
+        }
+        for at, each in moved.items()
+    ]
+
+
+def _table(moved: "Mapping[TopicPartition, PartitionReassignment]", *, empty: str) -> Table:
+    return Table(
+        headings=("Topic", "Partition", "Leader", "Moving to"),
+        rows=[(at.topic, at.partition, each.leader, each.target) for at, each in moved.items()],
+        empty=empty,
     )

@@ -1,11 +1,10 @@
 """`semel transactions`: what operators look for, and what they do about it."""
 
-import getpass
-import socket
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from semel_cli.options import INT32_MAX, INT64_MAX, seconds, whoami
 from semel_cli.output import (
     Facts,
     Format,
@@ -61,7 +60,8 @@ DryRunOption = Annotated[
 
 def find_hanging(
     open_longer_than: Annotated[
-        float, typer.Option(metavar="SECONDS", min=0, help="Open at a partition or group.")
+        float,
+        typer.Option(metavar="SECONDS", callback=seconds, help="Open at a partition or group."),
     ] = 900,
     limit: Annotated[int, typer.Option(min=1, max=10_000)] = 100,
     output_format: FormatOption = Format.TEXT,
@@ -106,8 +106,8 @@ def find_hanging(
 
 def abort(
     transactional_id: IdArgument,
-    producer_id: Annotated[int, typer.Option(min=1, show_default=False)],
-    epoch: Annotated[int, typer.Option(min=0, show_default=False)],
+    producer_id: Annotated[int, typer.Option(min=1, max=INT64_MAX, show_default=False)],
+    epoch: Annotated[int, typer.Option(min=0, max=INT64_MAX, show_default=False)],
     reason: ReasonOption = "",
     operator: OperatorOption = "",
     dry_run: DryRunOption = False,
@@ -125,7 +125,7 @@ def abort(
             transactional_id,
             producer_id,
             epoch,
-            operator=operator or _whoami(),
+            operator=operator or whoami(),
             reason=reason,
             dry_run=dry_run,
         )
@@ -170,7 +170,7 @@ def fence(
     async def work(client: "SemelClient") -> "FencedByOperator":
         _check_reason(reason, dry_run=dry_run)
         return await client.admin().operators.fence_producer(
-            transactional_id, operator=operator or _whoami(), reason=reason, dry_run=dry_run
+            transactional_id, operator=operator or whoami(), reason=reason, dry_run=dry_run
         )
 
     done = with_client(bootstrap, work)
@@ -197,7 +197,7 @@ def fence(
 
 def describe_producers(
     topic: Annotated[str, typer.Argument(show_default=False)],
-    partition: Annotated[int, typer.Argument(min=0, show_default=False)],
+    partition: Annotated[int, typer.Argument(min=0, max=INT32_MAX, show_default=False)],
     limit: Annotated[int, typer.Option(min=1, max=1_000)] = 100,
     output_format: FormatOption = Format.TEXT,
     bootstrap: BootstrapOption = None,
@@ -265,13 +265,6 @@ def verdict(found: "OpenTransaction") -> str:
 def _check_reason(reason: str, *, dry_run: bool) -> None:
     if not reason and not dry_run:
         raise UsageError("why? Give a --reason for the log, or see first with --dry-run")
-
-
-def _whoami() -> str:
-    try:
-        return f"{getpass.getuser()}@{socket.gethostname()}"
-    except (KeyError, OSError):
-        return f"unknown@{socket.gethostname()}"
 
 
 def _did(what: str, *, dry_run: bool) -> str:

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from semel_cli.options import INT64_MAX
 from semel_cli.output import (
     Facts,
     Format,
@@ -26,10 +27,14 @@ EXAMPLES = examples(
 
 def outcome(
     transactional_id: Annotated[str, typer.Argument(show_default=False)],
-    producer_epoch: Annotated[int, typer.Argument(min=0, metavar="EPOCH", show_default=False)],
+    producer_epoch: Annotated[
+        int, typer.Argument(min=0, max=INT64_MAX, metavar="EPOCH", show_default=False)
+    ],
     producer_id: Annotated[
         int | None,
-        typer.Option(min=1, help="Of the transaction.", show_default="the id's present one"),
+        typer.Option(
+            min=1, max=INT64_MAX, help="Of the transaction.", show_default="the id's present one"
+        ),
     ] = None,
     output_format: FormatOption = Format.TEXT,
     bootstrap: BootstrapOption = None,

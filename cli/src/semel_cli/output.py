@@ -51,14 +51,32 @@ class Facts:
     title: str = ""
 
 
+class OutputError(Exception):
+    """Standard output takes nothing any more; the message says why."""
+
+
+@contextmanager
+def to_standard_output() -> Iterator[None]:
+    """Raise OutputError for what cannot be written; BrokenPipeError if nobody reads any more."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OutputError(f"standard output cannot be written: {error.strerror}") from error
+
+
 def show(output_format: Format, document: Json, *blocks: Table | Facts) -> None:
-    """Show a result: the document to programs, the blocks to people."""
-    if output_format is Format.JSON:
-        print(json.dumps(document, indent=2 if sys.stdout.isatty() else None, ensure_ascii=False))
-    elif sys.stdout.isatty():
-        _show_rich(blocks)
-    else:
-        print("\n\n".join("\n".join(_plain_lines(block)) for block in blocks))
+    """Show a result: the document to programs, the blocks to people. Raises OutputError."""
+    with to_standard_output():
+        if output_format is Format.JSON:
+            indent = 2 if sys.stdout.isatty() else None
+            print(json.dumps(document, indent=indent, ensure_ascii=False))
+        elif sys.stdout.isatty():
+            _show_rich(blocks)
+        else:
+            print("\n\n".join("\n".join(_plain_lines(block)) for block in blocks))
+        sys.stdout.flush()
 
 
 def note(sentence: str) -> None:

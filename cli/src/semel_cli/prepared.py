@@ -4,8 +4,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from semel_cli.options import INT64_MAX
 from semel_cli.output import Facts, Format, FormatOption, duration_text, examples, note, show
-from semel_cli.session import BootstrapOption, CommandError, with_client
+from semel_cli.session import BootstrapOption, CommandError, UsageError, with_client
 from semel_cli.transaction_views import age_ms, names, participants_document
 
 if TYPE_CHECKING:
@@ -21,16 +22,19 @@ EXAMPLES = examples(
 def complete(
     transactional_id: Annotated[str, typer.Argument(show_default=False)],
     producer_epoch: Annotated[
-        int, typer.Argument(min=0, metavar="EPOCH", help="As `list` shows it.", show_default=False)
+        int,
+        typer.Argument(
+            min=0, max=INT64_MAX, metavar="EPOCH", help="As `list` shows it.", show_default=False
+        ),
     ],
     commit: Annotated[
-        bool,
+        bool | None,
         typer.Option(
             "--commit/--abort",
             help="What the outside system has decided: it must agree.",
             show_default=False,
         ),
-    ],
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")
     ] = False,
@@ -43,6 +47,8 @@ def complete(
     decide about it. Complete it by hand only if that owner will not come back, and only as that
     system has decided.
     """
+    if commit is None:
+        raise UsageError("what has the outside system decided? Give --commit or --abort")
     found: TransactionDescription | None
     if dry_run:
         found = with_client(

@@ -1,6 +1,7 @@
 """`semel produce`: records from standard input into a topic."""
 
 import asyncio
+import os
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ import typer
 from semel_cli.append import Place, append
 from semel_cli.input_format import InputError, InputRecord, parse_json, parse_text
 from semel_cli.input_lines import is_typed, read_lines
+from semel_cli.options import INT32_MAX, INT64_MAX
 from semel_cli.output import Format, examples, note
 from semel_cli.session import (
     API_TIMEOUT_MS,
@@ -57,7 +59,8 @@ def produce(
         ),
     ] = None,
     partition: Annotated[
-        int | None, typer.Option("--partition", "-p", min=0, show_default="by the key, or any")
+        int | None,
+        typer.Option("--partition", "-p", min=0, max=INT32_MAX, show_default="by the key, or any"),
     ] = None,
     transactional_id: Annotated[
         str | None,
@@ -72,6 +75,7 @@ def produce(
         typer.Option(
             metavar="OFFSET",
             min=0,
+            max=INT64_MAX,
             help="Store the whole input as one batch if the log of --partition ends at this offset;"
             " else nothing, and say where it ends.",
             show_default="wherever the log ends",
@@ -90,7 +94,8 @@ def produce(
     """Send each line of standard input as a record.
 
     Every record is stored exactly once, also when it has to be sent again. Says how many were
-    stored on standard error.
+    stored on standard error. What ends a line is no part of its record: a newline, with or without
+    a carriage return before it.
     """
     load = _Load(topic, _parser(input_format, key_separator), partition)
     if expected_offset is None:
@@ -111,7 +116,7 @@ def _parser(input_format: Format, key_separator: str | None) -> Parse:
         return parse_json
     if not key_separator and key_separator is not None:
         fail("--key-separator is empty: nothing can stand between key and value", EXIT_USAGE)
-    separator = None if key_separator is None else key_separator.encode()
+    separator = None if key_separator is None else os.fsencode(key_separator)
     return partial(parse_text, key_separator=separator)
 
 

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from semel_cli.options import not_empty
 from semel_cli.output import Format, FormatOption, Table, examples, note, show
 from semel_cli.session import BootstrapOption, UsageError, with_client
 
@@ -23,7 +24,10 @@ app = typer.Typer(
 )
 
 UserOption = Annotated[
-    str | None, typer.Option("--user", "-u", metavar="NAME", help="One user.", show_default=False)
+    str | None,
+    typer.Option(
+        "--user", "-u", metavar="NAME", help="One user.", callback=not_empty, show_default=False
+    ),
 ]
 DefaultOption = Annotated[
     bool, typer.Option("--default", help="Everybody who has no limits of their own.")
@@ -103,7 +107,7 @@ def list_(output_format: FormatOption = Format.TEXT, bootstrap: BootstrapOption 
 
 
 def _check_user(user: str | None, default: bool) -> None:
-    if bool(user) is default:
+    if (user is not None) is default:
         raise UsageError("whose limits? Give --user NAME, or --default")
 
 

@@ -1,6 +1,5 @@
 """`semel recover`: let an older copy of an instance's volume, or an empty one, serve again."""
 
-import getpass
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,8 +7,15 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from semel_cli.options import is_on_command_line, whoami
 from semel_cli.output import Facts, Format, FormatOption, examples, note, show
-from semel_cli.session import BootstrapOption, find_bootstrap, find_security, run
+from semel_cli.session import (
+    BootstrapOption,
+    UsageError,
+    find_bootstrap,
+    find_security,
+    run,
+)
 
 if TYPE_CHECKING:
     from semel_local.layout import ServiceName
@@ -18,6 +24,8 @@ if TYPE_CHECKING:
 EXAMPLES = examples(
     "semel recover broker-0 --data /data/broker-0 --reason 'disk failed' --dry-run",
     "semel recover broker-1 --data /data/broker-1 --lost --reason 'disk failed'",
+    "semel recover broker-0 --data ./cluster/broker-0 --reason 'older copy' \\",
+    "    --metadata-from coordinator-0=./cluster/coordinator-0   # of a stopped `semel up`",
     "semel recover coordinator-0 --data /data/coordinator-0 --reason 'disk failed' \\",
     "    --metadata-from broker-0=/data/broker-0 \\",
     "    --metadata-from group-coordinator-0=/data/group-coordinator-0",
@@ -41,13 +49,14 @@ LOSSES = {
 
 
 def recover(  # noqa: PLR0913, PLR0917 - each option is an argument
+    context: typer.Context,
     name: Annotated[
         str, typer.Argument(metavar="NAME", help="As in broker-0.", show_default=False)
     ],
     data: Annotated[Path, typer.Option(help="The data folder of the instance, which is stopped.")],
     reason: Annotated[str, typer.Option(help="Why; is kept with the volume.")],
     operator: Annotated[
-        str, typer.Option(help="Who; is kept with the volume.", show_default="the user")
+        str, typer.Option(help="Who; is kept with the volume.", show_default="user@host")
     ] = "",
     lost: Annotated[
         bool, typer.Option("--lost", help="There is no copy: the folder is empty.")
@@ -56,7 +65,8 @@ def recover(  # noqa: PLR0913, PLR0917 - each option is an argument
         list[str] | None,
         typer.Option(
             metavar="NAME=FOLDER",
-            help="For coordinator-0: the data folder of another instance, stopped; of each one.",
+            help="The cluster is stopped, and this instance's data folder tells what it looks like:"
+            " that of coordinator-0, or, for coordinator-0, those of all others.",
             show_default=False,
         ),
     ] = None,
@@ -76,6 +86,7 @@ def recover(  # noqa: PLR0913, PLR0917 - each option is an argument
     all of it above what can have been given, once. See docs/recovery.md for what is lost.
     """
     service = _parse(name)
+    sources = _sources(context, service, metadata_from or (), bootstrap, partial=partial)
     if not (yes or dry_run):
         note(LOSSES[service.role])
         typer.confirm(f"Is {name} stopped, and is this what you want?", abort=True, err=True)
@@ -83,8 +94,8 @@ def recover(  # noqa: PLR0913, PLR0917 - each option is an argument
         _recover(
             service,
             data,
-            _Request(reason, operator or getpass.getuser(), lost=lost, dry_run=dry_run),
-            _sources(service, metadata_from or (), bootstrap, partial=partial),
+            _Request(reason, operator or whoami(), lost=lost, dry_run=dry_run),
+            sources,
         )
     )
     _show(output_format, name, recovered, dry_run=dry_run)
@@ -125,18 +136,40 @@ def _parse(name: str) -> "ServiceName":
 
 
 def _sources(
-    service: "ServiceName", folders: Sequence[str], bootstrap: str | None, *, partial: bool
+    context: typer.Context,
+    service: "ServiceName",
+    folders: Sequence[str],
+    bootstrap: str | None,
+    *,
+    partial: bool,
 ) -> "Sources":
+    """Find who tells what the cluster looks like. Raises UsageError."""
     from semel_local.layout import CONTROLLER
     from semel_local.recovery import Sources
 
-    if service != CONTROLLER:
+    if folders or service == CONTROLLER:
+        if is_on_command_line(context, "bootstrap"):
+            raise UsageError("--bootstrap has no use: the cluster is stopped, and folders tell")
+        told = dict(map(_folder, folders))
+        if service in told:
+            raise UsageError(f"--metadata-from {service}: it is the one that has forgotten")
+        return Sources(folders=told, partial=partial)
+    if partial:
+        raise UsageError("--partial has no use without --metadata-from")
+    try:
         address = find_bootstrap(bootstrap)
-        return Sources(bootstrap=address, security=find_security(address))
-    pairs = [each.partition("=") for each in folders]
-    return Sources(
-        folders={_parse(name): Path(folder) for name, _, folder in pairs}, partial=partial
-    )
+    except UsageError as error:
+        raise UsageError(
+            f"{error}; of a stopped one, give --metadata-from {CONTROLLER}=FOLDER"
+        ) from None
+    return Sources(bootstrap=address, security=find_security(address))
+
+
+def _folder(given: str) -> "tuple[ServiceName, Path]":
+    name, _, folder = given.partition("=")
+    if not folder:
+        raise UsageError(f"--metadata-from {given!r} is not NAME=FOLDER")
+    return _parse(name), Path(folder)
 
 
 def _show(output_format: Format, name: str, recovered: "Recovered", *, dry_run: bool) -> None:

@@ -7,7 +7,8 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +16,8 @@ from typing import TYPE_CHECKING, Annotated, NoReturn, TypeVar
 
 import typer
 
-from semel_cli.output import note
+from semel_cli.options import not_empty
+from semel_cli.output import OutputError, note
 from semel_cli.running import read_running
 
 if TYPE_CHECKING:
@@ -36,7 +38,8 @@ BootstrapOption = Annotated[
         "-b",
         envvar="SEMEL_BOOTSTRAP",
         metavar="HOST:PORT",
-        help="A coordinator of the cluster; by default, the cluster that `semel up` has started.",
+        help="A coordinator of the cluster; by default, of the last `semel up` that still runs.",
+        callback=not_empty,
         show_default=False,
     ),
 ]
@@ -98,20 +101,23 @@ def with_client(
 
 def find_bootstrap(given: str | None) -> str:
     """Return the address of the cluster to work with. Raises UsageError."""
-    if given:
+    if given is not None:
         return given
-    running = read_running()
-    if running is None:
+    known = read_running()
+    alive = [each for each in known if each.is_alive]
+    if len(alive) > 1 and sys.stderr.isatty():
+        note(f"{len(alive)} clusters run here: this is the last one, in {alive[0].folder}")
+    if alive:
+        return alive[0].bootstrap
+    if known:
         raise UsageError(
-            "which cluster? Start one here with `semel up`, or name one with --bootstrap HOST:PORT"
-            " or SEMEL_BOOTSTRAP"
-        )
-    if not running.is_alive:
-        raise UsageError(
-            f"the cluster of `semel up` in {running.folder} is not running any more: start it"
+            f"the cluster of `semel up` in {known[0].folder} is not running any more: start it"
             " again, or name another one with --bootstrap HOST:PORT or SEMEL_BOOTSTRAP"
         )
-    return running.bootstrap
+    raise UsageError(
+        "which cluster? Start one here with `semel up`, or name one with --bootstrap HOST:PORT"
+        " or SEMEL_BOOTSTRAP"
+    )
 
 
 def find_security(address: str) -> "Security | None":
@@ -128,23 +134,30 @@ def find_security(address: str) -> "Security | None":
             ssl_server_name=given.server_name,
             token=given.token_file,
         )
-    running = read_running()
-    if running is None or running.bootstrap != address or not running.tls_ca:
-        return None
-    return Security(
-        ssl_ca_location=Path(running.tls_ca),
-        ssl_certificate_location=Path(running.tls_cert),
-        ssl_key_location=Path(running.tls_key),
-    )
+    for each in read_running():
+        if each.bootstrap == address and each.is_alive and each.tls_ca:
+            return Security(
+                ssl_ca_location=Path(each.tls_ca),
+                ssl_certificate_location=Path(each.tls_cert),
+                ssl_key_location=Path(each.tls_key),
+            )
+    return None
 
 
 def run(work: Coroutine[None, None, T]) -> T:
-    """Run a command to its end; what goes wrong becomes a sentence and an exit status."""
+    """Run a command to its end; Ctrl-C and SIGTERM cancel it."""
+    return asyncio.run(_until_terminated(work))
+
+
+@contextmanager
+def explained() -> Iterator[None]:
+    """Let what goes wrong in a command become a sentence and an exit status."""
     try:
-        return asyncio.run(_until_terminated(work))
-    except BrokenPipeError:
-        # Whoever reads has enough. What is still buffered must go nowhere, or Python complains.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        yield
+    except (typer.Exit, typer.Abort):
+        raise
+    except BrokenPipeError:  # Whoever reads has enough.
+        _drop_output()
         raise typer.Exit(EXIT_FAILURE) from None
     except (KeyboardInterrupt, asyncio.CancelledError):
         raise typer.Exit(EXIT_INTERRUPTED) from None
@@ -168,8 +181,21 @@ def _explain(error: Exception) -> None:
             fail(f"{error}: is the cluster running, and is the address right?")
         case SemelError() | LocalClusterError() | CommandError():
             fail(str(error))
+        case OutputError():
+            _drop_output()
+            fail(str(error))
+        case UnicodeEncodeError(encoding="utf-8"):  # A name, for the wire.
+            fail(f"{error.object!r} is no text in UTF-8", EXIT_USAGE)
+        case OSError():
+            what = error.strerror or str(error)
+            fail(f"{what}: {error.filename}" if error.filename else what)
         case _:
             pass  # A defect: whoever reports it needs to see where it is.
+
+
+def _drop_output() -> None:
+    """Let what is still buffered go nowhere, or Python complains that it cannot be written."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def fail(sentence: str, status: int = EXIT_FAILURE) -> NoReturn:

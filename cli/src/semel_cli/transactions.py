@@ -7,6 +7,7 @@ import typer
 
 from semel_cli import operators, outcomes
 from semel_cli.joint import joint_document, joint_facts, joint_writers
+from semel_cli.options import INT64_MAX, seconds
 from semel_cli.output import (
     Facts,
     Format,
@@ -58,10 +59,10 @@ def list_transactions(
     ] = None,
     producer_id: Annotated[
         list[int] | None,
-        typer.Option(help="May be given more than once.", show_default="any"),
+        typer.Option(min=1, max=INT64_MAX, help="May be given more than once.", show_default="any"),
     ] = None,
     running_longer_than: Annotated[
-        float | None, typer.Option(metavar="SECONDS", min=0, show_default="any")
+        float | None, typer.Option(metavar="SECONDS", callback=seconds, show_default="any")
     ] = None,
     id_pattern: Annotated[
         str,

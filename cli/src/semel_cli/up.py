@@ -3,7 +3,6 @@
 import asyncio
 import os
 import signal
-import sys
 import time
 from collections import defaultdict, deque
 from contextlib import nullcontext
@@ -168,7 +167,7 @@ async def _run(
         await cluster.open()
     found = _running(cluster)
     try:
-        write_running(found)
+        _let_find(found)
         _announce(cluster, watch, time.monotonic() - began)
         if await _supervise(cluster, ended, restart=restart):
             return 0
@@ -187,10 +186,21 @@ def _running(cluster: "ProcessCluster") -> RunningCluster:
         bootstrap=cluster.bootstrap,
         folder=str(cluster.folder),
         pid=os.getpid(),
+        started_ms=time.time_ns() // 1_000_000,
         tls_ca=str(files.ca) if files else "",
         tls_cert=str(files.client_certificate) if files else "",
         tls_key=str(files.client_key) if files else "",
     )
+
+
+def _let_find(cluster: RunningCluster) -> None:
+    try:
+        write_running(cluster)
+    except OSError as error:
+        note(
+            f"semel: other commands cannot find this cluster ({error}): give them --bootstrap"
+            f" {cluster.bootstrap}"
+        )
 
 
 def _announce(cluster: "ProcessCluster", watch: Watch, took_s: float) -> None:
@@ -216,7 +226,6 @@ def _announce(cluster: "ProcessCluster", watch: Watch, took_s: float) -> None:
     if watch.endpoint is not None:
         facts["Traces"] = f"{ENDPOINT}={watch.endpoint}"
     show(Format.TEXT, None, Facts(facts), table)
-    sys.stdout.flush()
     note(f"Ready after {took_s:.1f} s. Ctrl-C stops the cluster.")
 
 

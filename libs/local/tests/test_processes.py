@@ -12,7 +12,7 @@ import pytest_asyncio
 
 from semel_local import ProcessCluster
 from semel_local.errors import FolderError, LocalClusterError, ServiceFailedError
-from semel_local.folder import FolderLock, stop_leftovers, write_pids
+from semel_local.folder import FolderLock
 from semel_local.health import wait_serving
 from semel_local.layout import Role, ServiceName
 from semel_local.process import Ended, ManagedProcess
@@ -116,15 +116,6 @@ async def test_a_service_that_cannot_start_takes_the_others_down(tmp_path: Path)
     with pytest.raises(ServiceFailedError, match=r"broker-0 ended \(exit status 2\).*"):
         await cluster.open()
     assert cluster.pids() == {}
-
-
-async def test_services_of_a_supervisor_that_was_killed_are_stopped_first(tmp_path: Path) -> None:
-    process = ManagedProcess("left", _endless(tmp_path), tmp_path / "semel.log")
-    await process.spawn()
-    assert process.pid is not None
-    write_pids(tmp_path, {"broker-0": process.pid, "broker-1": os.getpid()})
-    assert await stop_leftovers(tmp_path) == ["broker-0"]
-    assert await process.wait() == -signal.SIGTERM
 
 
 async def test_a_process_that_ignores_being_asked_is_killed(tmp_path: Path) -> None:

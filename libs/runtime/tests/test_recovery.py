@@ -11,6 +11,7 @@ from semel_runtime.journal.errors import JournalOpenError
 from semel_runtime.journal.opening import open_journal
 from semel_runtime.recovery import (
     RECOVERED,
+    CopyKeeper,
     Recovered,
     Recovery,
     read_image,
@@ -107,7 +108,7 @@ async def test_an_empty_folder_is_taken_for_a_lost_volume_only_if_that_is_said(
 
 async def test_the_metadata_of_a_refused_volume_are_not_taken(volume: Path) -> None:
     with pytest.raises(JournalOpenError, match="was refused"):
-        await read_image(volume, CounterSerde(), service=SERVICE)
+        await read_image(volume, CounterSerde(), CopyKeeper(), service=SERVICE)
 
 
 def test_floors_have_room_for_a_hundred_years() -> None:

@@ -5,7 +5,8 @@ particular, which the group coordinator refuses as soon as the group has members
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import assert_never
 
 from aiosemel._cluster import Cluster
@@ -15,6 +16,7 @@ from aiosemel._log_offsets import AtTime, LogOffsets
 from aiosemel._retry import Deadline
 from aiosemel.errors import (
     GroupIdNotFoundError,
+    GroupSubscribedToTopicError,
     InvalidRequestError,
     NonEmptyGroupError,
     UnknownMemberIdError,
@@ -73,16 +75,22 @@ class GroupAdmin:
             await reset.apply(changes)
         return changes
 
-    async def delete_offsets(self, group_id: str, partitions: Iterable[tuple[str, int]]) -> None:
+    async def delete_offsets(
+        self, group_id: str, partitions: Iterable[tuple[str, int]], *, dry_run: bool = False
+    ) -> None:
         """Forget a group's offsets of topics that no member reads; what there is none of is passed.
 
         What open transactions hold there goes too. Raises GroupIdNotFoundError,
         GroupSubscribedToTopicError, UnknownTopicOrPartitionError: all partitions that were not
-        refused have none any more.
+        refused have none any more. ``dry_run`` forgets none, and raises what would be raised now.
         """
         check_group_id(group_id)
+        named = [TopicPartition.named(each) for each in partitions]
+        if dry_run:
+            await self._check_unread(group_id, named)
+            return
         topics: defaultdict[str, list[int]] = defaultdict(list)
-        for topic, partition in map(TopicPartition.named, partitions):
+        for topic, partition in named:
             topics[topic].append(partition)
         request = group.DeleteOffsetsRequest(
             group_id=group_id,
@@ -100,12 +108,25 @@ class GroupAdmin:
         for refused in response.errors:
             raise status.from_value(refused.error)
 
-    async def delete(self, group_id: str, *, missing_ok: bool = False) -> None:
+    async def delete(
+        self, group_id: str, *, missing_ok: bool = False, dry_run: bool = False
+    ) -> None:
         """Forget a group without members, with all its offsets.
 
-        Raises NonEmptyGroupError, and GroupIdNotFoundError unless ``missing_ok``.
+        Raises NonEmptyGroupError, and GroupIdNotFoundError unless ``missing_ok``. ``dry_run``
+        forgets nothing, and raises what would be raised now.
         """
         check_group_id(group_id)
+        try:
+            if dry_run:
+                _check_empty(await _describe(self._cluster, group_id, self._deadline()))
+            else:
+                await self._delete(group_id)
+        except GroupIdNotFoundError:
+            if not missing_ok:
+                raise
+
+    async def _delete(self, group_id: str) -> None:
         response = await self._cluster.call(
             self._cluster.group_coordinator_of(group_id),
             methods.DELETE_GROUPS,
@@ -114,9 +135,20 @@ class GroupAdmin:
         )
         for deleted in response.groups:
             if deleted.HasField("error"):
-                error = status.from_value(deleted.error)
-                if not missing_ok or not isinstance(error, GroupIdNotFoundError):
-                    raise error
+                raise status.from_value(deleted.error)
+
+    async def _check_unread(self, group_id: str, partitions: Sequence[TopicPartition]) -> None:
+        """Raise what a deletion of offsets would raise."""
+        described = await _describe(self._cluster, group_id, self._deadline())
+        await _offsets(self._cluster, group_id).settled(
+            [(each, "") for each in partitions], self._deadline()
+        )
+        read = {topic for member in described.members for topic in member.subscribed_topics}
+        for topic, _ in partitions:
+            if topic in read:
+                raise GroupSubscribedToTopicError(
+                    f"a member of group {group_id!r} reads topic {topic!r}"
+                )
 
     def _deadline(self) -> Deadline:
         return Deadline.after_ms(self._cluster.options.default_api_timeout_ms)
@@ -166,17 +198,8 @@ class _OffsetReset:
             await _alter(self._cluster, self._group_id, offsets, self._deadline)
 
     async def _check_no_members(self) -> None:
-        response = await self._cluster.call(
-            self._cluster.group_coordinator_of(self._group_id),
-            methods.DESCRIBE_GROUPS,
-            group.DescribeGroupsRequest(group_ids=[self._group_id]),
-            deadline=self._deadline,
-        )
-        members = len(response.groups[0].members)
-        if members:
-            raise NonEmptyGroupError(
-                f"group {self._group_id!r} has {members} members: stop them first"
-            )
+        with suppress(GroupIdNotFoundError):  # The group may be made by its offsets.
+            _check_empty(await _describe(self._cluster, self._group_id, self._deadline))
 
     async def _committed(
         self, partitions: Iterable[TopicPartition] | None
@@ -185,6 +208,28 @@ class _OffsetReset:
         offsets = _offsets(self._cluster, self._group_id)
         found = await offsets.settled(named, self._deadline)
         return {each: None if at is None else at.offset for each, at in found.items()}
+
+
+async def _describe(cluster: Cluster, group_id: str, deadline: Deadline) -> group.GroupDescription:
+    """Ask for a group with its members. Raises GroupIdNotFoundError."""
+    response = await cluster.call(
+        cluster.group_coordinator_of(group_id),
+        methods.DESCRIBE_GROUPS,
+        group.DescribeGroupsRequest(group_ids=[group_id]),
+        deadline=deadline,
+    )
+    (described,) = response.groups
+    if described.HasField("error"):
+        raise status.from_value(described.error)
+    return described
+
+
+def _check_empty(described: group.GroupDescription) -> None:
+    members = len(described.members)
+    if members:
+        raise NonEmptyGroupError(
+            f"group {described.group_id!r} has {members} members: stop them first"
+        )
 
 
 async def _alter(

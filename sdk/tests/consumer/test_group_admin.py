@@ -1,7 +1,7 @@
 """What operators do to groups: resets are planned as committed readers see logs, then committed."""
 
 import pytest
-from fake_cluster import FakeCluster
+from fake_cluster import FakeCluster, Member
 from google.protobuf.message import Message
 
 from aiosemel import (
@@ -37,8 +37,14 @@ class FakeGroups(FakeCluster):
     async def deliver(self, address: str, name: str, request: Message) -> Message:
         if name == "DescribeGroups":
             self.calls.append((name, address, request))
-            members = [group.MemberDescription(member_id=each) for each in self.members]
-            return group.DescribeGroupsResponse(groups=[group.GroupDescription(members=members)])
+            members = [
+                group.MemberDescription(member_id=name, subscribed_topics=member.topics)
+                for name, member in self.members.items()
+            ]
+            described = group.GroupDescription(group_id="g", members=members)
+            if self.refusal:
+                described.error.CopyFrom(status.to_value(self.refusal))
+            return group.DescribeGroupsResponse(groups=[described])
         error = status.to_value(self.refusal) if self.refusal else None
         if name == "DeleteGroups":
             return group.DeleteGroupsResponse(groups=[group.DeletedGroup(error=error)])
@@ -153,6 +159,28 @@ async def test_deletions_say_what_was_refused(fake: FakeGroups) -> None:
         await groups.delete("g", missing_ok=True)
         with pytest.raises(GroupIdNotFoundError):
             await groups.delete("g")
+
+
+async def test_a_dry_run_is_refused_as_the_deletion_would_be(fake: FakeGroups) -> None:
+    async with open_client(fake) as client:
+        groups = client.admin().groups
+        await groups.delete("g", dry_run=True)
+        await groups.delete_offsets("g", [P0], dry_run=True)
+        fake.members["m"] = Member(epoch=1, topics=("orders",))
+        with pytest.raises(NonEmptyGroupError, match="'g' has 1 members"):
+            await groups.delete("g", dry_run=True)
+        with pytest.raises(GroupSubscribedToTopicError, match="reads topic 'orders'"):
+            await groups.delete_offsets("g", [P0], dry_run=True)
+        fake.refusal = GroupIdNotFoundError("no group")
+        await groups.delete("g", missing_ok=True, dry_run=True)
+        for call in (
+            groups.delete("g", dry_run=True),
+            groups.delete_offsets("g", [P0], dry_run=True),
+        ):
+            with pytest.raises(GroupIdNotFoundError):
+                await call
+    assert not fake.asked("DeleteGroups")
+    assert fake.committed[fake.key("orders", 0)] == (4, "noted")
 
 
 async def test_a_group_without_a_name_is_refused_before_anybody_is_asked(fake: FakeGroups) -> None:

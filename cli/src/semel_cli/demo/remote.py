@@ -14,6 +14,7 @@ import typer
 
 from semel_cli.demo.topics import EXACTLY_ONCE, PARTITIONS
 from semel_cli.offsets import watermarks
+from semel_cli.options import seconds
 from semel_cli.output import Facts, Format, FormatOption, Json, examples, note, show
 from semel_cli.session import (
     EXIT_FAILURE,
@@ -38,7 +39,8 @@ _SETTLE_S = 0.1
 
 def orders(
     seconds: Annotated[
-        float, typer.Option(min=0, help="How long the year takes; 0: as fast as it goes.")
+        float,
+        typer.Option(callback=seconds, help="How long the year takes; 0: as fast as it goes."),
     ] = 0,
     bootstrap: BootstrapOption = None,
 ) -> None:
@@ -51,7 +53,8 @@ def orders(
 
 def income(
     timeout: Annotated[
-        float, typer.Option(metavar="SECONDS", min=0, help="How long to wait for all of it.")
+        float,
+        typer.Option(metavar="SECONDS", callback=seconds, help="How long to wait for all of it."),
     ] = 1_800,
     output_format: FormatOption = Format.TEXT,
     bootstrap: BootstrapOption = None,

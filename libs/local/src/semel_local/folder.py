@@ -37,23 +37,13 @@ class FolderLock:
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
             self._file = (self._folder / LOCK_FILE).open("a+", encoding="utf-8")
+            self._lock(self._file)
         except OSError as error:
+            with contextlib.suppress(OSError):
+                self.__exit__()
             raise FolderError(
                 f"cannot write to {self._folder} ({error.strerror}): choose another folder"
             ) from error
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            self._file.seek(0)
-            holder = self._file.read().strip() or "unknown"
-            self._file.close()
-            raise FolderError(
-                f"a cluster is running in {self._folder} already (process {holder}):"
-                " use that one, stop it, or choose another folder with --data"
-            ) from error
-        self._file.truncate(0)
-        self._file.write(str(os.getpid()))
-        self._file.flush()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -61,40 +51,70 @@ class FolderLock:
         if self._file is not None:
             self._file.close()
 
+    def _lock(self, file: IO[str]) -> None:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            file.seek(0)
+            holder = file.read().strip() or "unknown"
+            file.close()
+            raise FolderError(
+                f"a cluster is running in {self._folder} already (process {holder}):"
+                " use that one, stop it, or choose another folder with --data"
+            ) from error
+        file.truncate(0)
+        file.write(str(os.getpid()))
+        file.flush()
+
 
 def write_pids(folder: Path, pids: Mapping[str, int]) -> None:
     """Note who runs."""
     write_atomically(folder / PIDS_FILE, json.dumps(pids))
 
 
+def forget_pids(folder: Path) -> None:
+    """Note that nobody runs any more; a full disk has room for that."""
+    (folder / PIDS_FILE).unlink(missing_ok=True)
+
+
 async def stop_leftovers(folder: Path) -> list[str]:
     """Stop the services of a supervisor that was killed; returns their names."""
-    with contextlib.suppress(FileNotFoundError, ValueError):
-        noted = json.loads((folder / PIDS_FILE).read_text(encoding="utf-8"))
-        left = {name: pid for name, pid in noted.items() if _is_service(pid, folder)}
-        _signal(left.values(), signal.SIGTERM)
-        deadline = asyncio.get_running_loop().time() + _LEFTOVER_GRACE_S
-        while any(_is_service(pid, folder) for pid in left.values()):
-            if asyncio.get_running_loop().time() > deadline:
-                _signal(left.values(), signal.SIGKILL)
-            await asyncio.sleep(_POLL_S)
-        return list(left)
-    return []
+    left = {name: pid for name, pid in _read_pids(folder).items() if _is_service(name, pid, folder)}
+    _signal(left.values(), signal.SIGTERM)
+    deadline = asyncio.get_running_loop().time() + _LEFTOVER_GRACE_S
+    while any(_is_service(name, pid, folder) for name, pid in left.items()):
+        if asyncio.get_running_loop().time() > deadline:
+            _signal(left.values(), signal.SIGKILL)
+        await asyncio.sleep(_POLL_S)
+    return list(left)
 
 
-def _is_service(pid: int, folder: Path) -> bool:
-    """Whether the process still is one of this folder: its number may be another's by now."""
-    command = ("ps", "-o", "command=", "-p", str(pid))
-    proc = Path("/proc") / str(pid)
+def _read_pids(folder: Path) -> dict[str, int]:
+    """Return who ran; nobody, if the note is damaged or not there."""
+    try:
+        noted: object = json.loads((folder / PIDS_FILE).read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError):
+        return {}
+    if not isinstance(noted, dict):
+        return {}
+    return {name: pid for name, pid in noted.items() if isinstance(pid, int)}
+
+
+def _is_service(name: str, pid: int, folder: Path) -> bool:
+    """Whether the process still is this one of this folder: its number may be another's by now.
+
+    A copy of the folder has the same note, of processes that are not its own: the data folder, as
+    ``ProcessCluster`` gives it, tells them apart.
+    """
+    own = f"--data_dir={folder / name}"
+    command = ("ps", "-ww", "-o", "command=", "-p", str(pid))
     try:
         if Path("/proc/self/cmdline").exists():
-            shown = (proc / "cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
-        else:
-            done = subprocess.run(command, capture_output=True, check=False, text=True)
-            shown = done.stdout
+            return os.fsencode(own) in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        done = subprocess.run(command, capture_output=True, check=False, text=True)
     except OSError:
         return False
-    return str(folder) in shown
+    return f" {own} " in f"{done.stdout.rstrip()} "
 
 
 def _signal(pids: Iterable[int], number: signal.Signals) -> None:

@@ -148,13 +148,19 @@ def write_layout(folder: Path, layout: ClusterLayout) -> None:
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Put a file in its place as a whole: readers see the old one or the new one."""
+    """Put a file in its place as a whole: readers see the old one or the new one.
+
+    Raises FolderError.
+    """
     new = path.with_name(f"{path.name}.new")
-    with new.open("w", encoding="utf-8") as file:
-        file.write(text + "\n")
-        file.flush()
-        os.fsync(file.fileno())
-    new.replace(path)
+    try:
+        with new.open("w", encoding="utf-8") as file:
+            file.write(text + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        new.replace(path)
+    except OSError as error:
+        raise FolderError(f"cannot write {path} ({error.strerror})") from error
 
 
 def plan_layout(known: ClusterLayout | None, wanted: Wanted) -> ClusterLayout:

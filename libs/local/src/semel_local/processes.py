@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Self
 
 from semel_local.certificates import LocalCertificates
 from semel_local.errors import LocalClusterError, ServiceFailedError, first_of
-from semel_local.folder import FolderLock, stop_leftovers, write_pids
+from semel_local.folder import FolderLock, forget_pids, stop_leftovers, write_pids
 from semel_local.layout import (
     CONTROLLER,
     ClusterLayout,
@@ -93,7 +93,7 @@ class ProcessCluster:
         connect with where ``tls`` does not make it. ``on_ended`` is told of services that end
         without being asked to. ``start_options`` is asked at every start of a service.
         """
-        self.folder = folder.absolute()
+        self.folder = folder.resolve()
         self._wanted = Wanted(
             brokers=brokers,
             coordinators=coordinators,
@@ -277,7 +277,7 @@ class ProcessCluster:
             raise
         finally:
             await self._group.__aexit__(None, None, None)
-            write_pids(self.folder, {})
+            forget_pids(self.folder)
             self._held.close()
         return {name: task.result() for name, task in stopping.items()}
 

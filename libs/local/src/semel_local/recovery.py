@@ -1,7 +1,7 @@
 """Recovering the volume of one stopped instance: finds the metadata that it needs, and its service.
 
-The running controller tells all others what the cluster looks like. Coordinator 0 is the
-controller: it has to be told by the volumes of the others, which are stopped with it.
+The running controller tells all others what the cluster looks like, or else its volume, if it is
+stopped with them. Coordinator 0 is the controller: it has to be told by the volumes of the others.
 """
 
 from collections.abc import Mapping
@@ -28,11 +28,19 @@ from semel_local.layout import CONTROLLER, Role, ServiceName
 from semel_runtime.cluster.image import ClusterImage, ServiceRole
 from semel_runtime.cluster.serde import image_from_wire
 from semel_runtime.journal import JournalError
-from semel_runtime.recovery import Decoder, KeptImage, Recovered, Recovery, read_image
+from semel_runtime.recovery import (
+    CopyKeeper,
+    Decoder,
+    KeptImage,
+    Recovered,
+    Recovery,
+    read_image,
+)
 
 __all__ = ["Recovered", "Recovery", "Sources", "recover"]
 
 _TIMEOUT_MS = 10_000
+_OF_CONTROLLER = f"--metadata-from {CONTROLLER}=FOLDER"
 
 
 class _Service(NamedTuple):
@@ -52,13 +60,13 @@ class Sources(Struct, frozen=True, kw_only=True):
     """Who tells what the cluster looks like."""
 
     bootstrap: str = ""
-    """Of all but coordinator 0: a running coordinator."""
+    """A running coordinator; empty: the folders tell."""
     security: Security | None = None
     """How to connect to it: as one of its services, where those are told apart."""
     folders: Mapping[ServiceName, Path] = {}
-    """Of coordinator 0: the data folders of all other instances, which are stopped."""
+    """Of stopped instances: of coordinator 0, or, if that one is recovered, of all others."""
     partial: bool = False
-    """Do without the volumes of instances that are not given."""
+    """Do without the volumes of instances that are needed, and not given."""
 
 
 async def recover(
@@ -71,9 +79,9 @@ async def recover(
     log_to_standard_library()
     try:
         if name == CONTROLLER:
-            image, claim_epochs = await _newest(sources)
+            image, claim_epochs = await _newest(name, sources)
             return await coordinator.recover(folder, recovery, image, claim_epochs)
-        image = await _ask(sources)
+        image = await _ask(sources) if sources.bootstrap else (await _newest(name, sources))[0]
         match name.role:
             case Role.COORDINATOR:
                 return await coordinator.recover(folder, recovery, image)
@@ -101,19 +109,18 @@ async def _ask(sources: Sources) -> ClusterImage:
     except SemelError as error:
         raise LocalClusterError(
             f"the controller at {bootstrap} cannot be asked what the cluster looks like"
-            f" ({error.message}): start it first"
+            f" ({error.message}): start it first, or stop the cluster, and let the controller's"
+            f" folder tell, with {_OF_CONTROLLER}"
         ) from error
     finally:
         await connector.close()
 
 
-async def _newest(sources: Sources) -> tuple[ClusterImage, Mapping[InstanceKey, int]]:
+async def _newest(
+    recovered: ServiceName, sources: Sources
+) -> tuple[ClusterImage, Mapping[InstanceKey, int]]:
     """Return the newest metadata of all volumes, and the claim epoch of each."""
-    kept: dict[InstanceKey, KeptImage] = {}
-    for name, folder in sources.folders.items():
-        service, decoder, role = _SERVICES[name.role]
-        read = await read_image(folder, decoder, service=f"{service} {name.instance_id}")
-        kept[InstanceKey(role, name.instance_id)] = read
+    kept = {_key(name): await _read(name, folder) for name, folder in sources.folders.items()}
     images = [each.image for each in kept.values() if each.image is not None]
     if not images:
         raise LocalClusterError(
@@ -122,21 +129,28 @@ async def _newest(sources: Sources) -> tuple[ClusterImage, Mapping[InstanceKey, 
             " --metadata-from broker-0=/data/broker-0"
         )
     newest = max(images, key=lambda image: image.version)
-    _check_all_read(newest, kept, partial=sources.partial)
-    return newest, {key: each.claim_epoch for key, each in kept.items()}
-
-
-def _check_all_read(
-    image: ClusterImage, kept: Mapping[InstanceKey, KeptImage], *, partial: bool
-) -> None:
-    controller = InstanceKey(ServiceRole.COORDINATOR, CONTROLLER.instance_id)
-    missing = [
-        str(key)
-        for key in (InstanceKey(each.role, each.instance_id) for each in image.instances)
-        if key not in kept and key != controller
-    ]
-    if missing and not partial:
+    missing = [str(each) for each in _needed(recovered, newest) if each not in kept]
+    if missing and not sources.partial:
         raise LocalClusterError(
             f"the folders of {', '.join(missing)} are missing, and may have newer metadata: give"
             " them with --metadata-from NAME=FOLDER, or say --partial if they are lost"
         )
+    return newest, {key: each.claim_epoch for key, each in kept.items()}
+
+
+async def _read(name: ServiceName, folder: Path) -> KeptImage:
+    service, decoder, _ = _SERVICES[name.role]
+    keeper = coordinator.ControllerKeeper() if name == CONTROLLER else CopyKeeper()
+    return await read_image(folder, decoder, keeper, service=f"{service} {name.instance_id}")
+
+
+def _needed(recovered: ServiceName, image: ClusterImage) -> list[InstanceKey]:
+    """Return whose metadata count: the controller's, or those of all that it has told."""
+    if recovered != CONTROLLER:
+        return [_key(CONTROLLER)]
+    known = [InstanceKey(each.role, each.instance_id) for each in image.instances]
+    return [each for each in known if each != _key(CONTROLLER)]
+
+
+def _key(name: ServiceName) -> InstanceKey:
+    return InstanceKey(_SERVICES[name.role].role, name.instance_id)

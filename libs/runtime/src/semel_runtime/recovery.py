@@ -117,17 +117,37 @@ class Decoder(Protocol):
         ...
 
 
-async def read_image(folder: Path, decoder: Decoder, *, service: str) -> KeptImage:
+class ImageKeeper(Protocol):
+    """A machine that keeps nothing but the metadata."""
+
+    @property
+    def image(self) -> ClusterImage | None:
+        """What it has found."""
+        ...
+
+    def replay(self, offset: int, record: object) -> None:
+        """Apply one record."""
+        ...
+
+    def snapshot(self) -> tuple[()]:
+        """Return nothing: it is never asked, because nothing is appended."""
+        ...
+
+
+async def read_image(
+    folder: Path, decoder: Decoder, keeper: ImageKeeper, *, service: str
+) -> KeptImage:
     """Read the newest metadata that a stopped instance keeps. Claims its journal, like a start.
 
     Raises JournalOpenError with a sentence that says what to do.
     """
     _check_folder(folder, lost=False)
     check_not_refused(folder)
-    async with await open_journal(folder, service=service) as journal:
-        kept = _ImageKeeper()
-        async with await Runner.open(journal, kept, _ReadOnly(decoder)) as runner:
-            return KeptImage(claim_epoch=runner.claim_epoch, image=kept.image)
+    async with (
+        await open_journal(folder, service=service) as journal,
+        await Runner.open(journal, keeper, _ReadOnly(decoder)) as runner,
+    ):
+        return KeptImage(claim_epoch=runner.claim_epoch, image=keeper.image)
 
 
 class _ReadOnly:
@@ -141,8 +161,8 @@ class _ReadOnly:
         raise AssertionError(f"{record} is not to be written")
 
 
-class _ImageKeeper:
-    """A machine that looks at nothing but images."""
+class CopyKeeper:
+    """Keeps the copy of the metadata that an instance has. Implements ``ImageKeeper``."""
 
     def __init__(self) -> None:
         self.image: ClusterImage | None = None

@@ -5,7 +5,8 @@ from functools import partial
 from pathlib import Path
 
 from semel_coordinator.controller import CONTROLLER_ID
-from semel_coordinator.controller.machine import ControllerLimits, InstanceKey
+from semel_coordinator.controller.machine import ControllerLimits, ControllerMachine, InstanceKey
+from semel_coordinator.controller.records import CONTROLLER_RECORDS
 from semel_coordinator.machine import CoordinatorMachine, CoordinatorRecord
 from semel_coordinator.serde import CoordinatorSerde
 from semel_coordinator.transactions.machine import TransactionLimits
@@ -45,6 +46,28 @@ async def recover(
         service="semel-coordinator",
         cluster_id=image.cluster_id,
     )
+
+
+class ControllerKeeper:
+    """Keeps the metadata that the controller has decided. Implements ``ImageKeeper``."""
+
+    def __init__(self) -> None:
+        """Start without a cluster."""
+        self._controller = ControllerMachine(ControllerLimits())
+
+    @property
+    def image(self) -> ClusterImage | None:
+        """The metadata; None of a volume that is not the controller's."""
+        return self._controller.image() if self._controller.has_cluster else None
+
+    def replay(self, offset: int, record: object) -> None:
+        """Apply one record, if it is the controller's."""
+        if isinstance(record, CONTROLLER_RECORDS):
+            self._controller.replay(offset, record)
+
+    def snapshot(self) -> tuple[()]:
+        """Return nothing: it is never asked, because nothing is appended."""
+        return ()
 
 
 async def _raise_all(

@@ -197,10 +197,16 @@ def test_a_dry_run_says_what_would_be_and_changes_nothing(broker: BrokerHarness)
     assert broker.start_offset == 0
 
 
+def test_where_nothing_is_open_it_is_not_named_as_the_cause(broker: BrokerHarness) -> None:
+    fill(broker, 2)
+    with pytest.raises(OffsetOutOfRangeError, match=r"^offset 3 is past the high watermark 2$"):
+        broker.delete_records(3)
+
+
 def test_past_the_last_stable_offset_nothing_is_deleted(broker: BrokerHarness) -> None:
     fill(broker, 2)
     broker.append(producer_id=OTHER)
-    with pytest.raises(OffsetOutOfRangeError) as caught:
+    with pytest.raises(OffsetOutOfRangeError, match="stable offset 2: what is open") as caught:
         broker.delete_records(3)
     assert caught.value.details == {
         "log_start_offset": "0",

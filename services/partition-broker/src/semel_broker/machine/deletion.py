@@ -76,9 +76,11 @@ def _check(log: PartitionLog, before: int) -> None:
         )
     stable = log.last_stable_offset
     if before > stable:
+        end = f"high watermark {stable}"
+        if stable < log.log_end_offset:
+            end = f"last stable offset {stable}: what is open cannot be deleted"
         raise OffsetOutOfRangeError(
-            f"offset {before} is past the last stable offset {stable}: what is open cannot be"
-            " deleted",
+            f"offset {before} is past the {end}",
             log_start_offset=log.log_start_offset,
             last_stable_offset=stable,
             high_watermark=log.log_end_offset,
