@@ -189,7 +189,8 @@ class TransactionalProducer:
 
         Readers see it within milliseconds; with ``wait_until_visible=True``, at once.
 
-        Raises TransactionAbortedError if it did not commit and never will: call ``abort`` then.
+        Raises TransactionAbortedError if it did not commit and never will: call ``abort`` then, or,
+        if its ``__cause__`` is an ApplicationRecoverableError, close this producer.
         Raises TransactionOutcomeUnknownError if nobody could say: await its ``resolve()``, or call
         ``commit`` again.
         Raises RequestTimedOutError if not everything was acknowledged in ``max_block_ms``, and so
@@ -209,7 +210,7 @@ class TransactionalProducer:
         there, in the same transaction as what belongs to it; then ``complete_prepared``. The
         producer may begin its next transaction at once.
 
-        Raises TransactionAbortedError if it is not prepared and never will be: call ``abort`` then.
+        Raises TransactionAbortedError if it is not prepared and never will be: then as ``commit``.
         Raises RequestTimedOutError if it may be prepared or not: call ``prepare`` again, or
         ``abort``. Any other error is final. Cancelled, it aborts in the background.
         """

@@ -2,10 +2,11 @@
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 
 import pytest
 from network_faults import Hold, LoseReply, LoseRequest, Refuse, RefusePartition
-from producer_harness import GROUP, OFFSETS, QUICK, FakeCluster, ends, open_client, ready
+from producer_harness import GROUP, OFFSETS, QUICK, FakeCluster, elapse, ends, open_client, ready
 
 from aiosemel import (
     ProducerOptions,
@@ -14,7 +15,10 @@ from aiosemel import (
 )
 from aiosemel.errors import (
     IllegalStateError,
+    InvalidProducerIdMappingError,
     ProducerFencedError,
+    RetriableError,
+    SemelError,
     TransactionAbortedError,
     TransactionOutcomeUnknownError,
 )
@@ -26,6 +30,14 @@ async def run(transaction: Transaction, then: Callable[[], object]) -> None:
     async with transaction as txn:
         await txn.send_and_wait("t", b"v", partition=0)
         then()
+
+
+async def go_on_after(transaction: Transaction, error: type[SemelError]) -> None:
+    """Send something within a transaction, mind no error of a kind, and end later."""
+    async with transaction as txn:
+        with suppress(error):
+            await txn.send_and_wait("t", b"v", partition=0)
+        await elapse(1)
 
 
 def outcome_of(transaction: Transaction) -> TransactionOutcome | None:
@@ -104,6 +116,33 @@ async def test_a_fatal_error_in_the_block_goes_on_as_it_is(fake: FakeCluster) ->
         with pytest.raises(ProducerFencedError):
             async with producer.transaction() as txn:
                 await txn.send_and_wait("t", b"v", partition=0)
+    assert ends(fake) == []
+
+
+@pytest.mark.parametrize("error", [ProducerFencedError("x"), InvalidProducerIdMappingError("x")])
+async def test_a_block_that_lost_its_producer_unseen_does_not_end_as_if_committed(
+    fake: FakeCluster, error: SemelError
+) -> None:
+    fake.then("AddPartitionsToTxn", Refuse(error))
+    async with open_client(fake) as client:
+        producer = await ready(client)
+        txn = producer.transaction()
+        with pytest.raises(TransactionAbortedError) as raised:
+            await go_on_after(txn, RetriableError)
+        assert isinstance(raised.value.__cause__, type(error))
+        assert outcome_of(txn) is TransactionOutcome.ABORTED
+    assert ends(fake) == []
+    assert fake.visible("t", 0) == []
+
+
+async def test_a_block_that_goes_on_after_a_fatal_error_does_not_end_as_if_committed(
+    fake: FakeCluster,
+) -> None:
+    fake.then("Produce", RefusePartition(ProducerFencedError("x")))
+    async with open_client(fake) as client:
+        producer = await ready(client)
+        with pytest.raises(TransactionAbortedError):
+            await go_on_after(producer.transaction(), ProducerFencedError)
     assert ends(fake) == []
 
 
