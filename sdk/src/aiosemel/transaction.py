@@ -15,6 +15,7 @@ from aiosemel.errors import (
     IllegalStateError,
     RequestTimedOutError,
     SemelError,
+    TransactionAbortableError,
     TransactionAbortedError,
 )
 from aiosemel.offsets import ConsumerGroupMetadata, OffsetAndMetadata, PartitionKey
@@ -155,7 +156,8 @@ class Transaction:
             elif isinstance(exc, Exception):
                 await self._abort()
             else:
-                self._transactions.abort_in_background()
+                cancelled = TransactionAbortableError("the block was cancelled")
+                self._transactions.abort_in_background(cancelled)
         finally:
             self._outcome = self._manager.outcome
 

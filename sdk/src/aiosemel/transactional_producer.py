@@ -245,7 +245,10 @@ class TransactionalProducer:
         await self._transactions.abort()
 
     async def close(self) -> None:
-        """Abort an open transaction, and stop. May be called twice."""
+        """Abort an open transaction, and stop. May be called twice.
+
+        A block that is still open raises TransactionAbortedError at its end.
+        """
         if self._closed:
             return
         self._closed = True

@@ -18,8 +18,8 @@ and nothing else is legal: above all no abort, which could contradict the commit
 PrepareTxn asks the same of the sends as a commit, names the same participants, and is answered the
 next epoch too. Until it is, ``prepare`` asks again; ``abort`` is legal, because nobody knows yet.
 
-A transaction that fails before its end was sent is lost: definitely not committed, because nobody
-was asked to. ``commit`` then says so, also after an error that ends the producer.
+A transaction is lost when it fails, or something else than a call of ``abort`` aborts it, before a
+commit was sent: definitely not committed, because nobody was asked to. ``commit`` then says so.
 
 Reports that come late, from an epoch that has ended or after its end was sent, change nothing.
 
@@ -170,16 +170,23 @@ class TransactionManager:
         self.check(Call.COMPLETE_PREPARED)
         return self.producer_epoch
 
-    def abort(self) -> EndTxn | None:
-        """Return the request to send; None when the transaction has ended with this call."""
+    def abort(self, because: SemelError | None = None) -> EndTxn | None:
+        """Return the request to send; None when the transaction has ended with this call.
+
+        ``because`` says why, where the application has not called ``abort``: that is a loss.
+        """
         self.check(Call.ABORT)
         self._move(Call.ABORT)
         self.outcome = TransactionOutcome.ABORTED
-        self.loss = None
+        self.loss = None if because is None else self.loss or because
         if self._next_epoch is not None:
             self.ended(self.producer_id, self._next_epoch)
             return None
         return self._end(commit=False, participants=self._sent)
+
+    def accept_abort(self) -> None:
+        """Note that the application has called ``abort`` after the abort."""
+        self.loss = None
 
     def check(self, call: Call) -> None:
         """Refuse a call that is illegal now.
