@@ -160,15 +160,16 @@ class Fetcher:
     ) -> dict[str, list[Asked]]:
         """Return what to ask whom, by address; starts to find out where that is unknown."""
         by_leader: defaultdict[str, list[Asked]] = defaultdict(list)
-        unknown: list[Asked] = []
+        unknown: defaultdict[str, list[Asked]] = defaultdict(list)
         for each in asked:
             partition = ids.TopicPartition(each.topic_id, each.ticket.topic_partition.partition)
             try:
                 by_leader[self._cluster.leader_address(partition)].append(each)
             except RefreshRetriableError:
-                unknown.append(each)
-        if unknown:
-            self._ask(requests, self._hold(unknown), "leaders", self._find_leaders(unknown))
+                unknown[each.ticket.topic_partition.topic].append(each)
+        for topic, of_topic in unknown.items():
+            run = self._find_leaders(topic, of_topic)
+            self._ask(requests, self._hold(of_topic), f"leaders of {topic}", run)
         return by_leader
 
     def _hold(self, asked: Iterable[PositionQuestion | FetchPosition]) -> Held:
@@ -199,34 +200,36 @@ class Fetcher:
 
     # -- asking ----------------------------------------------------------------------------------
 
-    async def _find_leaders(self, asked: Sequence[PositionQuestion | FetchPosition]) -> None:
+    async def _find_leaders(
+        self, topic: str, asked: Sequence[PositionQuestion | FetchPosition]
+    ) -> None:
+        """Find the leaders of one topic, for which no other waits; requests are shared."""
+        what = f"for topic {topic}"
         try:
-            await self._find_topics(asked)
+            await self._find_topic(topic, asked)
         except _AGAIN as error:
             if self.reports_missing and isinstance(error, UnknownTopicOrPartitionError):
                 self._fail(asked, error)
             else:
-                await self._recover("metadata", error)
+                await self._recover(what, error)
         except SemelError as error:
             self._fail(asked, error)
         else:
-            self._pauses.pop("metadata", None)
+            self._pauses.pop(what, None)
             for each in asked:
                 self._identify(each)
 
-    async def _find_topics(self, asked: Sequence[PositionQuestion | FetchPosition]) -> None:
+    async def _find_topic(
+        self, topic: str, asked: Sequence[PositionQuestion | FetchPosition]
+    ) -> None:
         deadline = self._deadline()
-        topics = dict.fromkeys(each.ticket.topic_partition.topic for each in asked)
         # Of what is known there is no leader; or only its topic id was missing, and is fresh.
-        stale = any(
-            self._cluster.cached_topic(each.ticket.topic_partition.topic) is not None
-            and not (
-                not each.topic_id
-                and self._cluster.known.was_just_asked_for(*each.ticket.topic_partition)
-            )
+        stale = self._cluster.cached_topic(topic) is not None and not all(
+            not each.topic_id
+            and self._cluster.known.was_just_asked_for(*each.ticket.topic_partition)
             for each in asked
         )
-        await self._cluster.topics(topics, deadline)
+        await self._cluster.topic(topic, deadline)
         if stale:
             await self._cluster.refresh(deadline)
 

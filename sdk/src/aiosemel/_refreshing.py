@@ -123,7 +123,8 @@ class Refreshing:
             error = self.metadata.topic_errors.get(name)
             if error is not None and not isinstance(error, RetriableError):
                 raise error
-            if self.cached_topic(name) is None:
+            # A request that was shared may have gone out before anybody wanted this topic.
+            if self.cached_topic(name) is None and name in self._topics_answered:
                 await pause_before_repeat(pauses, deadline, error or _unknown_topic(name))
         return topic
 
