@@ -20,6 +20,7 @@ from collections.abc import Coroutine, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from aiosemel._cluster import Cluster
+from aiosemel._failures import WARN_AGAIN_MS, Failures
 from aiosemel._group_offsets import GroupOffsets, quick_pauses_ms
 from aiosemel._isolation import ISOLATION
 from aiosemel._partition import Chunk, OffsetReset, PositionState
@@ -60,6 +61,7 @@ _AGAIN = (RetriableError, UnknownServerError)
 """What asking again may mend. What went wrong in a server, nobody here can: so it is asked, as in
 Kafka's consumer, until it is well."""
 
+_OFFSETS = "for committed offsets"
 _log = logging.getLogger(__name__)
 _SPECS = {
     OffsetReset.EARLIEST: broker.OFFSET_SPEC_EARLIEST,
@@ -93,10 +95,24 @@ class Fetcher:
         self._work = Signal()
         self._fetches: defaultdict[str, UnderWay] = defaultdict(dict)
         self._pauses: dict[str, Iterator[float]] = {}
+        self._failures: defaultdict[str, Failures] = defaultdict(
+            lambda: Failures(quiet_ms=WARN_AGAIN_MS)
+        )
 
     def look(self) -> None:
         """Look again at what there is to ask."""
         self._work.notify()
+
+    def trouble(self, of: TopicPartition) -> SemelError | None:
+        """Return what went wrong last with those who are asked about a partition; None: nothing."""
+        rows = [self._cluster.known.failures]
+        rows += [self._failures[asked] for asked in (_OFFSETS, _for_topic(of.topic))]
+        topic = self._cluster.cached_topic(of.topic)
+        if topic is not None:
+            with contextlib.suppress(RefreshRetriableError):
+                partition = ids.TopicPartition(topic.topic_id, of.partition)
+                rows.append(self._failures[self._cluster.leader_address(partition)])
+        return next((row.last for row in rows if row.last is not None), None)
 
     async def ask_ahead(self) -> None:
         """Let the next requests leave first, for whoever is about to open what has arrived.
@@ -204,7 +220,7 @@ class Fetcher:
         self, topic: str, asked: Sequence[PositionQuestion | FetchPosition]
     ) -> None:
         """Find the leaders of one topic, for which no other waits; requests are shared."""
-        what = f"for topic {topic}"
+        what = _for_topic(topic)
         try:
             await self._find_topic(topic, asked)
         except _AGAIN as error:
@@ -215,7 +231,7 @@ class Fetcher:
         except SemelError as error:
             self._fail(asked, error)
         else:
-            self._pauses.pop(what, None)
+            self._recovered(what)
             for each in asked:
                 self._identify(each)
 
@@ -270,11 +286,14 @@ class Fetcher:
         partitions = [(each.ticket.topic_partition, each.topic_id) for each in questions]
         try:
             answers = await self._committed.fetch(partitions, self._deadline())
-        except (*_AGAIN, ApplicationRecoverableError):
+        except (*_AGAIN, ApplicationRecoverableError) as error:
+            level = self._failures[_OFFSETS].failed(error)
+            _log.log(level, "asking %s failed: %s", _OFFSETS, error)
             return list(questions)  # of a member that is fenced: until it lets go of them
         except SemelError as error:
             self._fail(questions, error)
             return []
+        self._failures[_OFFSETS].succeeded()
         waiting = []
         for each in questions:
             answer = answers[each.ticket.topic_partition]
@@ -360,7 +379,7 @@ class Fetcher:
         except SemelError as error:
             self._fail(asked, error)
         else:
-            self._pauses.pop(address, None)
+            self._recovered(address)
             return response
         return None
 
@@ -385,12 +404,17 @@ class Fetcher:
 
     async def _recover(self, address: str, error: SemelError) -> None:
         """Pause after an error, and find out who is in charge if need be."""
-        _log.debug("asking %s failed: %s", address, error)
+        level = self._failures[address].failed(error)
+        _log.log(level, "asking %s failed: %s", address, error)
         pauses = self._pauses.setdefault(address, self._cluster.backoff())
         await asyncio.sleep(next(pauses) / 1000)
         if isinstance(error, (RefreshRetriableError, UnknownServerError)):
             with contextlib.suppress(SemelError):  # then it is found out with the next error
                 await self._cluster.refresh(self._deadline())
+
+    def _recovered(self, address: str) -> None:
+        self._pauses.pop(address, None)
+        self._failures[address].succeeded()
 
     def _fail(self, asked: Iterable[PositionQuestion | FetchPosition], error: SemelError) -> None:
         for each in asked:
@@ -398,6 +422,10 @@ class Fetcher:
 
     def _deadline(self) -> Deadline:
         return Deadline.after_ms(self._cluster.options.default_api_timeout_ms)
+
+
+def _for_topic(topic: str) -> str:
+    return f"for topic {topic}"
 
 
 def _to_give_up(under_way: UnderWay) -> asyncio.Task[None]:

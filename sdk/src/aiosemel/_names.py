@@ -14,6 +14,8 @@ def parse_bootstrap(bootstrap: str) -> tuple[str, ...]:
     addresses = tuple(part.strip() for part in bootstrap.split(",") if part.strip())
     for address in addresses:
         host, _, port = address.rpartition(":")
+        if "://" in address:
+            raise InvalidConfigError(f"bootstrap address {address!r} is host:port without a scheme")
         if not host or not port.isdecimal() or not 0 < int(port) <= _PORT_MAX:
             raise InvalidConfigError(f"bootstrap address {address!r} is not host:port")
     if not addresses:

@@ -298,8 +298,8 @@ class Consumer:
     async def position(self, partition: tuple[str, int], timeout_ms: int | None = None) -> int:
         """Return the offset of the next record that the user gets; waits until it is known.
 
-        Raises IllegalStateError for a partition that is not held, RequestTimedOutError, and as
-        ``poll`` what is wrong with the partition.
+        Raises IllegalStateError for a partition that is not held, RequestTimedOutError from what
+        went wrong last, and as ``poll`` what is wrong with the partition.
         """
         self._start()
         deadline = self._deadline(timeout_ms)
@@ -311,7 +311,8 @@ class Consumer:
             if known is not None:
                 return known
             if not await self._arrived.wait(deadline.remaining_ms()):
-                raise RequestTimedOutError(f"the position in {held} was not found in time")
+                late = RequestTimedOutError(f"the position in {held} was not found in time")
+                raise late from self._fetcher.trouble(held)
 
     def positions(self) -> dict[TopicPartition, int]:
         """Return the positions that are known at this moment."""

@@ -228,7 +228,7 @@ async def test_a_topic_that_is_not_there_holds_up_no_other(fake: FakeCluster) ->
     async with client_of(fake) as client:
         consumer = client.consumer(auto_offset_reset="earliest")
         consumer.assign([ORDERS, ("never", 0), ("income", 0)])
-        assert sorted([*await values(consumer), *await values(consumer)]) == [b"income", b"orders"]
+        assert {*await values(consumer), *await values(consumer)} == {b"income", b"orders"}
         assert now() < 0.1
         with pytest.raises(UnknownTopicOrPartitionError, match="never"):
             await values(consumer, 70_000)
