@@ -357,7 +357,10 @@ class Consumer:
         """Return what the group has committed; None for a partition without an offset.
 
         With READ_COMMITTED, waits for open transactions that may still change an offset. Raises
-        InvalidGroupIdError without a group id, UnstableOffsetCommitError when it took too long.
+        InvalidGroupIdError without a group id, UnstableOffsetCommitError when it took too long,
+        UnknownTopicOrPartitionError if a partition is not there, some seconds later; of a member
+        whose partitions may belong to another by now, UnknownMemberIdError,
+        FencedMemberEpochError or StaleMemberEpochError, until a poll has joined again.
         """
         group = self._needs_group()
         self._start()
