@@ -25,8 +25,10 @@ def parse_bootstrap(bootstrap: str) -> tuple[str, ...]:
 
 def check_topic_names(names: Collection[str]) -> None:
     """Raise InvalidTopicError unless these are names of topics, one at least."""
-    if isinstance(names, str) or not names:
+    if isinstance(names, str):
         raise InvalidTopicError(f"topics is {names!r}, not a collection of names")
+    if not names:
+        raise InvalidTopicError("topics is empty: unsubscribe reads none")
     for name in names:
         check_topic_name(name)
 

@@ -56,7 +56,7 @@ class Polling:
         """Return the next records as soon as there are any; none after ``timeout_ms``."""
         if max_records < 1:
             raise InvalidRequestError(f"max_records is {max_records}, less than 1")
-        with self._running():
+        with self.alone():
             deadline = Deadline.after_ms(timeout_ms)
             began_ns = 0 if self._tracer is None else now_ns()
             await asyncio.sleep(0)  # a user who always finds records must not starve everybody else
@@ -85,7 +85,8 @@ class Polling:
         self._arrived.notify()
 
     @contextmanager
-    def _running(self) -> Iterator[None]:
+    def alone(self) -> Iterator[None]:
+        """Let no other task poll meanwhile; raises IllegalStateError if one does already."""
         if self._under_way:
             raise IllegalStateError("the consumer is being polled by another task")
         self._under_way = True

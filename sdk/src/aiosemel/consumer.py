@@ -144,6 +144,26 @@ class Consumer:
         self._fetcher.reports_missing = True
         self._fetcher.look()
 
+    async def unsubscribe(self) -> None:
+        """Give up all partitions, those of ``assign`` too, and leave the group.
+
+        ``on_revoked`` is told first; what it raises is raised when all is given up. Then
+        ``subscribe`` or ``assign`` again. Raises IllegalStateError while another task polls.
+        """
+        self._check_open()
+        with self._polling.alone():
+            try:
+                if self._group is not None:
+                    await self._group.unsubscribe()
+            finally:
+                for each in self._positions.held():
+                    self._positions.unassign(each)
+                self._fetcher.reports_missing = False
+
+    def subscription(self) -> frozenset[str]:
+        """Return the topics that this consumer is subscribed to."""
+        return frozenset() if self._group is None else self._group.topics
+
     def assignment(self) -> frozenset[TopicPartition]:
         """Return the partitions that this consumer holds."""
         return self._positions.held()
