@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain, repeat
 
 from aiosemel._cluster import Cluster
+from aiosemel._names import check_str
 from aiosemel._retry import Deadline
 from aiosemel.errors import (
     InvalidGroupIdError,
@@ -36,12 +37,7 @@ def to_commit(
     offsets: Mapping[PartitionKey, int | OffsetAndMetadata],
 ) -> dict[TopicPartition, OffsetAndMetadata]:
     """Return what a caller wants to commit: of the next records to read, by partition."""
-    return {
-        TopicPartition.named(each): at
-        if isinstance(at, OffsetAndMetadata)
-        else OffsetAndMetadata(at)
-        for each, at in offsets.items()
-    }
+    return {TopicPartition.named(each): OffsetAndMetadata.given(at) for each, at in offsets.items()}
 
 
 class GroupOffsets:
@@ -146,7 +142,8 @@ class GroupOffsets:
 
 
 def check_group_id(group_id: str) -> None:
-    """Refuse what is no group id, with InvalidGroupIdError."""
+    """Refuse what is no group id, with TypeError or InvalidGroupIdError."""
+    check_str("group_id", group_id)
     if not group_id:
         raise InvalidGroupIdError("the group id is empty")
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Self
 
 from aiosemel._context import Context
+from aiosemel._names import check_str
 from aiosemel._producer.columns import RowColumns
 from aiosemel._producer.conditional import ConditionalAppend
 from aiosemel._producer.deliveries import ColumnsDelivery, ColumnsMetadata, Delivery, RecordMetadata
@@ -34,7 +35,7 @@ class TransactionalProducer:
     """
 
     def __init__(self, context: Context, options: ProducerOptions, transactional_id: str) -> None:
-        if not transactional_id:
+        if not check_str("transactional_id", transactional_id):
             raise InvalidConfigError("transactional_id is empty")
         self._context = context
         self._transactions = Transactions(context, options, transactional_id)
