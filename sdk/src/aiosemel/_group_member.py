@@ -80,12 +80,15 @@ class GroupMember:
                 await self._exchange(self.membership.next_heartbeat())
 
     async def leave(self, deadline: Deadline) -> None:
-        """Leave the group, after ``run``. If nobody hears it, the session times out by itself."""
+        """Leave the group, after ``run``. If nobody hears it, the session times out by itself.
+
+        Who was never answered says it once, and not at all if nobody of the cluster was ever found.
+        """
         self.membership.leave()
-        if self.membership.heartbeat_due:
+        if self.membership.heartbeat_due and self._cluster.known.is_anything:
             heartbeat = self.membership.next_heartbeat()
             try:
-                answer = await self._send(heartbeat, deadline, retries=True)
+                answer = await self._send(heartbeat, deadline, retries=self._answers > 0)
                 self.membership.answered(heartbeat, answer)
             except SemelError as error:
                 _log.debug("leaving group %s failed: %s", self._group_id, error)

@@ -1,11 +1,13 @@
 """Consumers that reach nobody: that is warned of, and said where something is waited for."""
 
+import asyncio
 import logging
 
 import pytest
-from consumer_harness import client_of, pass_time
+from consumer_harness import client_of, heartbeats, pass_time
 from fake_cluster import FakeCluster
 
+from aiosemel._membership import LEAVE_EPOCH
 from aiosemel.errors import KafkaStorageError, NetworkExceptionError, RequestTimedOutError
 
 REFUSED = NetworkExceptionError("connection refused")
@@ -49,6 +51,21 @@ async def test_heartbeats_that_fail_are_warned_of(
         fake.faults["ConsumerGroupHeartbeat"].append(REFUSED)
         await pass_time(5)
         assert len(caplog.messages) == 2
+
+
+@pytest.mark.parametrize(("method", "leaves"), [("Metadata", 0), ("ConsumerGroupHeartbeat", 1)])
+async def test_closing_does_not_wait_for_a_group_that_never_answered(
+    fake: FakeCluster, method: str, leaves: int
+) -> None:
+    fake.faults[method].extend([REFUSED] * 10_000)
+    async with client_of(fake) as client:
+        consumer = client.consumer("g")
+        consumer.subscribe(["orders"])
+        await consumer.poll(timeout_ms=3_000)
+        before = asyncio.get_running_loop().time()
+        await consumer.close()
+        assert asyncio.get_running_loop().time() == before
+    assert [each.member_epoch for each in heartbeats(fake)].count(LEAVE_EPOCH) == leaves
 
 
 async def test_a_broker_that_fails_for_long_is_warned_of(
