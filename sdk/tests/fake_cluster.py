@@ -414,8 +414,14 @@ class FakeCluster:
         asked = [
             ids.TopicPartition(topic.topic_id or self.topics[topic.topic], partition)
             for topic in request.topics
+            if topic.topic_id or topic.topic in self.topics
             for partition in topic.partitions
         ]
+        for topic in request.topics:
+            if not topic.topic_id and topic.topic not in self.topics:
+                missing = status.to_value(UnknownTopicOrPartitionError(f"no topic {topic.topic}"))
+                for partition in topic.partitions:
+                    response.offsets.add(topic=topic.topic, partition=partition, error=missing)
         for key in sorted(self.committed) if request.all_partitions else asked:
             offset, metadata = self.committed.get(key, (-1, ""))
             answer = response.offsets.add(topic_id=key.topic_id, topic=names[key.topic_id])

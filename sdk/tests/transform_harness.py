@@ -256,11 +256,9 @@ class FakeProducer:
                 kind = TransactionAbortedError if method == "commit" else TransactionAbortableError
                 raise kind("the transaction can only be aborted")
             case Fault.ENDED:
-                self.state = "FATAL"
-                raise ApplicationRecoverableError("the id has expired")
+                self._end(method, ApplicationRecoverableError("the id has expired"))
             case Fault.FENCED:
-                self.state = "FATAL"
-                raise ProducerFencedError("a successor has taken over")
+                self._end(method, ProducerFencedError("a successor has taken over"))
             case Fault.BROKEN:
                 self.state = "ABORTABLE"
                 raise UnknownServerError("broken")
@@ -286,6 +284,13 @@ class FakeProducer:
             case Fault.ENDED_UNKNOWN_LOST:
                 self.state = "FATAL"
                 raise self._unknown(UnknownServerError("broken"), can_ask_again=False)
+
+    def _end(self, method: str, error: SemelError) -> None:
+        """Let this producer be done, its transaction not committed."""
+        self.state = "FATAL"
+        if method == "commit":
+            raise TransactionAbortedError("it is not committed") from error
+        raise error
 
     def _unknown(
         self, cause: BaseException, *, can_ask_again: bool

@@ -36,6 +36,6 @@ def _abort_after_commit(patch: pytest.MonkeyPatch) -> None:
         self.error = error
         self._move(Event.ABORTABLE)
         self._end_sent = False
-        return self._aborted_by(error)
+        return self._aborted(error)
 
     patch.setattr(TransactionManager, "commit_failed", aborted)

@@ -3,10 +3,13 @@
 import ast
 import inspect
 import re
+import textwrap
+from pathlib import Path
 
 import pytest
-from documented.pages import blocks
+from documented.pages import ROOT, blocks
 from documented.shell import ADDRESS
+from mypy import api
 
 from semel_local import LocalCluster
 
@@ -30,6 +33,20 @@ async def test_the_page_can_be_typed_from_top_to_bottom(
         for first, text in programs():
             await typed(first, text.replace(ADDRESS, cluster.bootstrap), names)
             assert capsys.readouterr().out.splitlines() == _PRINTS.findall(text), text
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_a_type_checker_finds_nothing_on_the_page(tmp_path: Path) -> None:
+    """But for handlers without annotations, which say less at the prompt."""
+    program = "\n".join(text for _, text in programs())
+    (tmp_path / "page.py").write_text(
+        f"async def main() -> None:\n{textwrap.indent(program, '    ')}", "utf-8"
+    )
+    config = f"--config-file={ROOT / 'pyproject.toml'}"
+    loosened = ("--allow-redefinition", "--allow-untyped-defs")
+    found, errors, _ = api.run([config, *loosened, str(tmp_path / "page.py")])
+    assert found.startswith("Success"), found + errors
 
 
 async def typed(first: int, text: str, names: dict[str, object]) -> None:

@@ -20,6 +20,7 @@ from collections.abc import Coroutine, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from aiosemel._cluster import Cluster
+from aiosemel._failures import WARN_AGAIN_MS, Failures
 from aiosemel._group_offsets import GroupOffsets, quick_pauses_ms
 from aiosemel._isolation import ISOLATION
 from aiosemel._partition import Chunk, OffsetReset, PositionState
@@ -60,6 +61,7 @@ _AGAIN = (RetriableError, UnknownServerError)
 """What asking again may mend. What went wrong in a server, nobody here can: so it is asked, as in
 Kafka's consumer, until it is well."""
 
+_OFFSETS = "for committed offsets"
 _log = logging.getLogger(__name__)
 _SPECS = {
     OffsetReset.EARLIEST: broker.OFFSET_SPEC_EARLIEST,
@@ -93,10 +95,24 @@ class Fetcher:
         self._work = Signal()
         self._fetches: defaultdict[str, UnderWay] = defaultdict(dict)
         self._pauses: dict[str, Iterator[float]] = {}
+        self._failures: defaultdict[str, Failures] = defaultdict(
+            lambda: Failures(quiet_ms=WARN_AGAIN_MS)
+        )
 
     def look(self) -> None:
         """Look again at what there is to ask."""
         self._work.notify()
+
+    def trouble(self, of: TopicPartition) -> SemelError | None:
+        """Return what went wrong last with those who are asked about a partition; None: nothing."""
+        rows = [self._cluster.known.failures]
+        rows += [self._failures[asked] for asked in (_OFFSETS, _for_topic(of.topic))]
+        topic = self._cluster.cached_topic(of.topic)
+        if topic is not None:
+            with contextlib.suppress(RefreshRetriableError):
+                partition = ids.TopicPartition(topic.topic_id, of.partition)
+                rows.append(self._failures[self._cluster.leader_address(partition)])
+        return next((row.last for row in rows if row.last is not None), None)
 
     async def ask_ahead(self) -> None:
         """Let the next requests leave first, for whoever is about to open what has arrived.
@@ -160,15 +176,16 @@ class Fetcher:
     ) -> dict[str, list[Asked]]:
         """Return what to ask whom, by address; starts to find out where that is unknown."""
         by_leader: defaultdict[str, list[Asked]] = defaultdict(list)
-        unknown: list[Asked] = []
+        unknown: defaultdict[str, list[Asked]] = defaultdict(list)
         for each in asked:
             partition = ids.TopicPartition(each.topic_id, each.ticket.topic_partition.partition)
             try:
                 by_leader[self._cluster.leader_address(partition)].append(each)
             except RefreshRetriableError:
-                unknown.append(each)
-        if unknown:
-            self._ask(requests, self._hold(unknown), "leaders", self._find_leaders(unknown))
+                unknown[each.ticket.topic_partition.topic].append(each)
+        for topic, of_topic in unknown.items():
+            run = self._find_leaders(topic, of_topic)
+            self._ask(requests, self._hold(of_topic), f"leaders of {topic}", run)
         return by_leader
 
     def _hold(self, asked: Iterable[PositionQuestion | FetchPosition]) -> Held:
@@ -199,34 +216,36 @@ class Fetcher:
 
     # -- asking ----------------------------------------------------------------------------------
 
-    async def _find_leaders(self, asked: Sequence[PositionQuestion | FetchPosition]) -> None:
+    async def _find_leaders(
+        self, topic: str, asked: Sequence[PositionQuestion | FetchPosition]
+    ) -> None:
+        """Find the leaders of one topic, for which no other waits; requests are shared."""
+        what = _for_topic(topic)
         try:
-            await self._find_topics(asked)
+            await self._find_topic(topic, asked)
         except _AGAIN as error:
             if self.reports_missing and isinstance(error, UnknownTopicOrPartitionError):
                 self._fail(asked, error)
             else:
-                await self._recover("metadata", error)
+                await self._recover(what, error)
         except SemelError as error:
             self._fail(asked, error)
         else:
-            self._pauses.pop("metadata", None)
+            self._recovered(what)
             for each in asked:
                 self._identify(each)
 
-    async def _find_topics(self, asked: Sequence[PositionQuestion | FetchPosition]) -> None:
+    async def _find_topic(
+        self, topic: str, asked: Sequence[PositionQuestion | FetchPosition]
+    ) -> None:
         deadline = self._deadline()
-        topics = dict.fromkeys(each.ticket.topic_partition.topic for each in asked)
         # Of what is known there is no leader; or only its topic id was missing, and is fresh.
-        stale = any(
-            self._cluster.cached_topic(each.ticket.topic_partition.topic) is not None
-            and not (
-                not each.topic_id
-                and self._cluster.known.was_just_asked_for(*each.ticket.topic_partition)
-            )
+        stale = self._cluster.cached_topic(topic) is not None and not all(
+            not each.topic_id
+            and self._cluster.known.was_just_asked_for(*each.ticket.topic_partition)
             for each in asked
         )
-        await self._cluster.topics(topics, deadline)
+        await self._cluster.topic(topic, deadline)
         if stale:
             await self._cluster.refresh(deadline)
 
@@ -267,11 +286,14 @@ class Fetcher:
         partitions = [(each.ticket.topic_partition, each.topic_id) for each in questions]
         try:
             answers = await self._committed.fetch(partitions, self._deadline())
-        except (*_AGAIN, ApplicationRecoverableError):
+        except (*_AGAIN, ApplicationRecoverableError) as error:
+            level = self._failures[_OFFSETS].failed(error)
+            _log.log(level, "asking %s failed: %s", _OFFSETS, error)
             return list(questions)  # of a member that is fenced: until it lets go of them
         except SemelError as error:
             self._fail(questions, error)
             return []
+        self._failures[_OFFSETS].succeeded()
         waiting = []
         for each in questions:
             answer = answers[each.ticket.topic_partition]
@@ -357,7 +379,7 @@ class Fetcher:
         except SemelError as error:
             self._fail(asked, error)
         else:
-            self._pauses.pop(address, None)
+            self._recovered(address)
             return response
         return None
 
@@ -382,12 +404,17 @@ class Fetcher:
 
     async def _recover(self, address: str, error: SemelError) -> None:
         """Pause after an error, and find out who is in charge if need be."""
-        _log.debug("asking %s failed: %s", address, error)
+        level = self._failures[address].failed(error)
+        _log.log(level, "asking %s failed: %s", address, error)
         pauses = self._pauses.setdefault(address, self._cluster.backoff())
         await asyncio.sleep(next(pauses) / 1000)
         if isinstance(error, (RefreshRetriableError, UnknownServerError)):
             with contextlib.suppress(SemelError):  # then it is found out with the next error
                 await self._cluster.refresh(self._deadline())
+
+    def _recovered(self, address: str) -> None:
+        self._pauses.pop(address, None)
+        self._failures[address].succeeded()
 
     def _fail(self, asked: Iterable[PositionQuestion | FetchPosition], error: SemelError) -> None:
         for each in asked:
@@ -395,6 +422,10 @@ class Fetcher:
 
     def _deadline(self) -> Deadline:
         return Deadline.after_ms(self._cluster.options.default_api_timeout_ms)
+
+
+def _for_topic(topic: str) -> str:
+    return f"for topic {topic}"
 
 
 def _to_give_up(under_way: UnderWay) -> asyncio.Task[None]:

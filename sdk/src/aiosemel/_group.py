@@ -61,10 +61,26 @@ class Group:
 
     def subscribe(self, topics: Collection[str], callbacks: Callbacks) -> None:
         """Want to be a member that reads these topics."""
+        if not self.subscribed:
+            self._member.polling()  # who has not polled yet is not overdue
         self.subscribed = True
         self._rebalance.callbacks = callbacks
         self._member.membership.subscribe(topics)
         self._member.look()
+
+    async def unsubscribe(self) -> None:
+        """Give up every partition, and leave the group; nobody waits for the answer to that."""
+        try:
+            await self.give_up_all()
+        finally:
+            self.subscribed = False
+            self._member.membership.leave()
+            self._member.look()
+
+    @property
+    def topics(self) -> frozenset[str]:
+        """What this consumer is subscribed to."""
+        return self._member.membership.topics
 
     async def run(self) -> None:
         """Send heartbeats until cancelled."""

@@ -5,6 +5,7 @@ import logging
 from collections.abc import Iterator
 
 from aiosemel._cluster import Cluster
+from aiosemel._failures import Failures
 from aiosemel._membership import Heartbeat, HeartbeatAnswer, Membership, TopicIdPartition
 from aiosemel._retry import Deadline
 from aiosemel._signal import Signal
@@ -13,7 +14,6 @@ from aiosemel.errors import (
     RefreshRetriableError,
     RetriableError,
     SemelError,
-    UnreleasedInstanceIdError,
 )
 from aiosemel.offsets import ConsumerGroupMetadata
 from semel.common.v1 import participants_pb2 as participants
@@ -46,6 +46,7 @@ class GroupMember:
         self._answers = 0
         self._polled_at: float | None = None
         self._pauses: Iterator[float] | None = None
+        self._failures = Failures()
 
     def group_metadata(self) -> ConsumerGroupMetadata:
         """Return who commits."""
@@ -79,12 +80,15 @@ class GroupMember:
                 await self._exchange(self.membership.next_heartbeat())
 
     async def leave(self, deadline: Deadline) -> None:
-        """Leave the group, after ``run``. If nobody hears it, the session times out by itself."""
+        """Leave the group, after ``run``. If nobody hears it, the session times out by itself.
+
+        Who was never answered says it once, and not at all if nobody of the cluster was ever found.
+        """
         self.membership.leave()
-        if self.membership.heartbeat_due:
+        if self.membership.heartbeat_due and self._cluster.known.is_anything:
             heartbeat = self.membership.next_heartbeat()
             try:
-                answer = await self._send(heartbeat, deadline, retries=True)
+                answer = await self._send(heartbeat, deadline, retries=self._answers > 0)
                 self.membership.answered(heartbeat, answer)
             except SemelError as error:
                 _log.debug("leaving group %s failed: %s", self._group_id, error)
@@ -156,6 +160,7 @@ class GroupMember:
                 _log.warning("group %s refused a heartbeat: %s", self._group_id, error)
         else:
             self._pauses = None
+            self._failures.succeeded()
             self._answers += 1
             self.membership.answered(heartbeat, answer)
             self._arrived.notify()
@@ -173,8 +178,7 @@ class GroupMember:
         return answer_of(response)
 
     async def _recover(self, error: SemelError) -> None:
-        stands_by = isinstance(error, UnreleasedInstanceIdError) and self._pauses is None
-        level = logging.WARNING if stands_by else logging.DEBUG
+        level = self._failures.failed(error)
         _log.log(level, "heartbeat to group %s failed: %s", self._group_id, error)
         self._pauses = self._pauses or self._cluster.backoff()
         await asyncio.sleep(next(self._pauses) / 1000)

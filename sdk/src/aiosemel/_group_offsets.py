@@ -6,8 +6,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain, repeat
 
 from aiosemel._cluster import Cluster
+from aiosemel._names import check_str
 from aiosemel._retry import Deadline
-from aiosemel.errors import InvalidGroupIdError, RetriableError, SemelError
+from aiosemel.errors import (
+    InvalidGroupIdError,
+    RetriableError,
+    SemelError,
+    UnknownTopicOrPartitionError,
+)
 from aiosemel.offsets import (
     ConsumerGroupMetadata,
     OffsetAndMetadata,
@@ -21,6 +27,9 @@ from semel_common.wire.methods import COMMIT_OFFSETS, FETCH_OFFSETS
 QUICK_PAUSES_MS = (10.0, 20.0, 50.0)
 """Pauses while an open transaction may change an offset; the last one again and again."""
 
+UNKNOWN_TOPIC_PATIENCE_MS = 5_000
+"""How long a group coordinator may take to hear of a topic that was just made."""
+
 Committed = OffsetAndMetadata | SemelError | None
 
 
@@ -28,12 +37,7 @@ def to_commit(
     offsets: Mapping[PartitionKey, int | OffsetAndMetadata],
 ) -> dict[TopicPartition, OffsetAndMetadata]:
     """Return what a caller wants to commit: of the next records to read, by partition."""
-    return {
-        TopicPartition.named(each): at
-        if isinstance(at, OffsetAndMetadata)
-        else OffsetAndMetadata(at)
-        for each, at in offsets.items()
-    }
+    return {TopicPartition.named(each): OffsetAndMetadata.given(at) for each, at in offsets.items()}
 
 
 class GroupOffsets:
@@ -85,19 +89,21 @@ class GroupOffsets:
         """Return what is committed; waits for transactions that may still change it.
 
         None as ``partitions``: wherever anything is. Raises as ``fetch``, and the error of a
-        partition: what is retriable only at the deadline.
+        partition: what is retriable only at the deadline, and UnknownTopicOrPartitionError after
+        ``UNKNOWN_TOPIC_PATIENCE_MS``.
         """
         pauses_ms = quick_pauses_ms()
+        patience = min(deadline, Deadline.after_ms(UNKNOWN_TOPIC_PATIENCE_MS), key=lambda d: d.at)
         while True:
             answers = await self.fetch(partitions, deadline)
             found = {k: v for k, v in answers.items() if not isinstance(v, SemelError)}
             if len(found) == len(answers):
                 return found
             pause_ms = next(pauses_ms)
-            for error in answers.values():
-                if isinstance(error, SemelError) and (
-                    not isinstance(error, RetriableError) or deadline.remaining_ms() <= pause_ms
-                ):
+            for error in (each for each in answers.values() if isinstance(each, SemelError)):
+                is_unknown = isinstance(error, UnknownTopicOrPartitionError)
+                left_ms = (patience if is_unknown else deadline).remaining_ms()
+                if not isinstance(error, RetriableError) or left_ms <= pause_ms:
                     raise error
             await asyncio.sleep(pause_ms / 1000)
 
@@ -136,7 +142,8 @@ class GroupOffsets:
 
 
 def check_group_id(group_id: str) -> None:
-    """Refuse what is no group id, with InvalidGroupIdError."""
+    """Refuse what is no group id, with TypeError or InvalidGroupIdError."""
+    check_str("group_id", group_id)
     if not group_id:
         raise InvalidGroupIdError("the group id is empty")
 

@@ -180,8 +180,13 @@ class Membership:
 
     # -- what the user does ----------------------------------------------------------------------
 
+    @property
+    def topics(self) -> frozenset[str]:
+        """What the user wants to read."""
+        return frozenset(self._topics)
+
     def subscribe(self, topics: Collection[str]) -> None:
-        """Want to read these topics; joins if it is no member yet."""
+        """Want to read these topics; joins if it is no member yet, or as soon as it has left."""
         self._topics = tuple(sorted(set(topics)))
         if self.state is MemberState.UNSUBSCRIBED:
             self._join()
@@ -213,7 +218,8 @@ class Membership:
             self._leaving_unsaid = True
 
     def leave(self) -> None:
-        """Leave for good; the user has given up everything."""
+        """Leave, until ``subscribe``; the user has given up everything."""
+        self._topics = ()
         if self.state is not MemberState.UNSUBSCRIBED:
             self._enter(MemberState.LEAVING)
             self.owned = self._target = NO_PARTITIONS
@@ -282,6 +288,8 @@ class Membership:
     def _left(self) -> None:
         if self.state is MemberState.LEAVING:
             self._enter(MemberState.UNSUBSCRIBED)
+            if self._topics:
+                self._join()
 
     def _settle(self) -> None:
         """Be STABLE or RECONCILING, by what is held."""

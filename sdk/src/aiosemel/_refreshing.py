@@ -10,6 +10,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from random import Random
 
+from aiosemel._failures import Failures
 from aiosemel._metadata import (
     COORDINATOR,
     ClusterMetadata,
@@ -62,6 +63,8 @@ class Refreshing:
         self._refreshing_all = False
         self._asked = 0
         self._patience_ms = METADATA_PATIENCE_MS
+        self.failures = Failures()
+        """Of asking everyone who may answer."""
 
     # -- what is known --------------------------------------------------------------------------
 
@@ -123,7 +126,8 @@ class Refreshing:
             error = self.metadata.topic_errors.get(name)
             if error is not None and not isinstance(error, RetriableError):
                 raise error
-            if self.cached_topic(name) is None:
+            # A request that was shared may have gone out before anybody wanted this topic.
+            if self.cached_topic(name) is None and name in self._topics_answered:
                 await pause_before_repeat(pauses, deadline, error or _unknown_topic(name))
         return topic
 
@@ -221,8 +225,11 @@ class Refreshing:
             if all_topics:
                 self._refreshed_at = asyncio.get_running_loop().time()
             self._topics_answered = set(names)
+            self.failures.succeeded()
             self._patience_ms = METADATA_PATIENCE_MS
             return True
+        where = ", ".join(addresses)
+        _log.log(self.failures.failed(last), "no metadata from %s: %s", where, last)
         self._patience_ms = min(2 * self._patience_ms, self._options.request_timeout_ms)
         await pause_before_repeat(pauses, deadline, last)
         return False

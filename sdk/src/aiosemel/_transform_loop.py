@@ -143,7 +143,8 @@ class Transform:
         was sent, and the group is left. Raises ProducerFencedError when another instance has taken
         the transactional id, TransactionOutcomeUnknownError when that happened during a commit, the
         handler's error of a poison record without ``on_poison``, what ``on_poison`` and
-        ``on_event`` raise, and what no repetition mends.
+        ``on_event`` raise, and what no repetition mends. An error of one record has a note that
+        says which.
         """
         if self._started:
             raise IllegalStateError("a transformation can be run once: make another")
@@ -252,6 +253,7 @@ class Transform:
         try:
             await outputs.send_all(await self._on_poison(record, error, outputs))
         except Exception as stop:
+            stop.add_note(f"on {_place(record)}")
             raise _StopError from stop
         finally:
             outputs.close()
@@ -288,7 +290,8 @@ class Transform:
         """End the transaction, and go back; raises what no repetition mends."""
         records = taken.records()
         cause = _cause(error)
-        _log.warning("a transaction of %s records did not commit: %s", len(records), cause)
+        what = _place(records[0]) if len(records) == 1 else f"{len(records)} records"
+        _log.warning("the transaction of %s did not commit: %r", what, cause)
         unknown = isinstance(error, TransactionOutcomeUnknownError)
         if isinstance(error, TransactionOutcomeUnknownError):
             await self._settle_by_successor(producer, error)
@@ -389,6 +392,7 @@ class Transform:
         self._suspects.failed(records, cause)
         failure = self._suspects.poison(records)
         if failure is not None and self._on_poison is None:
+            failure.error.add_note(f"on {_place(records[0])}")
             raise failure.error
 
     # -- small things ----------------------------------------------------------------------------
@@ -416,6 +420,10 @@ def _pauses_ms(first_ms: float, longest_ms: float) -> Iterator[float]:
     while True:
         yield pause_ms
         pause_ms = min(2 * pause_ms, longest_ms)
+
+
+def _place(record: ConsumerRecord) -> str:
+    return f"the record at offset {record.offset} of {record.topic}-{record.partition}"
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:

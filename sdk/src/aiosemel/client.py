@@ -76,7 +76,10 @@ class SemelClient:
         random: Random | None = None,
         tracer_provider: TracerProvider | None = None,
     ) -> None:
-        """Check the addresses, and read the files of the security; raises InvalidConfigError."""
+        """Check the addresses, and read the files of the security.
+
+        Raises InvalidConfigError, TypeError.
+        """
         self._owned_connector = GrpcConnector(security=security) if connector is None else None
         used = self._owned_connector if connector is None else connector
         assert used is not None
@@ -155,7 +158,7 @@ class SemelClient:
 
         The transactional id is the same over restarts of one instance of an application, and no two
         instances have it at the same time: the newer one fences the older. Raises
-        InvalidConfigError for an empty one.
+        InvalidConfigError for an empty one, TypeError for what is no str.
         """
         producer = TransactionalProducer(
             self._context, options or ProducerOptions(), transactional_id
@@ -214,7 +217,7 @@ class SemelClient:
     ) -> Consumer:
         """Return a consumer, of a group or of none; the client closes it.
 
-        Raises InvalidGroupIdError for an empty group id.
+        Raises InvalidGroupIdError for an empty group id, TypeError for what is no str.
         """
         consumer = Consumer(self._context, group_id, options)
         self._adopt(consumer)

@@ -6,12 +6,10 @@ polls may count on its partitions, for ``max_poll_interval_ms``.
 """
 
 import asyncio
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Mapping
 from typing import Self
 
 from aiosemel._background import Background
-from aiosemel._consumer_spans import now_ns, polled
 from aiosemel._context import Context
 from aiosemel._fetcher import Fetcher
 from aiosemel._group import Group
@@ -20,6 +18,7 @@ from aiosemel._log_offsets import AtTime, LogEnd, LogOffsets
 from aiosemel._names import check_topic_names
 from aiosemel._open_batch import open_batch
 from aiosemel._partition import OffsetReset
+from aiosemel._polling import Polling
 from aiosemel._positions import Positions
 from aiosemel._rebalance import Callbacks, RebalanceCallback
 from aiosemel._retry import Deadline
@@ -85,8 +84,15 @@ class Consumer:
         )
         self._log_offsets = LogOffsets(context.cluster, self._options.isolation_level)
         self._background = Background(self._work, self._arrived.notify)
-        self._polling = False
-        self._woken = False
+        self._polling = Polling(
+            self._positions,
+            self._fetcher,
+            self._arrived,
+            group=self._group,
+            group_id=group_id,
+            check=self._check,
+            tracer=context.tracer,
+        )
         self._closed = False
 
     # -- which partitions ------------------------------------------------------------------------
@@ -138,6 +144,26 @@ class Consumer:
         self._fetcher.reports_missing = True
         self._fetcher.look()
 
+    async def unsubscribe(self) -> None:
+        """Give up all partitions, those of ``assign`` too, and leave the group.
+
+        ``on_revoked`` is told first; what it raises is raised when all is given up. Then
+        ``subscribe`` or ``assign`` again. Raises IllegalStateError while another task polls.
+        """
+        self._check_open()
+        with self._polling.alone():
+            try:
+                if self._group is not None:
+                    await self._group.unsubscribe()
+            finally:
+                for each in self._positions.held():
+                    self._positions.unassign(each)
+                self._fetcher.reports_missing = False
+
+    def subscription(self) -> frozenset[str]:
+        """Return the topics that this consumer is subscribed to."""
+        return frozenset() if self._group is None else self._group.topics
+
     def assignment(self) -> frozenset[TopicPartition]:
         """Return the partitions that this consumer holds."""
         return self._positions.held()
@@ -176,71 +202,34 @@ class Consumer:
         return by_partition
 
     def __aiter__(self) -> Self:
+        self._check_open()
         return self
 
     async def __anext__(self) -> ConsumerRecord:
-        """Wait for the next record. The position moves one by one, so ``commit`` commits it."""
-        while (record := self._take_at_once()) is None:
-            for batch in await self._take(1, POLL_TIMEOUT_MS):
-                return batch.record(0)
+        """Wait for the next record. The position moves one by one, so ``commit`` commits it.
+
+        ``close``, by any task, ends the iteration.
+        """
+        try:
+            while self._closed or (record := self._polling.take_at_once()) is None:
+                for batch in await self._take(1, POLL_TIMEOUT_MS):
+                    return batch.record(0)
+        except ClosedError:
+            if not self._closed:
+                raise
+            raise StopAsyncIteration from None
         return record
 
-    def _take_at_once(self) -> ConsumerRecord | None:
-        """Return the next record of a batch that was begun, unless ``poll`` has more to do."""
-        if self._closed or self._polling:
-            return None
-        if self._group is not None:
-            if self._group.reconcile_due:
-                return None
-            self._group.polled()
-        return self._positions.take_record()
-
     async def _take(self, max_records: int, timeout_ms: int) -> list[ColumnBatch]:
-        if max_records < 1:
-            raise InvalidRequestError(f"max_records is {max_records}, less than 1")
-        with self._poll_running():
-            deadline = Deadline.after_ms(timeout_ms)
-            began_ns = 0 if self._context.tracer is None else now_ns()
-            await asyncio.sleep(0)  # a user who always finds records must not starve everybody else
-            if self._group is not None:
-                await self._group.auto_commit()
-            while True:
-                self._check_open()
-                self._background.check()
-                if self._group is not None:
-                    await self._group.reconcile()
-                try:
-                    taken = self._positions.take(max_records)
-                finally:
-                    self._fetcher.look()
-                if self._woken and not taken:
-                    self._woken = False
-                    return taken
-                if taken or not await self._arrived.wait(deadline.remaining_ms()):
-                    if taken and self._context.tracer is not None:
-                        polled(self._context.tracer, self._group_id, taken, began_ns)
-                    return taken
-                await self._fetcher.ask_ahead()
+        self._start()
+        return await self._polling.take(max_records, timeout_ms)
 
     def wakeup(self) -> None:
-        """Let the poll that waits now, or else the next one that would, return without records."""
-        self._woken = True
-        self._arrived.notify()
+        """Let the poll that waits now, or else the next one that would, return without records.
 
-    @contextmanager
-    def _poll_running(self) -> Iterator[None]:
-        self._start()
-        if self._polling:
-            raise IllegalStateError("the consumer is being polled by another task")
-        self._polling = True
-        if self._group is not None:
-            self._group.polling()
-        try:
-            yield
-        finally:
-            self._polling = False
-            if self._group is not None:
-                self._group.polled()
+        ``async for`` goes on: ``close`` ends it.
+        """
+        self._polling.wakeup()
 
     # -- positions -------------------------------------------------------------------------------
 
@@ -298,8 +287,8 @@ class Consumer:
     async def position(self, partition: tuple[str, int], timeout_ms: int | None = None) -> int:
         """Return the offset of the next record that the user gets; waits until it is known.
 
-        Raises IllegalStateError for a partition that is not held, RequestTimedOutError, and as
-        ``poll`` what is wrong with the partition.
+        Raises IllegalStateError for a partition that is not held, RequestTimedOutError from what
+        went wrong last, and as ``poll`` what is wrong with the partition.
         """
         self._start()
         deadline = self._deadline(timeout_ms)
@@ -311,7 +300,8 @@ class Consumer:
             if known is not None:
                 return known
             if not await self._arrived.wait(deadline.remaining_ms()):
-                raise RequestTimedOutError(f"the position in {held} was not found in time")
+                late = RequestTimedOutError(f"the position in {held} was not found in time")
+                raise late from self._fetcher.trouble(held)
 
     def positions(self) -> dict[TopicPartition, int]:
         """Return the positions that are known at this moment."""
@@ -387,7 +377,10 @@ class Consumer:
         """Return what the group has committed; None for a partition without an offset.
 
         With READ_COMMITTED, waits for open transactions that may still change an offset. Raises
-        InvalidGroupIdError without a group id, UnstableOffsetCommitError when it took too long.
+        InvalidGroupIdError without a group id, UnstableOffsetCommitError when it took too long,
+        UnknownTopicOrPartitionError if a partition is not there, some seconds later; of a member
+        whose partitions may belong to another by now, UnknownMemberIdError,
+        FencedMemberEpochError or StaleMemberEpochError, until a poll has joined again.
         """
         group = self._needs_group()
         self._start()
@@ -438,6 +431,10 @@ class Consumer:
         if self._group is None:
             raise InvalidGroupIdError("the consumer has no group id")
         return self._group
+
+    def _check(self) -> None:
+        self._check_open()
+        self._background.check()
 
     def _check_open(self) -> None:
         if self._closed:

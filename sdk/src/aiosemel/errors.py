@@ -98,7 +98,8 @@ class TransactionAbortedError(TransactionAbortableError):
     """The transaction did not commit, and never will: none of it is visible.
 
     Call ``abort``, then begin again. Where ``__cause__`` is an ``ApplicationRecoverableError``,
-    this producer is done, and a new one must take its place.
+    this producer is done, and a new one must take its place; so it is where ``__cause__`` is a
+    ``ClosedError``, because the producer was closed in the middle.
     """
 
 

@@ -38,6 +38,17 @@ class OffsetAndMetadata(NamedTuple):
     metadata: str = ""
     """Anything of the user's, at most 4096 bytes."""
 
+    @classmethod
+    def given(cls, at: object) -> "OffsetAndMetadata":
+        """Return what a caller gives as a number, or with metadata; raises TypeError."""
+        match at:
+            case OffsetAndMetadata(int(), str()):
+                return at
+            case int(offset):
+                return cls(offset)
+            case _:
+                raise TypeError(f"offset must be int or OffsetAndMetadata, not {type(at).__name__}")
+
 
 class OffsetAndTimestamp(NamedTuple):
     """An offset that was found in a log."""

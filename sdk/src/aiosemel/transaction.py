@@ -15,6 +15,7 @@ from aiosemel.errors import (
     IllegalStateError,
     RequestTimedOutError,
     SemelError,
+    TransactionAbortableError,
     TransactionAbortedError,
 )
 from aiosemel.offsets import ConsumerGroupMetadata, OffsetAndMetadata, PartitionKey
@@ -27,8 +28,10 @@ class Transaction:
     """One transaction, for ``async with``. Made by ``TransactionalProducer.transaction``.
 
     The block's end commits; raises as ``commit`` does, but leaves nothing to be called after a
-    definite abort: the producer is ready for the next transaction. An exception in the block
-    aborts, and goes on. A cancellation aborts in the background, and goes on.
+    definite abort: the producer is ready for the next transaction, or done. A block that ends
+    without an exception has committed, unless it has called ``abort`` or ``prepare`` itself. An
+    exception in the block aborts, and goes on. A cancellation aborts in the background, and goes
+    on.
     """
 
     def __init__(self, transactions: Transactions, *, wait_until_visible: bool) -> None:
@@ -148,18 +151,19 @@ class Transaction:
         if not self._is_latest():
             return  # The block has ended it itself, and begun another.
         try:
-            if not self._transactions.is_open:
-                pass  # The block has ended it itself, or nobody can.
-            elif exc is None:
+            if exc is None:
                 await self._commit()
             elif isinstance(exc, Exception):
                 await self._abort()
             else:
-                self._transactions.abort_in_background()
+                cancelled = TransactionAbortableError("the block was cancelled")
+                self._transactions.abort_in_background(cancelled)
         finally:
             self._outcome = self._manager.outcome
 
     async def _commit(self) -> None:
+        if not self._transactions.is_open and self._manager.loss is None:
+            return  # The block has ended it itself.
         try:
             await self._transactions.commit(wait_until_visible=self._wait_until_visible)
         except TransactionAbortedError:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Self
 
 from aiosemel._context import Context
+from aiosemel._names import check_str
 from aiosemel._producer.columns import RowColumns
 from aiosemel._producer.conditional import ConditionalAppend
 from aiosemel._producer.deliveries import ColumnsDelivery, ColumnsMetadata, Delivery, RecordMetadata
@@ -34,7 +35,7 @@ class TransactionalProducer:
     """
 
     def __init__(self, context: Context, options: ProducerOptions, transactional_id: str) -> None:
-        if not transactional_id:
+        if not check_str("transactional_id", transactional_id):
             raise InvalidConfigError("transactional_id is empty")
         self._context = context
         self._transactions = Transactions(context, options, transactional_id)
@@ -189,7 +190,8 @@ class TransactionalProducer:
 
         Readers see it within milliseconds; with ``wait_until_visible=True``, at once.
 
-        Raises TransactionAbortedError if it did not commit and never will: call ``abort`` then.
+        Raises TransactionAbortedError if it did not commit and never will: call ``abort`` then, or,
+        if its ``__cause__`` is an ApplicationRecoverableError, close this producer.
         Raises TransactionOutcomeUnknownError if nobody could say: await its ``resolve()``, or call
         ``commit`` again.
         Raises RequestTimedOutError if not everything was acknowledged in ``max_block_ms``, and so
@@ -209,7 +211,7 @@ class TransactionalProducer:
         there, in the same transaction as what belongs to it; then ``complete_prepared``. The
         producer may begin its next transaction at once.
 
-        Raises TransactionAbortedError if it is not prepared and never will be: call ``abort`` then.
+        Raises TransactionAbortedError if it is not prepared and never will be: then as ``commit``.
         Raises RequestTimedOutError if it may be prepared or not: call ``prepare`` again, or
         ``abort``. Any other error is final. Cancelled, it aborts in the background.
         """
@@ -244,7 +246,10 @@ class TransactionalProducer:
         await self._transactions.abort()
 
     async def close(self) -> None:
-        """Abort an open transaction, and stop. May be called twice."""
+        """Abort an open transaction, and stop. May be called twice.
+
+        A block that is still open raises TransactionAbortedError at its end.
+        """
         if self._closed:
             return
         self._closed = True

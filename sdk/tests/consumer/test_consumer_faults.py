@@ -221,6 +221,37 @@ async def test_a_partition_that_is_not_there_is_reported(fake: FakeCluster) -> N
             await values(consumer)
 
 
+async def test_a_topic_that_is_not_there_holds_up_no_other(fake: FakeCluster) -> None:
+    fake.create_topic("income")
+    for topic in ("orders", "income"):
+        fake.append(topic, 0, [topic.encode()])
+    async with client_of(fake) as client:
+        consumer = client.consumer(auto_offset_reset="earliest")
+        consumer.assign([ORDERS, ("never", 0), ("income", 0)])
+        assert {*await values(consumer), *await values(consumer)} == {b"income", b"orders"}
+        assert now() < 0.1
+        with pytest.raises(UnknownTopicOrPartitionError, match="never"):
+            await values(consumer, 70_000)
+        assert 50 < now() < 65
+        fake.append("orders", 0, [b"later"])
+        assert await values(consumer) == [b"later"]
+        assert await consumer.position(("income", 0)) == 1
+
+
+async def test_a_partition_that_is_not_there_holds_up_no_other(fake: FakeCluster) -> None:
+    fake.append("orders", 0, [b"a"])
+    async with client_of(fake) as client:
+        consumer = client.consumer(auto_offset_reset="earliest")
+        consumer.assign([ORDERS, ("never", 0), ("orders", 77)])
+        with pytest.raises(UnknownTopicOrPartitionError, match="no partition 77"):
+            await consumer.position(("orders", 77))
+        assert await consumer.position(ORDERS) == 0
+        with pytest.raises(UnknownTopicOrPartitionError, match="no partition 77"):
+            await values(consumer)
+        assert await values(consumer) == [b"a"]
+        assert now() < 0.1
+
+
 async def test_a_topic_made_again_under_its_name_is_not_read_on(fake: FakeCluster) -> None:
     fake.append("orders", 0, [b"a"])
     async with client_of(fake) as client:

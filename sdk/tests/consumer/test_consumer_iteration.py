@@ -6,6 +6,7 @@ import pytest
 from consumer_harness import Member, client_of, pass_time, settle
 from fake_cluster import FakeCluster
 
+from aiosemel import SemelClient
 from aiosemel._partition import Chunk, OffsetReset, PositionState
 from aiosemel._positions import Positions
 from aiosemel.consumer import Consumer
@@ -101,8 +102,33 @@ async def test_a_closed_or_busy_consumer_gives_no_record_of_a_batch(fake: FakeCl
             await anext(consumer)
         await polling
         await consumer.close()
-        with pytest.raises(ClosedError):
+        with pytest.raises(StopAsyncIteration):
             await anext(consumer)
+        with pytest.raises(ClosedError):
+            await take(consumer, 1)
+
+
+async def test_closing_ends_the_iteration_of_another_task_and_wakeup_does_not(
+    fake: FakeCluster,
+) -> None:
+    async with client_of(fake) as client, asyncio.TaskGroup() as group:
+        consumer = client.consumer(auto_offset_reset="earliest")
+        consumer.assign([P0])
+        taking = group.create_task(take(consumer, 100))
+        await pass_time(1)
+        for _ in range(3):
+            consumer.wakeup()
+            await pass_time(1)
+        assert not taking.done()
+        await consumer.close()
+        assert len(await taking) == 6
+
+
+async def test_a_client_that_is_not_open_does_not_end_an_iteration_silently() -> None:
+    consumer = SemelClient("localhost:1").consumer()
+    consumer.assign([P0])
+    with pytest.raises(ClosedError, match="client is not open"):
+        await take(consumer, 1)
 
 
 def test_the_cheap_way_ends_with_the_batch_or_the_partition() -> None:

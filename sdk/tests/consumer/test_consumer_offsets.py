@@ -13,6 +13,7 @@ from aiosemel.errors import (
     OffsetMetadataTooLargeError,
     StaleMemberEpochError,
     UnknownMemberIdError,
+    UnknownTopicOrPartitionError,
     UnstableOffsetCommitError,
 )
 from aiosemel.offsets import ConsumerGroupMetadata, OffsetAndMetadata, TopicPartition
@@ -150,6 +151,24 @@ async def test_committed_waits_for_transactions_that_may_change_an_offset(
         fake.unstable.add(fake.key("orders"))
         dirty = client.consumer("g", isolation_level="read_uncommitted")
         assert await dirty.committed([P0]) == {P0: None}
+
+
+async def test_committed_of_a_topic_that_is_not_there_does_not_wait_for_it_for_long(
+    fake: FakeCluster,
+) -> None:
+    async with client_of(fake) as client:
+        consumer = client.consumer("g")
+        with pytest.raises(UnknownTopicOrPartitionError, match="no topic nope"):
+            await consumer.committed([("nope", 0), P0])
+        assert 4 < now() < 6
+
+
+async def test_committed_of_a_topic_that_was_just_made_waits_for_it(fake: FakeCluster) -> None:
+    async with client_of(fake) as client, asyncio.TaskGroup() as group:
+        asking = group.create_task(client.consumer("g").committed([("new", 0)]))
+        await pass_time(1)
+        fake.create_topic("new")
+        assert await asking == {("new", 0): None}
 
 
 async def test_committed_raises_what_no_repetition_mends(fake: FakeCluster) -> None:

@@ -72,7 +72,10 @@ def test_a_bootstrap_has_one_address_or_several(bootstrap: str, addresses: tuple
     assert parse_bootstrap(bootstrap) == addresses
 
 
-@pytest.mark.parametrize("bootstrap", ["", " , ", "localhost", "host:", ":1", "h:0", "h:65536"])
+@pytest.mark.parametrize(
+    "bootstrap",
+    ["", " , ", "localhost", "host:", ":1", "h:0", "h:65536", "http://h:1", "h:1,semel://h:1"],
+)
 def test_a_bootstrap_without_an_address_is_refused(bootstrap: str) -> None:
     with pytest.raises(InvalidConfigError, match="bootstrap"):
         parse_bootstrap(bootstrap)

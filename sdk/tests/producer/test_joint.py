@@ -210,6 +210,17 @@ async def test_a_writer_hears_that_its_transaction_is_over(
             await writer.finish()
 
 
+async def test_a_writer_of_a_run_that_is_superseded_gives_no_receipt(fake: FakeCluster) -> None:
+    fake.then("KeepAliveTxn", Refuse(ProducerFencedError("a newer run")))
+    async with open_client(fake) as client, client.join(HANDLE) as writer:
+        await writer.send_and_wait("t", b"v")
+        await elapse(1.5)
+        for _ in range(2):
+            with pytest.raises(TransactionAbortedError) as raised:
+                await writer.finish()
+            assert isinstance(raised.value.__cause__, ProducerFencedError)
+
+
 # -- owners -------------------------------------------------------------------------------------
 
 

@@ -2,19 +2,26 @@
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 
 import pytest
 from network_faults import Hold, LoseReply, LoseRequest, Refuse, RefusePartition
-from producer_harness import GROUP, OFFSETS, QUICK, FakeCluster, ends, open_client, ready
+from producer_harness import GROUP, OFFSETS, QUICK, FakeCluster, elapse, ends, open_client, ready
 
 from aiosemel import (
     ProducerOptions,
+    SemelClient,
     Transaction,
+    TransactionalProducer,
     TransactionOutcome,
 )
 from aiosemel.errors import (
+    ClosedError,
     IllegalStateError,
+    InvalidProducerIdMappingError,
     ProducerFencedError,
+    RetriableError,
+    SemelError,
     TransactionAbortedError,
     TransactionOutcomeUnknownError,
 )
@@ -26,6 +33,39 @@ async def run(transaction: Transaction, then: Callable[[], object]) -> None:
     async with transaction as txn:
         await txn.send_and_wait("t", b"v", partition=0)
         then()
+
+
+async def go_on_after(transaction: Transaction, error: type[SemelError]) -> None:
+    """Send something within a transaction, mind no error of a kind, and end later."""
+    async with transaction as txn:
+        with suppress(error):
+            await txn.send_and_wait("t", b"v", partition=0)
+        await elapse(1)
+
+
+async def send_within(transaction: Transaction) -> None:
+    """Send something within a transaction, whose end waits for it."""
+    async with transaction as txn:
+        await txn.send("t", b"v", partition=0)
+
+
+async def close_within(
+    transaction: Transaction, closed: TransactionalProducer | SemelClient, *, sends: bool
+) -> None:
+    """Close something within a transaction, and go on."""
+    async with transaction as txn:
+        if sends:
+            await txn.send_and_wait("t", b"v", partition=0)
+        await closed.close()
+
+
+async def commit_for(producer: TransactionalProducer, timeout_ms: int) -> None:
+    """Commit within a transaction, and go on when that takes too long."""
+    async with producer.transaction() as txn:
+        await txn.send("t", b"v", partition=0)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout_ms / 1000):
+                await producer.commit()
 
 
 def outcome_of(transaction: Transaction) -> TransactionOutcome | None:
@@ -105,6 +145,100 @@ async def test_a_fatal_error_in_the_block_goes_on_as_it_is(fake: FakeCluster) ->
             async with producer.transaction() as txn:
                 await txn.send_and_wait("t", b"v", partition=0)
     assert ends(fake) == []
+
+
+@pytest.mark.parametrize("error", [ProducerFencedError("x"), InvalidProducerIdMappingError("x")])
+async def test_a_block_that_lost_its_producer_unseen_does_not_end_as_if_committed(
+    fake: FakeCluster, error: SemelError
+) -> None:
+    fake.then("AddPartitionsToTxn", Refuse(error))
+    async with open_client(fake) as client:
+        producer = await ready(client)
+        txn = producer.transaction()
+        with pytest.raises(TransactionAbortedError) as raised:
+            await go_on_after(txn, RetriableError)
+        assert isinstance(raised.value.__cause__, type(error))
+        assert outcome_of(txn) is TransactionOutcome.ABORTED
+    assert ends(fake) == []
+    assert fake.visible("t", 0) == []
+
+
+async def test_a_block_that_goes_on_after_a_fatal_error_does_not_end_as_if_committed(
+    fake: FakeCluster,
+) -> None:
+    fake.then("Produce", RefusePartition(ProducerFencedError("x")))
+    async with open_client(fake) as client:
+        producer = await ready(client)
+        with pytest.raises(TransactionAbortedError):
+            await go_on_after(producer.transaction(), ProducerFencedError)
+    assert ends(fake) == []
+
+
+@pytest.mark.parametrize("sends", [True, False])
+@pytest.mark.parametrize("closes", ["producer", "client"])
+async def test_a_block_whose_producer_was_closed_does_not_end_as_if_committed(
+    fake: FakeCluster, closes: str, *, sends: bool
+) -> None:
+    async with open_client(fake) as client:
+        producer = await ready(client)
+        closed = client if closes == "client" else producer
+        txn = producer.transaction()
+        with pytest.raises(TransactionAbortedError, match="transaction 0 of orders") as raised:
+            await close_within(txn, closed, sends=sends)
+        assert isinstance(raised.value.__cause__, ClosedError)
+        assert outcome_of(txn) is TransactionOutcome.ABORTED
+    assert fake.visible("t", 0) == []
+
+
+async def test_a_block_that_is_closed_in_its_commit_does_not_end_as_if_committed(
+    fake: FakeCluster,
+) -> None:
+    async with open_client(fake) as client:
+        producer = await ready(client)
+        fake.then("Produce", Hold(asyncio.Event()))
+        txn = producer.transaction()
+        running = asyncio.create_task(send_within(txn))
+        await elapse(0.1)
+        await producer.close()
+        with pytest.raises(TransactionAbortedError):
+            await running
+        assert outcome_of(txn) is TransactionOutcome.ABORTED
+
+
+async def test_a_block_that_goes_on_after_a_cancelled_commit_does_not_end_as_if_committed(
+    fake: FakeCluster,
+) -> None:
+    async with open_client(fake) as client:
+        producer = await ready(client)
+        fake.then("Produce", Hold(asyncio.Event()))
+        with pytest.raises(TransactionAbortedError, match="commit was cancelled"):
+            await commit_for(producer, timeout_ms=100)
+        async with producer.transaction() as second:
+            await second.send("t", b"w", partition=0)
+    assert fake.visible("t", 0) == [b"w"]
+
+
+async def test_a_block_may_abort_after_a_cancelled_commit(fake: FakeCluster) -> None:
+    async with open_client(fake) as client:
+        producer = await ready(client)
+        fake.then("Produce", Hold(asyncio.Event()))
+        async with producer.transaction() as txn:
+            await txn.send("t", b"v", partition=0)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(0.1):
+                    await producer.commit()
+            await producer.abort()
+        assert outcome_of(txn) is TransactionOutcome.ABORTED
+
+
+async def test_an_abort_of_its_own_is_no_loss_to_a_block(fake: FakeCluster) -> None:
+    async with open_client(fake) as client:
+        producer = await ready(client)
+        async with producer.transaction() as txn:
+            await txn.send("t", b"v", partition=0)
+            await producer.abort()
+            await producer.close()
+        assert outcome_of(txn) is TransactionOutcome.ABORTED
 
 
 async def test_an_abort_that_fails_does_not_hide_why(fake: FakeCluster) -> None:

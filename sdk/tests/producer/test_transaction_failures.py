@@ -68,8 +68,11 @@ async def test_a_fenced_send_is_fatal_c007(fake: FakeCluster) -> None:
         delivery = await producer.send("t", b"v")
         with pytest.raises(ProducerFencedError):
             await delivery
-        with pytest.raises(ProducerFencedError):
+        with pytest.raises(TransactionAbortedError) as raised:
             await producer.commit()
+        assert isinstance(raised.value.__cause__, ProducerFencedError)
+        with pytest.raises(ProducerFencedError):
+            await producer.abort()
 
 
 @pytest.mark.parametrize("error", [ProducerFencedError("x"), TransactionAbortableError("x")])

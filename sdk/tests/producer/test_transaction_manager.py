@@ -1,5 +1,7 @@
 """What answers, failures and ends make of a transaction."""
 
+from collections.abc import Callable
+
 import pytest
 from manager_harness import P0, P1, G, manager_in
 
@@ -312,11 +314,36 @@ def test_a_failure_while_the_commit_waits_makes_it_fail_c196() -> None:
     assert not end.commit
 
 
-def test_a_fatal_failure_while_the_commit_waits_is_raised() -> None:
+def test_a_fatal_failure_while_the_commit_waits_makes_it_fail() -> None:
     manager = manager_in(State.COMMITTING_TRANSACTION)
     manager.failed(ProducerFencedError("fenced"), 3)
-    with pytest.raises(ProducerFencedError):
+    with pytest.raises(TransactionAbortedError, match="fenced"):
         manager.end_commit()
+
+
+@pytest.mark.parametrize("call", [TransactionManager.commit, TransactionManager.prepare])
+def test_a_fatal_failure_before_the_end_was_sent_is_a_definite_abort(
+    call: Callable[[TransactionManager], None],
+) -> None:
+    manager = manager_in(State.FATAL_ERROR)
+    assert manager.outcome is TransactionOutcome.ABORTED
+    with pytest.raises(TransactionAbortedError, match="transaction 3 of orders") as raised:
+        call(manager)
+    assert isinstance(raised.value.__cause__, ProducerFencedError)
+
+
+def test_a_commit_that_ended_aborted_stays_so() -> None:
+    manager = committing()
+    manager.commit_failed(ProducerFencedError("x", outcome="ABORTED"))
+    with pytest.raises(TransactionAbortedError):
+        manager.commit()
+
+
+def test_a_fatal_error_that_tells_no_outcome_is_no_abort() -> None:
+    manager = committing()
+    manager.commit_failed(ProducerFencedError("x"))
+    with pytest.raises(ProducerFencedError):
+        manager.commit()
 
 
 def test_a_failure_while_aborting_changes_nothing_c194() -> None:

@@ -74,7 +74,13 @@ EXPECTED: dict[State, tuple[State | type[SemelError], ...]] = {
         TransactionAbortedError,
         State.ABORTABLE_ERROR,
     ),
-    State.FATAL_ERROR: (ProducerFencedError,) * 8,
+    State.FATAL_ERROR: (
+        *(ProducerFencedError,) * 4,
+        TransactionAbortedError,
+        ProducerFencedError,
+        TransactionAbortedError,
+        ProducerFencedError,
+    ),
 }
 
 

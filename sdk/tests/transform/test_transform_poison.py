@@ -153,12 +153,19 @@ async def test_a_poison_record_is_given_up_once_also_when_its_transaction_aborts
         assert len(app.events_of(RecordPoisoned)) == 1
 
 
-async def test_without_a_place_for_poison_the_handlers_error_stops_it(fake: FakeCluster) -> None:
+async def test_without_a_place_for_poison_the_handlers_error_stops_it(
+    fake: FakeCluster, caplog: pytest.LogCaptureFixture
+) -> None:
     handler = Picky(b"2")
     service = FakeTransactions(fake)
     async with client_of(fake) as client, app_of(client, service, handler, starts=False) as app:
-        with pytest.raises(ValueError, match="cannot process b'2'"):
+        with pytest.raises(ValueError, match="cannot process b'2'") as raised:
             await app.transform.run()
+        assert raised.value.__notes__ == ["on the record at offset 2 of in-0"]
+        assert caplog.messages[-1] == (
+            "the transaction of the record at offset 2 of in-0 did not commit: "
+            """ValueError("cannot process b'2'")"""
+        )
         assert handler.calls[b"2"] == 4
         assert service.values() == [b"0", b"1"]
         assert consumed(fake) == 2
@@ -174,8 +181,9 @@ async def test_what_the_place_for_poison_raises_stops_it(fake: FakeCluster) -> N
         client_of(fake) as client,
         app_of(client, service, Picky(b"2"), on_poison=refuse, starts=False) as app,
     ):
-        with pytest.raises(LookupError, match="no place for 2"):
+        with pytest.raises(LookupError, match="no place for 2") as raised:
             await app.transform.run()
+        assert raised.value.__notes__ == ["on the record at offset 2 of in-0"]
         assert consumed(fake) == 2
         assert service.log[-2:] == ["abort", "close"]
 

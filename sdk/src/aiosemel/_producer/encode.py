@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from aiosemel._producer.batch import Batch, Request
 from aiosemel._producer.sizes import HEADER_OVERHEAD_BYTES
 from aiosemel._producer.transaction_manager import EndTxn, PrepareTxn
-from aiosemel.offsets import OffsetAndMetadata, PartitionKey
+from aiosemel.offsets import OffsetAndMetadata, PartitionKey, TopicPartition
 from aiosemel.options import Compression
 from aiosemel.prepared import PreparedTransactionId
 from semel.broker.v1 import broker_pb2 as broker
@@ -163,10 +163,11 @@ def participants_message(named: Iterable[Participant]) -> participants.Participa
 def offset_topics(
     offsets: Mapping[PartitionKey, OffsetAndMetadata | int],
 ) -> list[group.OffsetCommitTopic]:
-    """Group offsets by topic."""
+    """Group offsets by topic; raises TypeError for what names no partition, or is no offset."""
     by_topic: dict[str, list[group.OffsetCommitPartition]] = {}
-    for (topic, partition), given in offsets.items():
-        offset, metadata = OffsetAndMetadata(given) if isinstance(given, int) else given
+    for named, given in offsets.items():
+        topic, partition = TopicPartition.named(named)
+        offset, metadata = OffsetAndMetadata.given(given)
         by_topic.setdefault(topic, []).append(
             group.OffsetCommitPartition(
                 partition=partition, committed_offset=offset, metadata=metadata

@@ -107,6 +107,7 @@ class Ending:
         Raises RequestTimedOutError: then call it again. Any other error is fatal.
         """
         if await self.join_abort(deadline):
+            self._manager.accept_abort()
             return
         end = self._begin_abort()
         if end is None:
@@ -122,9 +123,9 @@ class Ending:
             self._manager.abort_failed(error)
             raise
 
-    def abort_in_background(self) -> None:
-        """Abort, without letting anybody wait for it."""
-        end = self._begin_abort()
+    def abort_in_background(self, because: SemelError) -> None:
+        """Abort, for a reason, without letting anybody wait for it."""
+        end = self._begin_abort(because)
         if end is not None:
             self._abort_later(end)
 
@@ -138,8 +139,8 @@ class Ending:
         self._background = None
         return self._manager.state is State.READY
 
-    def _begin_abort(self) -> EndTxn | None:
-        end = self._manager.abort()
+    def _begin_abort(self, because: SemelError | None = None) -> EndTxn | None:
+        end = self._manager.abort(because)
         self._registration.cancel()
         self._pipeline.discard_all(TransactionAbortedError("the transaction was aborted"))
         if end is None:

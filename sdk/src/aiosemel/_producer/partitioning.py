@@ -41,8 +41,11 @@ class TopicPartitions:
         return self.partitions[key_hash(key) % self.count]
 
     def has(self, partition: int | None) -> bool:
-        """Whether there is a partition of this number; None: any will do."""
-        return partition is None or partition < self.count
+        """Whether there is a partition of this number; None: any will do.
+
+        What is no number is no partition: ``check_partition`` says so to whoever does not hurry.
+        """
+        return partition is None or (type(partition) is int and partition < self.count)
 
     def numbered(self, partition: int) -> TopicPartition:
         """Return a partition by number; raises UnknownTopicOrPartitionError."""
@@ -75,3 +78,9 @@ class TopicPartitions:
                 yield Part(None, replace(part, keys=None))
             else:
                 yield Part(self.partitions[number], part)
+
+
+def check_partition(partition: object) -> None:
+    """Raise TypeError for what is no number of a partition, and not None."""
+    if partition is not None and type(partition) is not int:
+        raise TypeError(f"partition must be int, not {type(partition).__name__}")

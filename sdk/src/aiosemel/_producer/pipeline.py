@@ -21,7 +21,7 @@ from aiosemel._producer.deliveries import (
     Piece,
 )
 from aiosemel._producer.encode import check_codec
-from aiosemel._producer.partitioning import Part, TopicPartitions
+from aiosemel._producer.partitioning import Part, TopicPartitions, check_partition
 from aiosemel._producer.sender import Owner, Sender
 from aiosemel._producer.sizes import check_size, check_timestamp, record_size, slices
 from aiosemel._producer.spans import ProducerSpans, settled
@@ -227,6 +227,7 @@ class Pipeline:
     async def _partitions_of(
         self, topic: str, partition: int | None, deadline: Deadline
     ) -> TopicPartitions:
+        check_partition(partition)
         partitions = await self._known_partitions(topic, deadline)
         if not partitions.has(partition):
             # The topic may have got more of them since.

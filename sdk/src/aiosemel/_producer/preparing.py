@@ -13,7 +13,7 @@ from aiosemel._producer.ending import Ending
 from aiosemel._producer.registration import Registration
 from aiosemel._producer.transaction_manager import TransactionManager
 from aiosemel._retry import Deadline
-from aiosemel.errors import InvalidRequestError, SemelError
+from aiosemel.errors import InvalidRequestError, SemelError, TransactionAbortableError
 from aiosemel.options import ProducerOptions
 from aiosemel.prepared import PreparedTransactionId
 from semel.coordinator.v1.transactions_pb2 import InitProducerIdResponse
@@ -52,7 +52,7 @@ class Preparing:
                 request_timeout_ms=self._options.request_timeout_ms,
             )
         except asyncio.CancelledError:
-            self._ending.abort_in_background()
+            self._ending.abort_in_background(TransactionAbortableError("prepare was cancelled"))
             raise
         except SemelError as error:
             raised = self._manager.prepare_failed(error)

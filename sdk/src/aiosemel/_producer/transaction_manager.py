@@ -18,6 +18,9 @@ and nothing else is legal: above all no abort, which could contradict the commit
 PrepareTxn asks the same of the sends as a commit, names the same participants, and is answered the
 next epoch too. Until it is, ``prepare`` asks again; ``abort`` is legal, because nobody knows yet.
 
+A transaction is lost when it fails, or something else than a call of ``abort`` aborts it, before a
+commit was sent: definitely not committed, because nobody was asked to. ``commit`` then says so.
+
 Reports that come late, from an epoch that has ended or after its end was sent, change nothing.
 
 Source: Kafka ``TransactionManager.java``.
@@ -81,6 +84,7 @@ class TransactionManager:
 
     __slots__ = (
         "_acknowledged",
+        "_begun_epoch",
         "_end_sent",
         "_init_number",
         "_next_epoch",
@@ -89,6 +93,7 @@ class TransactionManager:
         "_transactional_id",
         "begun",
         "error",
+        "loss",
         "outcome",
         "producer_epoch",
         "producer_id",
@@ -106,6 +111,9 @@ class TransactionManager:
         """How many transactions were begun; two may have one epoch, if the first sent nothing."""
         self.outcome: TransactionOutcome | None = None
         """Of the transaction that was begun last; None while it is open."""
+        self.loss: SemelError | None = None
+        """Why that one never commits, although ``abort`` was not called; None if that is not so."""
+        self._begun_epoch = -1
         self._init_number = 0
         self._sent: dict[Participant, None] = {}
         self._acknowledged: dict[Participant, None] = {}
@@ -128,7 +136,9 @@ class TransactionManager:
         self.check(Call.BEGIN_TRANSACTION)
         self._move(Call.BEGIN_TRANSACTION)
         self.begun += 1
+        self._begun_epoch = self.producer_epoch
         self.outcome = None
+        self.loss = None
 
     def send_offsets(self, group_id: str) -> int:
         """Return the base sequence of one more commit of offsets to a group."""
@@ -140,20 +150,18 @@ class TransactionManager:
     def commit(self) -> None:
         """Take no more sends; then wait until all are acknowledged, and call ``end_commit``.
 
-        Raises TransactionAbortedError when the transaction can only be aborted.
+        Raises TransactionAbortedError when the transaction is lost.
         """
-        if self.state is State.ABORTABLE_ERROR:
-            raise self._aborted()
+        self._check_not_lost()
         self.check(Call.COMMIT)
         self._move(Call.COMMIT)
 
     def prepare(self) -> None:
         """Take no more sends; then wait until all are acknowledged, and call ``end_prepare``.
 
-        Raises TransactionAbortedError when the transaction can only be aborted.
+        Raises TransactionAbortedError when the transaction is lost.
         """
-        if self.state is State.ABORTABLE_ERROR:
-            raise self._aborted()
+        self._check_not_lost()
         self.check(Call.PREPARE)
         self._move(Call.PREPARE)
 
@@ -162,15 +170,23 @@ class TransactionManager:
         self.check(Call.COMPLETE_PREPARED)
         return self.producer_epoch
 
-    def abort(self) -> EndTxn | None:
-        """Return the request to send; None when the transaction has ended with this call."""
+    def abort(self, because: SemelError | None = None) -> EndTxn | None:
+        """Return the request to send; None when the transaction has ended with this call.
+
+        ``because`` says why, where the application has not called ``abort``: that is a loss.
+        """
         self.check(Call.ABORT)
         self._move(Call.ABORT)
         self.outcome = TransactionOutcome.ABORTED
+        self.loss = None if because is None else self.loss or because
         if self._next_epoch is not None:
             self.ended(self.producer_id, self._next_epoch)
             return None
         return self._end(commit=False, participants=self._sent)
+
+    def accept_abort(self) -> None:
+        """Note that the application has called ``abort`` after the abort."""
+        self.loss = None
 
     def check(self, call: Call) -> None:
         """Refuse a call that is illegal now.
@@ -225,8 +241,12 @@ class TransactionManager:
         is_open = self.state in _OPEN and not self._end_sent
         if not is_open or producer_epoch != self.producer_epoch:
             return
-        self.error = error
-        self._move(Event.FATAL if isinstance(error, _FATAL) else Event.ABORTABLE)
+        self.error = self.loss = error
+        if isinstance(error, _FATAL):
+            self.outcome = TransactionOutcome.ABORTED
+            self._move(Event.FATAL)
+        else:
+            self._move(Event.ABORTABLE)
 
     # -- the end --------------------------------------------------------------------------------
 
@@ -244,7 +264,7 @@ class TransactionManager:
     def end_prepare(self) -> PrepareTxn:
         """Return the request to send, also of a transaction that has sent nothing.
 
-        Raises TransactionAbortedError, or the fatal error, when a send has failed meanwhile.
+        Raises TransactionAbortedError when a send has failed meanwhile.
         """
         self._check_acknowledged()
         self.check(Call.PREPARE)
@@ -269,9 +289,7 @@ class TransactionManager:
         """
         outcome = error.details.get(OUTCOME)
         if outcome == TransactionOutcome.ABORTED or isinstance(error, TransactionAbortableError):
-            self.outcome = TransactionOutcome.ABORTED
-            self._settle_aborted(error)
-            return self._aborted_by(error)
+            return self._settle_aborted(error)
         if not isinstance(error, RetriableError):
             self.error = error
             self._move(Event.FATAL)
@@ -280,7 +298,7 @@ class TransactionManager:
     def end_commit(self) -> EndTxn | None:
         """Return the request to send; None when the transaction has ended with this call.
 
-        Raises TransactionAbortedError, or the fatal error, when a send has failed meanwhile.
+        Raises TransactionAbortedError when a send has failed meanwhile.
         """
         self._check_acknowledged()
         self.check(Call.COMMIT)
@@ -306,9 +324,7 @@ class TransactionManager:
             self._settle(error)
             return None
         if outcome == TransactionOutcome.ABORTED or isinstance(error, TransactionAbortableError):
-            self.outcome = TransactionOutcome.ABORTED
-            self._settle_aborted(error)
-            return self._aborted_by(error)
+            return self._settle_aborted(error)
         if not isinstance(error, RetriableError):
             self.error = error
             self._move(Event.FATAL)
@@ -343,8 +359,11 @@ class TransactionManager:
                 participant for participant in self._sent if participant not in self._acknowledged
             ]
             self.failed(_unacknowledged(waiting), self.producer_epoch)
-        if self.state is State.ABORTABLE_ERROR:
-            raise self._aborted()
+        self._check_not_lost()
+
+    def _check_not_lost(self) -> None:
+        if self.loss is not None:
+            raise self._aborted(self.loss)
 
     def _end(self, *, commit: bool, participants: Iterable[Participant]) -> EndTxn | None:
         if not self._sent and not self._end_sent:
@@ -367,14 +386,17 @@ class TransactionManager:
         else:
             self.ended(self.producer_id, next_epoch)
 
-    def _settle_aborted(self, error: SemelError) -> None:
+    def _settle_aborted(self, error: SemelError) -> TransactionAbortedError:
+        """Go on with the next epoch once ``abort`` is called; return what to raise."""
         next_epoch = _next_epoch(error)
-        self.error = error
+        self.outcome = TransactionOutcome.ABORTED
+        self.error = self.loss = error
         if next_epoch is None or isinstance(error, _FATAL):
             self._move(Event.FATAL)
         else:
             self._move(Event.ABORTABLE)
             self._next_epoch = next_epoch
+        return self._aborted(error)
 
     def _kept(self, call: Call) -> SemelError:
         """Return the error that stands in the way of a call, to be raised once more."""
@@ -390,13 +412,9 @@ class TransactionManager:
         again.__cause__ = error
         return again
 
-    def _aborted(self) -> TransactionAbortedError:
-        assert self.error is not None
-        return self._aborted_by(self.error)
-
-    def _aborted_by(self, error: SemelError) -> TransactionAbortedError:
+    def _aborted(self, error: SemelError) -> TransactionAbortedError:
         aborted = TransactionAbortedError(
-            f"transaction {self.producer_epoch} of {self._transactional_id} is not committed: "
+            f"transaction {self._begun_epoch} of {self._transactional_id} is not committed: "
             f"{error.message}",
             **error.details,
         )

@@ -221,7 +221,7 @@ class Transactions:
             self.manager.commit()
             deadline = self._deadline()
             if not self.manager.end_sent:
-                await self._wait_for_sends(deadline)
+                await self._wait_for_sends(Call.COMMIT, deadline)
             with active(self.pipeline.spans):
                 await self._ending.commit(deadline, wait_until_visible=wait_until_visible)
         except TransactionOutcomeUnknownError as error:
@@ -247,7 +247,7 @@ class Transactions:
             self.manager.prepare()
             deadline = self._deadline()
             if not self.manager.end_sent:
-                await self._wait_for_sends(deadline)
+                await self._wait_for_sends(Call.PREPARE, deadline)
             with active(self.pipeline.spans):
                 return await self._preparing.prepare(deadline)
         finally:
@@ -263,13 +263,13 @@ class Transactions:
                 prepared, self._deadline(), commit=commit, wait_until_visible=wait_until_visible
             )
 
-    async def _wait_for_sends(self, deadline: Deadline) -> None:
+    async def _wait_for_sends(self, asked: Call, deadline: Deadline) -> None:
         try:
             await self._offsets.wait(deadline)
             await self.pipeline.flush(deadline)
         except asyncio.CancelledError:
             self.manager.withdraw()
-            self.abort_in_background()
+            self.abort_in_background(TransactionAbortableError(f"{asked} was cancelled"))
             raise
         except RequestTimedOutError:
             self.manager.withdraw()
@@ -319,15 +319,15 @@ class Transactions:
         """Whether there is a transaction that can still be aborted."""
         return self.manager.state in _OPEN
 
-    def abort_in_background(self) -> None:
-        """Abort without waiting, if there is something to abort."""
+    def abort_in_background(self, because: SemelError) -> None:
+        """Abort without waiting, for a reason, if there is something to abort."""
         if self.is_open:
-            self._ending.abort_in_background()
+            self._ending.abort_in_background(because)
 
     async def close(self, error: SemelError) -> None:
         """Abort what is open, for a while; then stop."""
         self._closed = error
-        self.abort_in_background()
+        self.abort_in_background(error)
         try:
             await self._ending.join_abort(Deadline.after_ms(CLOSE_TIMEOUT_MS))
         except RequestTimedOutError:

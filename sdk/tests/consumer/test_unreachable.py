@@ -1,0 +1,97 @@
+"""Consumers that reach nobody: that is warned of, and said where something is waited for."""
+
+import asyncio
+import logging
+
+import pytest
+from consumer_harness import client_of, heartbeats, pass_time
+from fake_cluster import FakeCluster
+
+from aiosemel._membership import LEAVE_EPOCH
+from aiosemel.errors import KafkaStorageError, NetworkExceptionError, RequestTimedOutError
+
+REFUSED = NetworkExceptionError("connection refused")
+
+
+@pytest.fixture
+def fake(caplog: pytest.LogCaptureFixture) -> FakeCluster:
+    caplog.set_level(logging.WARNING, "aiosemel")
+    fake = FakeCluster()
+    fake.create_topic("orders")
+    return fake
+
+
+async def test_it_warns_at_first_and_from_time_to_time(
+    fake: FakeCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    fake.faults["Metadata"].extend([REFUSED] * 10_000)
+    async with client_of(fake) as client:
+        consumer = client.consumer("g")
+        consumer.subscribe(["orders"])
+        assert await consumer.poll(timeout_ms=500) == {}
+        assert caplog.messages == ["no metadata from coordinator:1: connection refused"]
+        for _ in range(40):
+            await consumer.poll(timeout_ms=1_000)
+        assert 4 <= len(caplog.messages) <= 6
+        fake.faults["Metadata"].clear()
+        await consumer.poll(timeout_ms=5_000)
+        assert consumer.assignment()
+
+
+async def test_heartbeats_that_fail_are_warned_of(
+    fake: FakeCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    fake.faults["ConsumerGroupHeartbeat"].extend([REFUSED] * 5)
+    async with client_of(fake) as client:
+        consumer = client.consumer("g")
+        consumer.subscribe(["orders"])
+        while not consumer.assignment():
+            await consumer.poll(timeout_ms=1_000)
+        assert caplog.messages == ["heartbeat to group g failed: connection refused"]
+        fake.faults["ConsumerGroupHeartbeat"].append(REFUSED)
+        await pass_time(5)
+        assert len(caplog.messages) == 2
+
+
+@pytest.mark.parametrize(("method", "leaves"), [("Metadata", 0), ("ConsumerGroupHeartbeat", 1)])
+async def test_closing_does_not_wait_for_a_group_that_never_answered(
+    fake: FakeCluster, method: str, leaves: int
+) -> None:
+    fake.faults[method].extend([REFUSED] * 10_000)
+    async with client_of(fake) as client:
+        consumer = client.consumer("g")
+        consumer.subscribe(["orders"])
+        await consumer.poll(timeout_ms=3_000)
+        before = asyncio.get_running_loop().time()
+        await consumer.close()
+        assert asyncio.get_running_loop().time() == before
+    assert [each.member_epoch for each in heartbeats(fake)].count(LEAVE_EPOCH) == leaves
+
+
+async def test_a_broker_that_fails_for_long_is_warned_of(
+    fake: FakeCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    fake.faults["Fetch"].extend([KafkaStorageError("disk is full")] * 10_000)
+    async with client_of(fake) as client:
+        consumer = client.consumer()
+        consumer.assign([("orders", 0)])
+        await consumer.poll(timeout_ms=5_000)
+        assert caplog.messages == []
+        await consumer.poll(timeout_ms=10_000)
+        assert caplog.messages == ["asking broker0:1 failed: disk is full"]
+
+
+@pytest.mark.parametrize(
+    ("method", "timeout_ms"),
+    [("Metadata", 2_000), ("FetchOffsets", 70_000), ("ListOffsets", 2_000)],
+)
+async def test_a_position_that_is_not_found_says_why(
+    fake: FakeCluster, method: str, timeout_ms: int
+) -> None:
+    fake.faults[method].extend([REFUSED] * 10_000)
+    async with client_of(fake) as client:
+        consumer = client.consumer("g")
+        consumer.assign([("orders", 0)])
+        with pytest.raises(RequestTimedOutError) as raised:
+            await consumer.position(("orders", 0), timeout_ms=timeout_ms)
+        assert "connection refused" in str(raised.value.__cause__)

@@ -1,0 +1,76 @@
+"""What is no name, number or offset is refused at the call that gives it."""
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+from producer_harness import GROUP, FakeCluster, begun, open_client
+
+from aiosemel import Producer, SemelClient, TopicPartition
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+@pytest.mark.parametrize(
+    ("partition", "kind"), [("1", "str"), (1.0, "float"), (True, "bool"), (b"1", "bytes")]
+)
+@pytest.mark.parametrize("method", ["send", "send_columns", "append"])
+async def test_a_partition_is_a_number(
+    fake: FakeCluster,
+    partition: int,
+    kind: str,
+    method: str,
+    *,
+    is_known: bool,
+) -> None:
+    async with open_client(fake) as client:
+        producer = client.producer()
+        if is_known:
+            await producer.send("t", b"v", partition=1)
+        calls: dict[str, Callable[[Producer], Awaitable[object]]] = {
+            "send": lambda it: it.send("t", b"v", partition=partition),
+            "send_columns": lambda it: it.send_columns("t", [b"v"], partition=partition),
+            "append": lambda it: it.append(
+                "t", [b"v"], partition=partition, expected_base_offset=0
+            ),
+        }
+        with pytest.raises(TypeError, match=f"partition must be int, not {kind}"):
+            await calls[method](producer)
+
+
+@pytest.mark.parametrize("given", [None, 5, b"id"])
+async def test_ids_and_addresses_are_text(
+    fake: FakeCluster,
+    given: str,
+) -> None:
+    kind = type(given).__name__
+    with pytest.raises(TypeError, match=f"bootstrap must be str, not {kind}"):
+        SemelClient(given)
+    async with open_client(fake) as client:
+        with pytest.raises(TypeError, match=f"transactional_id must be str, not {kind}"):
+            client.transactional_producer(given)
+        if given is not None:
+            with pytest.raises(TypeError, match=f"group_id must be str, not {kind}"):
+                client.consumer(given)
+
+
+@pytest.mark.parametrize(
+    ("offsets", "message"),
+    [
+        ({"orders": 1}, "a partition is named by"),
+        ({("orders", 0): 1.5}, "offset must be int or OffsetAndMetadata, not float"),
+        ({("orders", 0): "1"}, "offset must be int or OffsetAndMetadata, not str"),
+    ],
+)
+async def test_offsets_are_numbers_by_partition(
+    fake: FakeCluster,
+    offsets: dict[TopicPartition, int],
+    message: str,
+) -> None:
+    async with open_client(fake) as client:
+        producer = await begun(client)
+        with pytest.raises(TypeError, match=message):
+            await producer.send_offsets(offsets, GROUP)
+        with pytest.raises(TypeError, match=message):
+            await client.consumer("g").commit(offsets)
+        await producer.send("t", b"v", partition=0)
+        await producer.commit()
+    assert fake.visible("t", 0) == [b"v"]
