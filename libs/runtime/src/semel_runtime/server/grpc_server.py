@@ -61,7 +61,7 @@ class GrpcServer:
         self._servers: dict[str, grpc.aio.Server] = {}
         self._gates: dict[str, Gate] = {}
         self._endpoints: dict[str, dict[str, Endpoint[Message, Message]]] = {}
-        self._sockets = FrameSockets(limits.message_size_max_bytes)
+        self._sockets = FrameSockets(limits)
         self._sessions: set[FrameSession] = set()
         self._all_ended = asyncio.Event()
 
