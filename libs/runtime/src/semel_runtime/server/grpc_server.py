@@ -204,7 +204,7 @@ class GrpcServer:
     # -- registration --------------------------------------------------------------------------
 
     def _register(self, server: grpc.aio.Server, handlers: Handlers, gate: Gate) -> None:
-        services: dict[str, dict[str, grpc.RpcMethodHandler[Message, Message]]] = defaultdict(dict)
+        services: dict[str, dict[str, grpc.RpcMethodHandler[bytes, Message]]] = defaultdict(dict)
         for name, methods in unary_handlers(handlers, gate, self._answer).items():
             services[name].update(methods)
         for name in self._endpoints:
@@ -222,7 +222,7 @@ class GrpcServer:
 
     def _stream_handler(
         self, service: str, gate: Gate
-    ) -> "grpc.RpcMethodHandler[Message, Message]":
+    ) -> "grpc.RpcMethodHandler[bytes, Message]":
         async def stream(requests: AsyncIterator[bytes], context: StreamContext) -> None:
             try:
                 origin = await gate.admit(context)
