@@ -21,7 +21,7 @@ from semel_coordinator.config import CoordinatorSettings
 from semel_coordinator.transactions.machine.joint.table import JOINT_TABLE
 from semel_coordinator.transactions.machine.states import LEGAL_PREDECESSORS
 from semel_group.config import GroupSettings
-from semel_runtime.access.needs import NEEDS, Clause, Each, Needs, Shown, Whole
+from semel_runtime.access.needs import NEEDS, Clause, Each, Ended, Needs, Shown, Whole
 from semel_runtime.cluster.topic_config import OPTIONS
 from semel_runtime.config import ServiceSettings
 
@@ -223,6 +223,9 @@ def _clause(clause: Clause) -> str:
             if clause.or_when:
                 text += f" or `{clause.or_when[0].rpartition('.')[2]}` records"
             return text + (f", without `{clause.unless}`" if clause.unless else "")
+        case Ended():
+            text = f"{clause.operation.name} {_kind(clause.resource)}"
+            return text + (", of a commit" if clause.may_abort else "")
         case Each():
             text = f"each {clause.operation.name} {_kind(clause.resource)}"
             if clause.or_cluster is not None:

@@ -220,9 +220,7 @@ class GrpcServer:
         health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
         _add_reflection(server, self._service_names)
 
-    def _stream_handler(
-        self, service: str, gate: Gate
-    ) -> "grpc.RpcMethodHandler[bytes, Message]":
+    def _stream_handler(self, service: str, gate: Gate) -> "grpc.RpcMethodHandler[bytes, Message]":
         async def stream(requests: AsyncIterator[bytes], context: StreamContext) -> None:
             try:
                 origin = await gate.admit(context)
