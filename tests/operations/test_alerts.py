@@ -5,7 +5,8 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-RULES = (ROOT / "observability" / "alerts.yml").read_text()
+FILES = ("alerts.yml", "alerts-kubernetes.yml")
+RULES = "".join((ROOT / "observability" / each).read_text() for each in FILES)
 ALERTS = re.findall(r"alert: (\w+)", RULES)
 
 
