@@ -36,12 +36,11 @@ func classOf(err error) string {
 func must[T any](answer T, err error) T {
 	if err != nil {
 		log.Print(err)
-		os.Exit(max(1, statuses[classOf(err)]))
+		os.Exit(max(1, map[string]int{"APPLICATION_RECOVERABLE": 3}[classOf(err)]))
 	}
 	return answer
 }
 
-var statuses = map[string]int{"APPLICATION_RECOVERABLE": 3}
 var bootstrap, orders, outputs = os.Args[1], os.Args[2], os.Args[3:]
 var transactionalID, groupID = "invoicer-of-" + orders, "invoicers-of-" + orders
 
@@ -72,7 +71,7 @@ func (p *place) Invoke(ctx context.Context, method string, request, answer any, 
 var anyone = coordinator.NewClusterServiceClient(&place{find: func(context.Context) string { return bootstrap }})
 var transactions = coordinator.NewCoordinatorServiceClient(coordinatorOf(coordinator.CoordinatorType_COORDINATOR_TYPE_TRANSACTION, transactionalID))
 var offsets = group.NewGroupServiceClient(coordinatorOf(coordinator.CoordinatorType_COORDINATOR_TYPE_GROUP, groupID))
-var leaders = map[string]broker.BrokerServiceClient{} // By topic.
+var leaders, topicIDs = map[string]broker.BrokerServiceClient{}, map[string]string{} // By topic.
 
 func coordinatorOf(of coordinator.CoordinatorType, name string) *place {
 	return &place{find: func(ctx context.Context) string {
@@ -84,6 +83,7 @@ func coordinatorOf(of coordinator.CoordinatorType, name string) *place {
 func leaderOf(topic string) *place {
 	return &place{find: func(ctx context.Context) string {
 		known := must(anyone.Metadata(ctx, &coordinator.MetadataRequest{Topics: []string{topic}}))
+		topicIDs[topic] = known.Topics[0].TopicId
 		for _, each := range known.Instances {
 			if each.Role == coordinator.ServiceRole_SERVICE_ROLE_BROKER && each.InstanceId == known.Topics[0].Partitions[0].LeaderId {
 				return fmt.Sprint(each.Host, ":", each.Port)
@@ -104,8 +104,7 @@ func main() {
 	// Stable: not before every transaction of the instance before this one has ended at the group.
 	stood := must(offsets.FetchOffsets(ctx, &group.FetchOffsetsRequest{GroupId: groupID, RequireStable: true,
 		Topics: []*group.OffsetFetchTopic{{Topic: orders, Partitions: []int32{0}}}})).Offsets[0]
-	offset := max(stood.CommittedOffset, 0)
-	for end := offset + 1; offset < end; {
+	for offset, end := max(stood.CommittedOffset, 0), max(stood.CommittedOffset, 0)+1; offset < end; {
 		read := must(leaders[orders].Fetch(ctx, &broker.FetchRequest{PlainRecords: true, MinBytes: 1, MaxBytes: 4096, MaxWaitMs: 500,
 			IsolationLevel: broker.IsolationLevel_ISOLATION_LEVEL_READ_COMMITTED,
 			Partitions:     []*broker.FetchPartition{{Topic: orders, FetchOffset: offset}}})).Partitions[0]
@@ -129,11 +128,12 @@ func commit(ctx context.Context, begun *coordinator.InitProducerIdResponse, read
 			Partitions: []*broker.ProducePartition{{Topic: outputs[n], Records: &broker.PlainRecords{Records: read.Records,
 				ProducerId: begun.ProducerId, ProducerEpoch: begun.ProducerEpoch, Transactional: true}}}})
 		for _, each := range written.GetPartitions() {
-			end.Participants.Topics = append(end.Participants.Topics, &common.TopicPartitions{TopicId: each.TopicId, Partitions: []int32{0}})
+			topicIDs[outputs[n]] = each.TopicId
 		}
+		end.Participants.Topics = append(end.Participants.Topics, &common.TopicPartitions{TopicId: topicIDs[outputs[n]], Partitions: []int32{0}})
 	}
-	if classOf(err) == "ABORTABLE_TRANSACTION" { // What was refused may still arrive: it never commits.
-		end.Result, end.Participants, err = common.TransactionResult_TRANSACTION_RESULT_ABORT, nil, nil
+	if classOf(err) == "ABORTABLE_TRANSACTION" { // What was refused may still arrive: the abort names it, too.
+		end.Result, err = common.TransactionResult_TRANSACTION_RESULT_ABORT, nil
 	}
 	must(end, err)
 	if _, err = transactions.EndTxn(ctx, end); err == nil {

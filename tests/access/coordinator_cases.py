@@ -29,6 +29,15 @@ from semel_common.wire import methods
 JOINT = transactions.JointTransaction(transactional_id=TXN, txn_version=1, owner="o", run="r")
 COMMIT = participants.TRANSACTION_RESULT_COMMIT
 
+ABORT = participants.TRANSACTION_RESULT_ABORT
+
+
+def _named(topic_id: str) -> participants.Participants:
+    return participants.Participants(
+        topics=[participants.TopicPartitions(topic_id=topic_id, partitions=[0])], group_ids=[GROUP]
+    )
+
+
 COORDINATOR_CASES = (
     case_of(
         methods.INIT_PRODUCER_ID,
@@ -71,7 +80,34 @@ COORDINATOR_CASES = (
     case_of(
         methods.END_TXN, COORDINATOR, transactions.EndTxnRequest(**KEY, result=COMMIT), WRITE_TXN
     ),
-    case_of(methods.PREPARE_TXN, COORDINATOR, transactions.PrepareTxnRequest(**KEY), WRITE_TXN),
+    case_of(
+        methods.END_TXN,
+        COORDINATOR,
+        lambda topic_id: transactions.EndTxnRequest(
+            **KEY, result=COMMIT, participants=_named(topic_id)
+        ),
+        WRITE_TXN,
+        on_topic(Op.WRITE),
+        READ_GROUP,
+        name=" with participants",
+    ),
+    case_of(
+        methods.END_TXN,
+        COORDINATOR,
+        lambda topic_id: transactions.EndTxnRequest(
+            **KEY, result=ABORT, participants=_named(topic_id)
+        ),
+        WRITE_TXN,
+        name=" by an abort",
+    ),
+    case_of(
+        methods.PREPARE_TXN,
+        COORDINATOR,
+        lambda topic_id: transactions.PrepareTxnRequest(**KEY, participants=_named(topic_id)),
+        WRITE_TXN,
+        on_topic(Op.WRITE),
+        READ_GROUP,
+    ),
     case_of(
         methods.COMPLETE_PREPARED_TXN,
         COORDINATOR,
@@ -109,8 +145,15 @@ COORDINATOR_CASES = (
     case_of(
         methods.END_JOINT_TXN,
         COORDINATOR,
-        transactions.EndJointTxnRequest(transaction=JOINT, end_id="e", result=COMMIT),
+        lambda topic_id: transactions.EndJointTxnRequest(
+            transaction=JOINT,
+            end_id="e",
+            result=COMMIT,
+            writers=[transactions.JointWriter(producer_id=1, participants=_named(topic_id))],
+        ),
         WRITE_TXN,
+        on_topic(Op.WRITE),
+        READ_GROUP,
     ),
     case_of(
         methods.DESCRIBE_TRANSACTIONS,

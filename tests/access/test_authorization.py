@@ -1,6 +1,9 @@
 """What users see of authorization: parts of requests, what is hidden, how soon rules count."""
 
+from contextlib import suppress
+
 import pytest
+from google.protobuf.message import Message
 
 from access.cluster import (
     ADMIN,
@@ -24,11 +27,15 @@ from aiosemel import (
     SemelClient,
 )
 from semel.broker.v1 import broker_pb2 as broker
+from semel.common.v1 import participants_pb2 as participants
 from semel.common.v1.errors_pb2 import ErrorCode
 from semel.common.v1.records_pb2 import Record
 from semel.coordinator.v1 import cluster_pb2
+from semel.coordinator.v1 import transactions_pb2 as transactions
 from semel.group.v1 import group_pb2 as group
+from semel_common.errors import GroupAuthorizationFailedError, NotCoordinatorError
 from semel_common.wire import methods
+from semel_common.wire.methods import Method, Res
 from semel_runtime.server.principal import ANONYMOUS, Principal
 from semel_runtime.testing.virtual_time import after, in_virtual_time
 
@@ -230,6 +237,94 @@ async def test_a_producer_without_permission_hears_so_at_its_send() -> None:
                 await client.producer().send("secret", b"v")
             with pytest.raises(AuthorizationError):
                 await client.transactional_producer("t").init_transactions()
+
+
+@in_virtual_time
+async def test_a_transaction_is_ended_nowhere_but_where_its_owner_may_write() -> None:
+    async with Cluster().started() as cluster, cluster.client(ADMIN) as admin:
+        await admin.admin().create_topic("orders")
+        await allowed(cluster, admin, allow(AclOperation.WRITE, "t", ResourceType.TRANSACTIONAL_ID))
+        named = participants.Participants(group_ids=["ghost"])
+        init = transactions.InitProducerIdRequest(
+            transactional_id="t", instance_id="i", init_number=1, transaction_timeout_ms=60_000
+        )
+        address, begun = await asked_owner(cluster, methods.INIT_PRODUCER_ID, init)
+        end = transactions.EndTxnRequest(
+            transactional_id="t",
+            producer_id=begun.producer_id,
+            producer_epoch=begun.producer_epoch,
+            result=participants.TRANSACTION_RESULT_COMMIT,
+            participants=named,
+        )
+        with pytest.raises(GroupAuthorizationFailedError, match="READ on group 'ghost'"):
+            await cluster.ask(ALICE, address, methods.END_TXN, end)
+        end.result = participants.TRANSACTION_RESULT_ABORT
+        await cluster.ask(ALICE, address, methods.END_TXN, end)
+        await after(5_000)
+        machine = cluster.apps[GROUP_COORDINATOR]._machine  # type: ignore[attr-defined]
+        assert machine.offsets.known_group_ids() == []
+
+
+async def asked_owner(
+    cluster: Cluster, method: Method[Message, Res], request: Message
+) -> tuple[str, Res]:
+    """Ask both coordinators; returns which of them is in charge, and its answer."""
+    for address in (COORDINATOR, OTHER_COORDINATOR):
+        with suppress(NotCoordinatorError):
+            return address, await cluster.ask(ALICE, address, method, request)
+    raise AssertionError("nobody is in charge")
+
+
+@in_virtual_time
+async def test_who_was_refused_at_a_send_aborts_and_goes_on() -> None:
+    async with Cluster().started() as cluster, cluster.client(ADMIN) as admin:
+        for name in ("orders", "secret"):
+            await admin.admin().create_topic(name)
+        await allowed(
+            cluster,
+            admin,
+            allow(AclOperation.WRITE),
+            allow(AclOperation.DESCRIBE, "secret"),
+            allow(AclOperation.WRITE, "t", ResourceType.TRANSACTIONAL_ID),
+        )
+        async with (
+            cluster.client(ALICE) as client,
+            client.transactional_producer("t") as producer,
+        ):
+            await producer.init_transactions()
+            await producer.begin_transaction()
+            await producer.send_and_wait("orders", b"aborted")
+            with pytest.raises(AuthorizationError):
+                await producer.send_and_wait("secret", b"aborted")
+            await producer.abort()
+            await producer.begin_transaction()
+            await producer.send_and_wait("orders", b"committed")
+            await producer.commit()
+
+
+@in_virtual_time
+async def test_a_topic_that_is_deleted_does_not_keep_a_transaction_from_its_commit() -> None:
+    async with Cluster().started() as cluster, cluster.client(ADMIN) as admin:
+        for name in ("orders", "gone"):
+            await admin.admin().create_topic(name)
+        await allowed(
+            cluster,
+            admin,
+            allow(AclOperation.WRITE),
+            allow(AclOperation.WRITE, "gone"),
+            allow(AclOperation.WRITE, "t", ResourceType.TRANSACTIONAL_ID),
+        )
+        async with (
+            cluster.client(ALICE) as client,
+            client.transactional_producer("t") as producer,
+        ):
+            await producer.init_transactions()
+            await producer.begin_transaction()
+            for name in ("orders", "gone"):
+                await producer.send_and_wait(name, b"v")
+            await admin.admin().delete_topic("gone")
+            await after(1_000)
+            await producer.commit()
 
 
 @in_virtual_time

@@ -16,11 +16,12 @@ SCRIPT = (
     Trouble.LOST_ANSWER,
     Trouble.LATE_ANSWER,
     Trouble.ABORTED,
+    Trouble.REFUSED,
     Trouble.BROKER_KILLED,
     Trouble.NONE,
     Trouble.FENCED,
 )
-ORDERS = 12
+ORDERS = 13
 FENCED_STATUS = 3
 _RUN_TIMEOUT_S = 90.0
 _ORDER_BYTES = 3_000
@@ -62,6 +63,8 @@ class Stage:
             ]
             if script.done != list(SCRIPT):
                 wrong.append(f"only {len(script.done)} of {len(SCRIPT)} troubles: {first.written}")
+            if script.aborted != script.refused:
+                wrong.append(f"an abort names {script.aborted}, not {script.refused}")
             for topic in topics[1:]:
                 found = await _read(client, topic, len(expected))
                 if found != expected:

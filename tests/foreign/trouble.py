@@ -11,10 +11,25 @@ from enum import StrEnum
 import grpc
 
 from aiosemel import SemelClient
-from semel.common.v1.participants_pb2 import TransactionResult
+from semel.common.v1.participants_pb2 import Participants, TransactionResult
 from semel.coordinator.v1.cluster_pb2 import FindCoordinatorResponse
-from semel.coordinator.v1.transactions_pb2 import EndTxnRequest, InitProducerIdRequest, WaitFor
-from semel_common.wire.methods import END_TXN, FIND_COORDINATOR, INIT_PRODUCER_ID
+from semel.coordinator.v1.outcomes_pb2 import (
+    GetTransactionOutcomeRequest,
+    GetTransactionOutcomeResponse,
+)
+from semel.coordinator.v1.transactions_pb2 import (
+    AddPartitionsToTxnRequest,
+    EndTxnRequest,
+    InitProducerIdRequest,
+    WaitFor,
+)
+from semel_common.wire.methods import (
+    ADD_PARTITIONS_TO_TXN,
+    END_TXN,
+    FIND_COORDINATOR,
+    GET_TRANSACTION_OUTCOME,
+    INIT_PRODUCER_ID,
+)
 from semel_runtime.server.error_status import METADATA_KEY
 
 _CALL_TIMEOUT_S = 20.0
@@ -29,6 +44,7 @@ class Trouble(StrEnum):
     LATE_ANSWER = "it is decided, and not answered before the deadline"
     ABORTED = "an operator has aborted the transaction"
     BROKER_KILLED = "a broker is killed, and comes back"
+    REFUSED = "a send of the next transaction is refused, because an operator has aborted it"
     FENCED = "another instance has taken over"
 
 
@@ -39,10 +55,15 @@ class Scripted:
         self._script = list(script)
         self._seen: set[int] = set()
         self.done: list[Trouble] = []
+        self.aborted: list[Participants] = []
+        """What each abort has named; and what it should have:"""
+        self.refused: list[Participants] = []
 
     def next(self, request: EndTxnRequest) -> Trouble:
         """Return what happens to this commit."""
         commits = request.result == TransactionResult.TRANSACTION_RESULT_COMMIT
+        if not commits:
+            self.aborted.append(request.participants)
         if not commits or request.producer_epoch in self._seen or not self._script:
             return Trouble.NONE
         self._seen.add(request.producer_epoch)
@@ -89,6 +110,8 @@ class TroubledCoordinator(grpc.GenericRpcHandler):
                 trouble = self._script.next(EndTxnRequest.FromString(request))
             await self._before(trouble, request, context)
             response = await self._pass_on(path, request, context)
+            if trouble is Trouble.REFUSED:
+                await self._abort_next(EndTxnRequest.FromString(request))
             if trouble is Trouble.LOST_ANSWER:
                 await context.abort(grpc.StatusCode.UNAVAILABLE, "the answer is lost")
             if trouble is Trouble.LATE_ANSWER:
@@ -108,14 +131,7 @@ class TroubledCoordinator(grpc.GenericRpcHandler):
                 await context.abort(grpc.StatusCode.UNAVAILABLE, "the request is lost")
             case Trouble.ABORTED:
                 ends = EndTxnRequest.FromString(request)
-                async with SemelClient(self._target) as client:
-                    await client.admin().operators.abort_transaction(
-                        ends.transactional_id,
-                        ends.producer_id,
-                        ends.producer_epoch,
-                        operator="test-clients",
-                        reason="to see what the client does",
-                    )
+                await self._abort(ends, ends.producer_epoch)
             case Trouble.FENCED:
                 successor = InitProducerIdRequest(
                     transactional_id=EndTxnRequest.FromString(request).transactional_id,
@@ -125,8 +141,36 @@ class TroubledCoordinator(grpc.GenericRpcHandler):
                 await self._call(INIT_PRODUCER_ID.path, successor.SerializeToString())
             case Trouble.BROKER_KILLED:
                 await self._kill_broker()
-            case Trouble.NONE | Trouble.LOST_ANSWER | Trouble.LATE_ANSWER:
+            case Trouble.NONE | Trouble.LOST_ANSWER | Trouble.LATE_ANSWER | Trouble.REFUSED:
                 pass
+
+    async def _abort_next(self, ended: EndTxnRequest) -> None:
+        """Abort the next transaction at the last topic; it will have the same participants."""
+        epoch = ended.producer_epoch + 1
+        self._script.refused.append(ended.participants)
+        register = AddPartitionsToTxnRequest(
+            transactional_id=ended.transactional_id,
+            producer_id=ended.producer_id,
+            producer_epoch=epoch,
+            topics=ended.participants.topics[-1:],
+        )
+        await self._call(ADD_PARTITIONS_TO_TXN.path, register.SerializeToString())
+        await self._abort(ended, epoch)
+        ask = GetTransactionOutcomeRequest(producer_id=ended.producer_id, producer_epoch=epoch)
+        complete = False
+        while not complete:
+            told = await self._call(GET_TRANSACTION_OUTCOME.path, ask.SerializeToString())
+            complete = GetTransactionOutcomeResponse.FromString(told).complete
+
+    async def _abort(self, transaction: EndTxnRequest, producer_epoch: int) -> None:
+        async with SemelClient(self._target) as client:
+            await client.admin().operators.abort_transaction(
+                transaction.transactional_id,
+                transaction.producer_id,
+                producer_epoch,
+                operator="test-clients",
+                reason="to see what the client does",
+            )
 
     async def _pass_on(
         self, path: str, request: bytes, context: "grpc.aio.ServicerContext[bytes, bytes]"

@@ -309,6 +309,8 @@ MUTATIONS = [
              lambda o: without(o, "PodDisruptionBudget", "broker")),
     Mutation("a budget of two", "one_instance_may_leave_at_a_time",
              lambda o: _put(spec(o, "PodDisruptionBudget", "broker"), maxUnavailable=2)),
+    Mutation("a budget for those that do not come up", "one_instance_may_leave_at_a_time",
+             lambda o: spec(o, "PodDisruptionBudget", "broker").pop("unhealthyPodEvictionPolicy")),
     Mutation("a budget of nobody", "one_instance_may_leave_at_a_time",
              lambda o: _put(spec(o, "PodDisruptionBudget", "broker"), selector=_OTHER)),
     Mutation("all on one node", "instances_spread_over_nodes_and_zones",

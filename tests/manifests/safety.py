@@ -76,6 +76,8 @@ def one_instance_may_leave_at_a_time(objects: Objects) -> Iterator[str]:
         ]
         if [budget.get("maxUnavailable") for budget in budgets] != [1]:
             yield f"{each['metadata']['name']} has {len(budgets)} budgets, or another one than 1"
+        if {budget.get("unhealthyPodEvictionPolicy") for budget in budgets} != {"AlwaysAllow"}:
+            yield f"{each['metadata']['name']} that is not ready keeps its node from being drained"
 
 
 def instances_spread_over_nodes_and_zones(objects: Objects) -> Iterator[str]:

@@ -48,12 +48,14 @@ async function route(key: string, find: () => Promise<Instance | undefined>): Pr
   return routes.get(key)!;
 }
 
+const topicIds = new Map<string, string>();
 const anyone = createClient(ClusterService, at(bootstrap));
 const inCharge = (type: CoordinatorType, key: string) => route(`${type} ${key}`, async () =>
   (await anyone.findCoordinator({ type, keys: [key] })).coordinators[0].instance);
 const leaderOf = async (topic: string) => createClient(BrokerService, await route(`topic ${topic}`, async () => {
   const { instances, topics: [known] } = await anyone.metadata({ topics: [topic] });
   const { leaderId } = known.partitions[0];
+  topicIds.set(topic, known.topicId);
   return instances.find((each) => each.role === ServiceRole.BROKER && each.instanceId === leaderId);
 }));
 const coordinator = async () => createClient(CoordinatorService, await inCharge(CoordinatorType.TRANSACTION, transactionalId));
@@ -83,18 +85,23 @@ async function commit(transaction: Transaction, read: FetchPartitionResult): Pro
     for (const topic of outputs) { // A first batch has sequence 0. The same request each time: so the broker knows a repeat.
       const request = { transactionalId, partitions: [{ topic, records: { ...transaction, records: read.records,
         baseSequence: 0, transactional: true } }] };
-      const { topicId } = await again(async () => (await (await leaderOf(topic)).produce(request)).partitions[0]);
-      participants.topics.push({ topicId, partitions: [0] });
+      const sent = { topicId: "", partitions: [0] };
+      participants.topics.push(sent);
+      await again(async () => {
+        const leader = await leaderOf(topic);
+        sent.topicId = topicIds.get(topic)!; // Until the answer says it: an abort names what was not answered, too.
+        sent.topicId = (await leader.produce(request)).partitions[0].topicId;
+      });
     }
   } catch (thrown) {
     if (classOf(thrown) !== "ABORTABLE_TRANSACTION") throw thrown;
-    return end(transaction, TransactionResult.ABORT); // What was refused may still arrive: it never commits.
+    return end(transaction, TransactionResult.ABORT, participants); // What was refused may still arrive: it never commits.
   }
   return end(transaction, TransactionResult.COMMIT, participants);
 }
 
 /** Decides a transaction; false: it was aborted. */
-async function end(transaction: Transaction, result: TransactionResult, participants?: object): Promise<boolean> {
+async function end(transaction: Transaction, result: TransactionResult, participants: object): Promise<boolean> {
   try {
     await again(async () => (await coordinator()).endTxn({ ...transaction, result, participants }));
     return result === TransactionResult.COMMIT;

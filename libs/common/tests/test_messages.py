@@ -49,3 +49,18 @@ def test_a_larger_message_is_an_error_before_it_arrives() -> None:
     reader = MessageReader(10)
     with pytest.raises(MessageSizeError, match="11 bytes"):
         read(reader, (11).to_bytes(4), [SIZE_MAX])
+
+
+def test_a_reader_of_small_messages_has_no_more_memory_than_one_of_them() -> None:
+    assert len(MessageReader(10).room()) == 4 + 10
+
+
+def test_larger_messages_are_taken_from_then_on() -> None:
+    stream = write_message((b"small",)) + write_message((b"x" * SIZE_MAX,))
+    reader = MessageReader(10)
+    reader.room()[:14] = stream[:14]
+    reader.filled(14)
+    assert reader.next_message() == b"small"
+    reader.take_up_to(SIZE_MAX)
+    assert reader.next_message() is None
+    assert read(reader, stream[14:], [1_000]) == [b"x" * SIZE_MAX]

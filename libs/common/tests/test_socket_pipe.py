@@ -1,6 +1,9 @@
 """Messages over a socket arrive whole and in order, and no more than are wanted; silence shows."""
 
 import asyncio
+import gc
+import tracemalloc
+import weakref
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing, suppress
 
@@ -22,6 +25,7 @@ class Heard:
         self.messages: list[bytes | bytearray] = []
         self.error: SemelError | None = None
         self.pauses_after: int | None = None
+        self.aborts_at_once = False
         self.changed = asyncio.Condition()
         self.is_written = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -30,6 +34,8 @@ class Heard:
         self.messages.append(message)
         if len(self.messages) == self.pauses_after and self.pipe is not None:
             self.pipe.pause_reading()
+        if self.aborts_at_once and self.pipe is not None:
+            self.pipe.abort()
         self._tell()
 
     def written(self) -> None:
@@ -128,6 +134,37 @@ async def test_a_length_that_is_none_of_ours_ends_the_connection() -> None:
         near.pipe.write((b"x" * 11,))
         assert "11 bytes is larger" in await far.until_lost()
         await near.until_lost()
+
+
+async def test_a_pipe_that_ends_holds_no_half_of_a_message() -> None:
+    """Nor its user, who holds the pipe: no garbage collector is needed to free them."""
+    gc.disable()
+    tracemalloc.start()
+    try:
+        async with pair() as (near, far):
+            assert near.pipe is not None
+            user = weakref.ref(far)
+            near.pipe.write((bytes(9 << 20),))
+            near.pipe.abort()
+            await far.until_lost()
+            assert far.pipe is not None
+            assert tracemalloc.get_traced_memory()[0] < 1 << 20
+            del far
+        assert user() is None
+    finally:
+        tracemalloc.stop()
+        gc.enable()
+
+
+async def test_nothing_is_delivered_once_it_was_given_up() -> None:
+    async with pair() as (near, far):
+        assert near.pipe is not None
+        assert far.pipe is not None
+        far.aborts_at_once = True
+        near.pipe.write((b"1",))
+        near.pipe.write((b"2",))
+        await far.until_lost()
+        assert far.messages == [b"1"]
 
 
 async def test_a_silent_side_is_asked_for_a_sign_of_life_and_stays_if_it_gives_one() -> None:

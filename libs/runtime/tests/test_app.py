@@ -1,6 +1,8 @@
 """The end of a service process: what it says of it, and how often."""
 
 import asyncio
+import os
+import signal
 from collections.abc import MutableMapping
 from pathlib import Path
 from typing import Any, Self
@@ -9,7 +11,8 @@ import pytest
 import structlog
 
 from semel_common.errors import InconsistentClusterIdError, KafkaStorageError
-from semel_runtime.app import EXIT_FAILURE, _run
+from semel_runtime import app
+from semel_runtime.app import EXIT_FAILURE, _run, _serve
 from semel_runtime.config import ServiceSettings
 from semel_runtime.journal import JournalOpenError
 from semel_runtime.refusal import check_journal_not_refused, refuse_journal
@@ -45,18 +48,18 @@ class Failing:
         pass
 
 
-async def ended(app: Failing) -> list[str]:
+async def ended(failing: Failing) -> list[str]:
     """Run until the end; returns the errors that were logged."""
-    return [str(entry["event"]) for entry in await errors_of(app)]
+    return [str(entry["event"]) for entry in await errors_of(failing)]
 
 
-async def errors_of(app: Failing) -> list[MutableMapping[str, Any]]:
+async def errors_of(failing: Failing) -> list[MutableMapping[str, Any]]:
     """Run until the end; returns the lines of errors."""
     settings = ServiceSettings(data_dir=Path("unused"))
     with structlog.testing.capture_logs() as logs:
         server = GrpcServer(settings.server_limits())
         journal = MemoryJournal(MemoryVolume())
-        status = await _run(app, server, settings, asyncio.Event(), journal)
+        status = await _run(failing, server, settings, asyncio.Event(), journal)
     assert status == EXIT_FAILURE
     return [entry for entry in logs if entry["log_level"] == "error"]
 
@@ -81,6 +84,49 @@ async def test_a_journal_that_fails_is_not_logged_again_by_all_who_use_it() -> N
     """The runner has said it already, in one line."""
     failing = Failing(KafkaStorageError("journal failed"), journal_failed=True)
     assert await ended(failing) == []
+
+
+async def test_a_service_that_is_to_stop_while_it_loads_stops_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As while it waits for a database, which may take a minute."""
+    for setting_of_the_process in ("collect_garbage_seldom", "keep_freed_memory"):
+        monkeypatch.setattr(app, setting_of_the_process, lambda: None)
+    settings = ServiceSettings(data_dir=tmp_path, listeners="default://127.0.0.1:0")
+    loading = Loading()
+    with structlog.testing.capture_logs() as logs:
+        async with asyncio.timeout(10):
+            assert await _serve("semel-test", settings, lambda _, __: loading, None) == 0
+    assert loading.was_cancelled
+    assert [entry["log_level"] for entry in logs] == ["info"]
+
+
+class Loading:
+    """A service that is told to stop while it loads, which takes for ever."""
+
+    def __init__(self) -> None:
+        self.handlers = Handlers()
+        self.ready = asyncio.Event()
+        self.failed = asyncio.Event()
+        self.was_cancelled = False
+
+    async def run(self) -> None:
+        """Never be reached."""
+        raise AssertionError
+
+    def drain(self) -> None:
+        """Do nothing."""
+
+    async def __aenter__(self) -> Self:
+        os.kill(os.getpid(), signal.SIGTERM)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.was_cancelled = True
+        raise AssertionError
+
+    async def __aexit__(self, *_: object) -> None:
+        pass
 
 
 async def test_a_journal_without_a_folder_that_was_refused_stays_refused() -> None:

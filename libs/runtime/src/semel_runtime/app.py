@@ -8,12 +8,12 @@ it through the Environment, so a test can put a whole cluster into one process.
 import asyncio
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Protocol, Self, TypeVar
 
 import structlog
 import uvloop
@@ -177,7 +177,8 @@ def link_to_controller(
 def main(name: str, settings_class: type[S], build: Callable[[S, Environment], App]) -> None:
     """Run a service until SIGTERM or SIGINT, then exit with its status.
 
-    0: stopped in order. 1: it could not start, or its journal failed. 2: wrong settings.
+    0: stopped in order, or before its journal was loaded. 1: it could not start, or its journal
+    failed. 2: wrong settings.
     """
     settings = _read_settings(name, settings_class)
     configure_logging(settings, name)
@@ -219,43 +220,94 @@ async def _serve(
     keep_freed_memory()
     try:
         async with AsyncExitStack() as stack:
-            tracer = None
-            if telemetry is not None:
-                stack.push_async_callback(telemetry.aclose)
-                tracer = telemetry.tracer(name)
-            metrics = await _metrics(settings, stack)
-            journal = await _open_journal(name, settings, stack)
-            security = ServiceSecurity(settings)
-            connector = GrpcConnector(
-                ChannelOptions(message_size_max_bytes=settings.message_size_max_bytes),
-                own_security(settings),
-            )
-            stack.push_async_callback(connector.close)
-            server = GrpcServer(settings.server_limits(), tracer)
-            stack.push_async_callback(server.close)
-            bound = bind(server, settings, security)
-            if settings.health_listener:
-                server.bind_health(settings.health_listener)
-            environment = Environment(
-                journal=journal,
-                connector=connector if tracer is None else TracedConnector(connector, tracer),
-                clock=SystemClock(),
-                random=Random(),
-                listeners=settings.advertised(bound),
-                runner=settings.runner_options(),
-                offload=in_thread,
-                metrics=metrics,
-                tracer=tracer,
-            )
-            if metrics is not None:
-                metrics.of_server(server)
-            app = await stack.enter_async_context(build(settings, environment))
-            keys = asyncio.create_task(security.run(), name="keys of tokens")
-            stack.callback(keys.cancel)
-            return await _run(app, server, settings, stop, journal)
+            try:
+                async with _interrupted_by(stop):
+                    opened = await _open(name, settings, build, telemetry, stack)
+            except _InterruptedError:
+                log.info("service stops before it was loaded")
+                return 0
+            return await _run(opened.app, opened.server, settings, stop, opened.journal)
     except (JournalError, SemelError, OSError) as error:
         log.error("service cannot run", error=str(error))  # noqa: TRY400 - the sentence says what to do
         return EXIT_FAILURE
+
+
+class _InterruptedError(Exception):
+    """The process is to stop, and nothing has been begun that would have to end in order."""
+
+
+@asynccontextmanager
+async def _interrupted_by(stop: asyncio.Event) -> AsyncIterator[None]:
+    """Cancel what is within when the event is set; raises _InterruptedError then."""
+    limit = asyncio.timeout(None)
+    try:
+        async with limit:
+            watch = asyncio.create_task(_set_off(limit, stop), name="wait for signal")
+            try:
+                yield
+            finally:
+                watch.cancel()
+    except TimeoutError as error:
+        if not limit.expired():
+            raise
+        raise _InterruptedError from error
+
+
+async def _set_off(limit: asyncio.Timeout, stop: asyncio.Event) -> None:
+    await stop.wait()
+    limit.reschedule(asyncio.get_running_loop().time())
+
+
+class _Opened(NamedTuple):
+    """A service that is loaded, and serves nothing yet."""
+
+    app: App
+    server: GrpcServer
+    journal: Journal
+
+
+async def _open(
+    name: str,
+    settings: S,
+    build: Callable[[S, Environment], App],
+    telemetry: Telemetry | None,
+    stack: AsyncExitStack,
+) -> _Opened:
+    """Open and load all that a service has, and bind its ports. The stack closes it."""
+    tracer = None
+    if telemetry is not None:
+        stack.push_async_callback(telemetry.aclose)
+        tracer = telemetry.tracer(name)
+    metrics = await _metrics(settings, stack)
+    journal = await _open_journal(name, settings, stack)
+    security = ServiceSecurity(settings)
+    connector = GrpcConnector(
+        ChannelOptions(message_size_max_bytes=settings.message_size_max_bytes),
+        own_security(settings),
+    )
+    stack.push_async_callback(connector.close)
+    server = GrpcServer(settings.server_limits(), tracer)
+    stack.push_async_callback(server.close)
+    bound = bind(server, settings, security)
+    if settings.health_listener:
+        server.bind_health(settings.health_listener)
+    environment = Environment(
+        journal=journal,
+        connector=connector if tracer is None else TracedConnector(connector, tracer),
+        clock=SystemClock(),
+        random=Random(),
+        listeners=settings.advertised(bound),
+        runner=settings.runner_options(),
+        offload=in_thread,
+        metrics=metrics,
+        tracer=tracer,
+    )
+    if metrics is not None:
+        metrics.of_server(server)
+    app = await stack.enter_async_context(build(settings, environment))
+    keys = asyncio.create_task(security.run(), name="keys of tokens")
+    stack.callback(keys.cancel)
+    return _Opened(app, server, journal)
 
 
 async def _open_journal(name: str, settings: ServiceSettings, stack: AsyncExitStack) -> Journal:

@@ -27,6 +27,7 @@ from server_harness import serving
 from semel.common.v1.frames_pb2 import OpenFramesRequest
 from semel.group.v1 import group_pb2 as group
 from semel_common.errors import NetworkExceptionError, SaslAuthenticationError, SemelError
+from semel_common.wire import status
 from semel_common.wire.grpc_connection import ChannelOptions, GrpcConnector
 from semel_common.wire.methods import GROUP, OPEN_FRAMES, TXN_OFFSET_COMMIT, Method
 from semel_common.wire.security import ClientCredentials, Security
@@ -151,12 +152,36 @@ async def test_any_grpc_client_is_told_why_it_is_refused(issuer: Issuer) -> None
         with pytest.raises(grpc.aio.AioRpcError) as refused:
             await call(Request(), metadata=(("authorization", "Basic YTpi"),))
     assert refused.value.code() is grpc.StatusCode.UNAUTHENTICATED
-    status = rpc_status.from_call(refused.value)  # type: ignore[arg-type]  # it is one
-    assert status is not None
+    answered = rpc_status.from_call(refused.value)  # type: ignore[arg-type]  # it is one
+    assert answered is not None
     info = error_details_pb2.ErrorInfo()
-    assert status.details[0].Unpack(info)
+    assert answered.details[0].Unpack(info)
     assert info.reason == "SASL_AUTHENTICATION_FAILED"
-    assert "no bearer token" in status.message
+    assert "no bearer token" in answered.message
+
+
+@pytest.mark.parametrize(
+    ("has_token", "code", "reason"),
+    [
+        (False, grpc.StatusCode.UNAUTHENTICATED, "SASL_AUTHENTICATION_FAILED"),
+        (True, grpc.StatusCode.INVALID_ARGUMENT, "INVALID_REQUEST"),
+    ],
+    ids=["no token", "a good token"],
+)
+async def test_what_is_sent_is_looked_at_once_it_is_known_who_sends_it(
+    has_token: bool, code: grpc.StatusCode, reason: str, issuer: Issuer
+) -> None:
+    listener = ListenerSecurity(tokens=issuer.verifier())
+    metadata = (("authorization", f"Bearer {issuer.token()}"),) if has_token else ()
+    async with (
+        serving(echo, listener=listener) as served,
+        grpc.aio.insecure_channel(served.address) as channel,
+    ):
+        call = channel.unary_unary(UNARY.path, bytes, Response.FromString)
+        with pytest.raises(grpc.aio.AioRpcError) as refused:
+            await call(b"\xff", metadata=metadata)
+    assert refused.value.code() is code
+    assert status.from_rpc_error(refused.value, served.address).code.name == reason
 
 
 @pytest.mark.parametrize("sockets", [True, False], ids=["sockets", "grpc stream"])

@@ -2,11 +2,13 @@
 
 import asyncio
 import socket
+import tracemalloc
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, closing, suppress
 
 import grpc
 import pytest
+import structlog
 from server_harness import Served, serving
 
 from semel.common.v1.frames_pb2 import FramesPreface, OpenFramesRequest, OpenFramesResponse
@@ -40,6 +42,9 @@ class Visitor:
 
     def send(self, message: bytes) -> None:
         self._writer.write(len(message).to_bytes(4) + message)
+
+    def announce(self, size_bytes: int) -> None:
+        self._writer.write(size_bytes.to_bytes(4))
 
     def show(self, ticket: bytes) -> None:
         self.send(FramesPreface(ticket=ticket).SerializeToString())
@@ -102,6 +107,42 @@ async def test_who_has_no_ticket_is_sent_away(preface: bytes) -> None:
             visitor.ask(1)
             assert await visitor.is_sent_away()
         assert served.calls == []
+
+
+async def test_a_length_without_a_ticket_gets_no_memory() -> None:
+    async with serving(echo) as served, visiting((await offer_of(served)).port) as visitor:
+        tracemalloc.start()
+        try:
+            visitor.announce(64 << 20)
+            assert await visitor.is_sent_away()
+            _, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+    assert peak < 1 << 20
+
+
+async def test_one_visitor_too_many_sends_away_the_one_who_waits_longest() -> None:
+    async with serving(echo, ServerLimits(visitors_max=1)) as served:
+        offer = await offer_of(served)
+        async with visiting(offer.port) as idle, visiting(offer.port) as quick:
+            assert await idle.is_sent_away()
+            quick.show(offer.ticket)
+            quick.ask(2)
+            assert await quick.answer() == 2
+
+
+async def test_who_is_refused_does_not_fill_the_log() -> None:
+    with structlog.testing.capture_logs() as logs:
+        async with serving(echo) as served:
+            port = (await offer_of(served)).port
+            for _ in range(20):
+                async with visiting(port) as visitor:
+                    visitor.show(bytes(16))
+                    visitor.show(bytes(16))
+                    assert await visitor.is_sent_away()
+    said = [each for each in logs if each["event"] == "a connection for frames is refused"]
+    assert len(said) < 5
+    assert said[0]["count"] == 1
 
 
 async def test_who_shows_nothing_is_sent_away(monkeypatch: pytest.MonkeyPatch) -> None:

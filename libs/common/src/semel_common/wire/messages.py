@@ -30,15 +30,26 @@ class MessageReader:
     """
 
     def __init__(self, size_max_bytes: int) -> None:
-        """Start with nothing; a message of more than ``size_max_bytes`` is an error."""
+        """Start with nothing; a message of more than ``size_max_bytes`` is an error.
+
+        Until there may be more, no more memory is taken than for one such message.
+        """
         self._size_max_bytes = size_max_bytes
-        self._buffer = bytearray(_BUFFER_BYTES)
+        self._buffer = bytearray(min(_LENGTH_BYTES + size_max_bytes, _BUFFER_BYTES))
         self._begin = 0
         """Of what is in the buffer and was not given yet."""
         self._end = 0
         self._large: bytearray | None = None
         """A message with memory of its own, of which so much is there:"""
         self._large_end = 0
+
+    def take_up_to(self, size_max_bytes: int) -> None:
+        """Take larger messages from the next one on."""
+        self._size_max_bytes = size_max_bytes
+        rest = self._buffer[self._begin : self._end]
+        self._buffer = bytearray(_BUFFER_BYTES)
+        self._buffer[: len(rest)] = rest
+        self._begin, self._end = 0, len(rest)
 
     def room(self) -> memoryview:
         """Return where the next bytes go; never empty once ``next_message`` has given None."""
@@ -67,7 +78,7 @@ class MessageReader:
         if begin + length <= self._end:
             self._begin = begin + length
             return bytes(memoryview(self._buffer)[begin : self._begin])
-        if _LENGTH_BYTES + length > _BUFFER_BYTES:
+        if _LENGTH_BYTES + length > len(self._buffer):
             self._begin_large(begin, length)
         else:
             self._move_to_front()

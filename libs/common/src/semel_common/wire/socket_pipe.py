@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, cast
 
-from semel_common.errors import NetworkExceptionError
+from semel_common.errors import NetworkExceptionError, SemelError
 from semel_common.wire.messages import (
     SIGN_OF_LIFE,
     MessageReader,
@@ -35,11 +35,15 @@ class SocketOptions:
 
 
 class SocketPipe(asyncio.BufferedProtocol):
-    """One end of a connection. Implements ``Pipe`` for a ``PipeUser``, who may change."""
+    """One end of a connection. Implements ``Pipe`` for a ``PipeUser``, who may change.
+
+    Pipe and user know each other until the connection is lost, and no longer: nothing of them waits
+    for the garbage collector.
+    """
 
     def __init__(self, user: PipeUser, peer: str, options: SocketOptions) -> None:
         """Wait to be connected; ``peer`` is for errors."""
-        self.user = user
+        self._user = user
         self._peer = peer
         self._options = options
         self._transport: asyncio.Transport | None = None
@@ -50,6 +54,11 @@ class SocketPipe(asyncio.BufferedProtocol):
         self._watch: asyncio.TimerHandle | None = None
         self._unwanted = False
         self._why: str | None = None
+
+    def hand_over(self, user: PipeUser, message_size_max_bytes: int) -> None:
+        """Let somebody else use it from the next message on, with messages of up to this size."""
+        self._user = user
+        self._reader.take_up_to(message_size_max_bytes)
 
     # -- Pipe --------------------------------------------------------------------------------------
 
@@ -115,14 +124,16 @@ class SocketPipe(asyncio.BufferedProtocol):
     def resume_writing(self) -> None:
         """Tell that it has."""
         self._writing = False
-        self.user.written()
+        self._user.written()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Tell that it is over."""
+        """Tell that it is over, and hold nothing any more: no user, no half of a message."""
         if self._watch is not None:
             self._watch.cancel()
         why = self._why or (str(exc) if exc is not None else "it was closed")
-        self.user.lost(NetworkExceptionError(f"connection to {self._peer} is lost: {why}"))
+        user, self._user = self._user, _Nobody()
+        self._reader = MessageReader(0)
+        user.lost(NetworkExceptionError(f"connection to {self._peer} is lost: {why}"))
 
     # -- inside ------------------------------------------------------------------------------------
 
@@ -135,7 +146,7 @@ class SocketPipe(asyncio.BufferedProtocol):
 
     def _deliver(self) -> bool:
         """Deliver the messages that are whole; returns whether more are wanted."""
-        while not self._paused:
+        while not self._paused and not self._unwanted:
             try:
                 message = self._reader.next_message()
             except MessageSizeError as error:
@@ -144,7 +155,7 @@ class SocketPipe(asyncio.BufferedProtocol):
             if message is None:
                 return True
             if message:
-                self.user.received(message)
+                self._user.received(message)
             else:
                 self._answer_sign_of_life()
         return False
@@ -179,6 +190,19 @@ class SocketPipe(asyncio.BufferedProtocol):
     def _give_up(self, why: str) -> None:
         self._why = why
         self.abort()
+
+
+class _Nobody:
+    """Uses a pipe that has ended."""
+
+    def received(self, message: bytes | bytearray) -> None:
+        """Nothing is received."""
+
+    def written(self) -> None:
+        """Nothing was written."""
+
+    def lost(self, error: SemelError) -> None:
+        """Nothing is lost."""
 
 
 def _keep_alive(transport: asyncio.Transport) -> None:

@@ -20,9 +20,9 @@ from semel_common.errors import (
 from semel_common.wire.methods import Method
 from semel_runtime.access.acls import CLUSTER_NAME, Operation, ResourceType
 from semel_runtime.access.authorizer import Authorizer, Question
-from semel_runtime.access.items import Refusals, show, split
+from semel_runtime.access.items import Refusals, is_abort, leave_out, show, split
 from semel_runtime.access.naming import Ref, any_at, is_given, refs_at
-from semel_runtime.access.needs import NEEDS, Each, Needs, Shown, Whole
+from semel_runtime.access.needs import NEEDS, Each, Ended, Needs, Shown, Whole
 from semel_runtime.access.producer_tokens import ProducerTokens
 from semel_runtime.access.quotas import Quotas
 from semel_runtime.cluster.copy import ClusterCopy
@@ -111,7 +111,7 @@ class Guard:
         asking = _Asking(authorizer, self._cluster, call.origin.principal)
         refusals = asking.check(needs, endpoint.method, request)
         if refusals is None:
-            response = await endpoint.handler(request, call)
+            response = await endpoint.handler(asking.touching(needs, request), call)
         elif refusals.leaves_nothing and not needs.ask_anyway:
             response = endpoint.method.response()
         else:
@@ -158,9 +158,18 @@ class _Asking:
         for clause in needs.clauses:
             if isinstance(clause, Whole):
                 self._require(clause, request)
+            elif isinstance(clause, Ended):
+                self._require_ended(clause, request)
             elif isinstance(clause, Each):
                 each_clauses.append(clause)
         return split(each_clauses, request, self._refused) if each_clauses else None
+
+    def touching(self, needs: Needs, request: Message) -> Message:
+        """Return a request without the participants at which its caller may not even abort."""
+        for clause in needs.clauses:
+            if isinstance(clause, Ended) and is_abort(clause, request):
+                request = leave_out(request, clause, self._why_not_ended)
+        return request
 
     def may_describe(self, resource: ResourceType, ref: Ref) -> bool:
         """Whether a resource may be seen."""
@@ -177,6 +186,19 @@ class _Asking:
             error = self._why_not(clause.operation, clause.resource, ref)
             if error is not None and not self._has_any(clause.or_any):
                 raise _noted(error)
+
+    def _require_ended(self, clause: Ended, request: Message) -> None:
+        if is_abort(clause, request):
+            return
+        for ref in refs_at(request, clause.path):
+            error = self._why_not_ended(clause, ref)
+            if error is not None:
+                raise _noted(error)
+
+    def _why_not_ended(self, clause: Ended, ref: Ref) -> SemelError | None:
+        if ref.topic_id and self._cluster.find_topic(ref.topic_id) is None:
+            return None
+        return self._why_not(clause.operation, clause.resource, ref)
 
     def _refused(self, clause: Each, ref: Ref) -> SemelError | None:
         error = self._why_not(clause.operation, clause.resource, ref)

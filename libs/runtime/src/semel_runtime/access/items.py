@@ -6,13 +6,15 @@ from typing import NamedTuple, Protocol
 
 from google.protobuf.message import Message
 
+from semel.common.v1.participants_pb2 import TRANSACTION_RESULT_ABORT
 from semel_common.errors import SemelError
 from semel_common.wire.status import to_value
 from semel_runtime.access.acls import ResourceType
 from semel_runtime.access.naming import Ref, is_given, parents_at, ref_of, refs_at
-from semel_runtime.access.needs import Each, Shown
+from semel_runtime.access.needs import Each, Ended, Shown
 
 Refuse = Callable[[Each, Ref], SemelError | None]
+WhyNotEnded = Callable[[Ended, Ref], SemelError | None]
 MayDescribe = Callable[[ResourceType, Ref], bool]
 
 
@@ -89,6 +91,22 @@ def split(clauses: Iterable[Each], request: Message, refuse: Refuse) -> Refusals
             refused = refused or error is not None
             items.append(_Item(clause, item, error))
     return Refusals(request, items) if refused else None
+
+
+def is_abort(clause: Ended, request: Message) -> bool:
+    """Whether a request ends a transaction by an abort."""
+    return clause.may_abort and request.result == TRANSACTION_RESULT_ABORT  # type: ignore[attr-defined]  # the table says so
+
+
+def leave_out(request: Message, clause: Ended, why_not: WhyNotEnded) -> Message:
+    """Return a request without what its caller may not touch; the same one if that is nothing."""
+    if all(why_not(clause, ref) is None for ref in refs_at(request, clause.path)):
+        return request
+    left = type(request)()
+    left.CopyFrom(request)
+    named = Shown(path=clause.path, keys=((clause.resource, ""),))
+    show(left, named, lambda _, ref: why_not(clause, ref) is None)
+    return left
 
 
 def show(response: Message, clause: Shown, may_describe: MayDescribe) -> None:

@@ -2,8 +2,9 @@
 
 A method has clauses. ``Whole``: without the permission, the request is refused. ``Each``: items of
 the request are refused one by one, and answered so in their places. ``Shown``: what may not be
-described is left out of the answer. Methods that are ``cluster_only`` are what services ask of one
-another. ``docs/permissions.md`` is made from this table; a test holds it complete.
+described is left out of the answer. ``Ended``: what a transaction may be ended at. Methods that are
+``cluster_only`` are what services ask of one another. ``docs/permissions.md`` is made from this
+table; a test holds it complete.
 """
 
 from typing import TypeAlias
@@ -36,6 +37,22 @@ class Whole(Struct, frozen=True, kw_only=True):
     """Not if this field is given."""
     or_any: tuple[Operation, ResourceType] | None = None
     """The same permission on any resource of a type does, too."""
+
+
+class Ended(Struct, frozen=True, kw_only=True):
+    """A permission on each participant that a transaction names as it ends.
+
+    Without it, a commit is refused. An abort is done without that participant: whoever was refused
+    at a send still has to be able to abort. An id that no topic has counts for nothing: a topic may
+    be deleted before the transactions that wrote to it have ended.
+    """
+
+    operation: Operation
+    resource: ResourceType
+    path: str
+    """Where the request names them."""
+    may_abort: bool = True
+    """Whether the request says how the transaction ends; if not, it is as for a commit."""
 
 
 class Each(Struct, frozen=True, kw_only=True):
@@ -74,7 +91,7 @@ class Shown(Struct, frozen=True, kw_only=True):
     """Only if this field of the request is given."""
 
 
-Clause: TypeAlias = Whole | Each | Shown
+Clause: TypeAlias = Whole | Ended | Each | Shown
 
 
 class Needs(Struct, frozen=True, kw_only=True):
@@ -107,6 +124,17 @@ def _on_cluster(operation: Operation) -> Needs:
     return Needs(clauses=(Whole(operation=operation, resource=CLUSTER),))
 
 
+def _ended(path: str = "participants", *, may_abort: bool = True) -> tuple[Ended, ...]:
+    return (
+        Ended(
+            operation=Operation.WRITE, resource=TOPIC, path=f"{path}.topics", may_abort=may_abort
+        ),
+        Ended(
+            operation=Operation.READ, resource=GROUP, path=f"{path}.group_ids", may_abort=may_abort
+        ),
+    )
+
+
 def _read_group() -> Whole:
     return Whole(operation=Operation.READ, resource=GROUP, path="group_id")
 
@@ -137,12 +165,14 @@ _TRANSACTIONS: dict[str, Needs] = {
         )
     ),
     methods.ADD_OFFSETS_TO_TXN.path: Needs(clauses=(_transaction(), _read_group())),
-    methods.END_TXN.path: Needs(clauses=(_transaction(),)),
-    methods.PREPARE_TXN.path: Needs(clauses=(_transaction(),)),
+    methods.END_TXN.path: Needs(clauses=(_transaction(), *_ended())),
+    methods.PREPARE_TXN.path: Needs(clauses=(_transaction(), *_ended(may_abort=False))),
     methods.COMPLETE_PREPARED_TXN.path: Needs(clauses=(_transaction(),)),
     methods.JOIN_TXN.path: Needs(clauses=(_transaction("transaction.transactional_id"),)),
     methods.KEEP_ALIVE_TXN.path: Needs(clauses=(_transaction("transaction.transactional_id"),)),
-    methods.END_JOINT_TXN.path: Needs(clauses=(_transaction("transaction.transactional_id"),)),
+    methods.END_JOINT_TXN.path: Needs(
+        clauses=(_transaction("transaction.transactional_id"), *_ended("writers.participants"))
+    ),
     methods.ABORT_TRANSACTION.path: Needs(clauses=(_transaction(),)),
     methods.FENCE_PRODUCER.path: Needs(clauses=(_transaction(),)),
     methods.HAND_OVER_TRANSACTIONS.path: Needs(cluster_only=True),

@@ -21,7 +21,7 @@ class RequestMetrics:
         )
         self._refused = Counter(
             "semel_requests_refused_total",
-            "Requests that were answered with an error, by its code.",
+            "Requests that were answered with an error, or with one for a part of it, by its code.",
             ("service", "method", "code"),
             registry=registry,
         )
@@ -46,5 +46,5 @@ class MethodMetrics:
         self._duration.observe(seconds)
 
     def refused(self, code: str) -> None:
-        """Count that it is an error."""
+        """Count that it is an error, or has one for any of its parts."""
         self._refused.labels(*self._name, code).inc()

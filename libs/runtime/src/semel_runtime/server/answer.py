@@ -10,8 +10,10 @@ from typing import TypeAlias
 import structlog
 from google.protobuf.message import Message
 
+from semel_common.error_codes import ErrorCode
 from semel_common.errors import SemelError, UnknownServerError
 from semel_runtime.server.calls import Call, Endpoint
+from semel_runtime.server.error_status import errors_in
 
 log = structlog.get_logger(__name__)
 
@@ -30,10 +32,14 @@ async def answer(endpoint: Endpoint[Message, Message], request: Message, call: C
         return await _answer(endpoint, request, call)
     started = time.perf_counter()
     try:
-        return await _answer(endpoint, request, call)
+        response = await _answer(endpoint, request, call)
     except SemelError as error:
         endpoint.metrics.refused(error.code.name)
         raise
+    else:
+        for code in {error.code for error in errors_in(response)}:
+            endpoint.metrics.refused(ErrorCode(code).name)
+        return response
     finally:
         endpoint.metrics.answered(time.perf_counter() - started)
 

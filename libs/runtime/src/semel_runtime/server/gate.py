@@ -6,7 +6,6 @@ for, the token says who calls, and a certificate only opens the door. Frame stre
 principal of the call that opened them.
 """
 
-import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
@@ -17,6 +16,7 @@ from msgspec.structs import replace
 from semel_common.errors import SaslAuthenticationError
 from semel_common.wire.security import AUTHORIZATION, BEARER
 from semel_runtime.server.principal import ANONYMOUS, Origin, Principal
+from semel_runtime.server.seldom import Seldom
 from semel_runtime.server.tls import ServerTls
 
 if TYPE_CHECKING:
@@ -62,8 +62,7 @@ class Gate:
         self._listener = listener
         self._tokens = security.tokens
         self._cluster = security.cluster_principals
-        self._refused = 0
-        self._quiet_until = 0.0
+        self._refused = Seldom()
         self._anonymous = self._origin(ANONYMOUS)
 
     async def admit(self, caller: Caller) -> Origin:
@@ -86,15 +85,14 @@ class Gate:
 
     def _log(self, peer: str, reason: str) -> None:
         """Say who is refused, but once in a second: anybody can be, as often as they like."""
-        self._refused += 1
-        now = time.monotonic()
-        if now < self._quiet_until:
-            return
-        count, self._refused = self._refused, 0
-        self._quiet_until = now + 1.0
-        log.info(
-            "authentication failed", listener=self._listener, peer=peer, reason=reason, count=count
-        )
+        if count := self._refused.count():
+            log.info(
+                "authentication failed",
+                listener=self._listener,
+                peer=peer,
+                reason=reason,
+                count=count,
+            )
 
     def _origin(self, principal: Principal) -> Origin:
         if str(principal) in self._cluster:

@@ -61,7 +61,7 @@ class GrpcServer:
         self._servers: dict[str, grpc.aio.Server] = {}
         self._gates: dict[str, Gate] = {}
         self._endpoints: dict[str, dict[str, Endpoint[Message, Message]]] = {}
-        self._sockets = FrameSockets(limits.message_size_max_bytes)
+        self._sockets = FrameSockets(limits)
         self._sessions: set[FrameSession] = set()
         self._all_ended = asyncio.Event()
 
@@ -216,7 +216,7 @@ class GrpcServer:
     # -- registration --------------------------------------------------------------------------
 
     def _register(self, server: grpc.aio.Server, handlers: Handlers, gate: Gate) -> None:
-        services: dict[str, dict[str, grpc.RpcMethodHandler[Message, Message]]] = defaultdict(dict)
+        services: dict[str, dict[str, grpc.RpcMethodHandler[bytes, Message]]] = defaultdict(dict)
         for name, methods in unary_handlers(handlers, gate, self._answer).items():
             services[name].update(methods)
         for name in self._endpoints:
@@ -232,9 +232,7 @@ class GrpcServer:
         health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
         _add_reflection(server, self._service_names)
 
-    def _stream_handler(
-        self, service: str, gate: Gate
-    ) -> "grpc.RpcMethodHandler[Message, Message]":
+    def _stream_handler(self, service: str, gate: Gate) -> "grpc.RpcMethodHandler[bytes, Message]":
         async def stream(requests: AsyncIterator[bytes], context: StreamContext) -> None:
             try:
                 origin = await gate.admit(context)

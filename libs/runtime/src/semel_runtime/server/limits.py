@@ -18,6 +18,9 @@ class ServerLimits:
     """Unanswered requests on one stream; past it, the stream is not read."""
     streams_max: int = 2_000
     """Open frame streams; one more is refused."""
+    visitors_max: int = 2_000
+    """Connections for frames that have not shown their ticket yet; one more sends away the one that
+    has been there longest."""
     concurrent_calls_max: int = 8_000
     """Open calls, streams included; one more is refused by gRPC itself."""
     ping_interval_min_ms: int = 10_000

@@ -1,4 +1,8 @@
-"""Frames over connections of their own: who asked by gRPC is let in, once, with a ticket."""
+"""Frames over connections of their own: who asked by gRPC is let in, once, with a ticket.
+
+Anybody can connect. Until a ticket is shown, a connection is a visitor, and costs next to nothing:
+no more is taken of it than a ticket, and there are only so many visitors at a time.
+"""
 
 import asyncio
 import secrets
@@ -17,13 +21,19 @@ from semel_common.wire.pipe import Pipe
 from semel_common.wire.socket_pipe import SocketOptions, SocketPipe
 from semel_runtime.cluster.image import Listener
 from semel_runtime.server.frames import FrameSession
+from semel_runtime.server.limits import ServerLimits
+from semel_runtime.server.seldom import Seldom
 from semel_runtime.server.tls import ServerTls
 
 log = structlog.get_logger(__name__)
 
 TICKET_BYTES = 16
+PREFACE_MAX_BYTES = 256
+"""The largest first message; a preface has 18 bytes today."""
 TICKET_LIFE_S = 10.0
 """How long a ticket is good for, and how long a connection may take to show one."""
+
+_UNTIL_ADMITTED = SocketOptions(message_size_max_bytes=PREFACE_MAX_BYTES)
 
 SessionOn = Callable[[Pipe], FrameSession]
 """Opens the session that a ticket is for. Raises ThrottlingQuotaExceededError."""
@@ -48,13 +58,15 @@ class _Encrypted(TypedDict, total=False):
 class FrameSockets:
     """The ports at which a server takes frames, one for each listener."""
 
-    def __init__(self, message_size_max_bytes: int) -> None:
+    def __init__(self, limits: ServerLimits) -> None:
         """Do no I/O yet."""
-        self._options = SocketOptions(message_size_max_bytes=message_size_max_bytes)
+        self._limits = limits
         self._places: dict[str, _Place] = {}
         self._servers: list[asyncio.Server] = []
         self._tickets: dict[bytes, SessionOn] = {}
-        self._visitors: set[_Visitor] = set()
+        self._visitors: dict[_Visitor, None] = {}
+        """In the order of their arrival."""
+        self._refused = Seldom()
 
     def bind(
         self,
@@ -119,61 +131,72 @@ class FrameSockets:
         await asyncio.sleep(0)
 
     def _visitor(self) -> SocketPipe:
-        visitor = _Visitor(self._tickets, self._visitors)
-        visitor.pipe = SocketPipe(visitor, "a client", self._options)
-        visitor.wait()
+        if len(self._visitors) >= self._limits.visitors_max:
+            # Whoever has a ticket shows it at once: the one who has waited longest has none.
+            self.refuse(next(iter(self._visitors)), "is one of too many without a ticket")
+        visitor = _Visitor(self)
+        self._visitors[visitor] = None
         return visitor.pipe
+
+    # -- visitors --------------------------------------------------------------------------------
+
+    def admit(self, visitor: "_Visitor", ticket: bytes) -> None:
+        """Let in who has this ticket: from here on, the pipe is its session's."""
+        session_on = self._tickets.pop(ticket, None)
+        if session_on is None:
+            self.refuse(visitor, "shows a ticket that is not good, or not any more")
+            return
+        try:
+            session = session_on(visitor.pipe)
+        except ThrottlingQuotaExceededError:
+            self.refuse(visitor, "is one too many")
+            return
+        visitor.pipe.hand_over(session, self._limits.message_size_max_bytes)
+
+    def refuse(self, visitor: "_Visitor", what: str) -> None:
+        """Send it away."""
+        if count := self._refused.count():
+            log.warning("a connection for frames is refused", client=what, count=count)
+        visitor.send_away()
+
+    def forget(self, visitor: "_Visitor") -> None:
+        """Know that it is none any more."""
+        self._visitors.pop(visitor, None)
 
 
 class _Visitor:
     """A connection that has not shown its ticket yet. Uses a pipe: see ``PipeUser``."""
 
-    def __init__(self, tickets: dict[bytes, SessionOn], waiting: set["_Visitor"]) -> None:
-        self._tickets = tickets
-        self._waiting = waiting
-        self._impatience: asyncio.TimerHandle | None = None
-        self.pipe: SocketPipe
-
-    def wait(self) -> None:
-        """Send it away if it shows nothing."""
-        loop = asyncio.get_running_loop()
-        self._impatience = loop.call_later(TICKET_LIFE_S, self._refuse, "shows no ticket")
-        self._waiting.add(self)
+    def __init__(self, host: FrameSockets) -> None:
+        """Have it sent away if it shows nothing."""
+        self._host = host
+        self._impatience = asyncio.get_running_loop().call_later(
+            TICKET_LIFE_S, host.refuse, self, "shows no ticket"
+        )
+        self.pipe = SocketPipe(self, "a client", _UNTIL_ADMITTED)
 
     def send_away(self) -> None:
         """End the connection."""
-        self._calm()
+        self._leave()
         self.pipe.abort()
 
     def received(self, message: bytes | bytearray) -> None:
-        """Let it in: from here on, the pipe is its session's."""
-        self._calm()
+        """Show the ticket."""
+        self._leave()
         try:
             ticket = FramesPreface.FromString(bytes(message)).ticket
         except DecodeError:
-            self._refuse("is no client of ours")
+            self._host.refuse(self, "is no client of ours")
             return
-        session_on = self._tickets.pop(ticket, None)
-        if session_on is None:
-            self._refuse("shows a ticket that is not good, or not any more")
-            return
-        try:
-            self.pipe.user = session_on(self.pipe)
-        except ThrottlingQuotaExceededError:
-            self._refuse("is one too many")
+        self._host.admit(self, ticket)
 
     def written(self) -> None:
         """Nothing was written."""
 
     def lost(self, error: SemelError) -> None:  # noqa: ARG002 - a pipe tells why
         """Wait no longer."""
-        self._calm()
+        self._leave()
 
-    def _calm(self) -> None:
-        self._waiting.discard(self)
-        if self._impatience is not None:
-            self._impatience.cancel()
-
-    def _refuse(self, what: str) -> None:
-        log.warning("a connection for frames is refused", client=what)
-        self.send_away()
+    def _leave(self) -> None:
+        self._host.forget(self)
+        self._impatience.cancel()

@@ -1,14 +1,17 @@
-"""Unary calls: every handler as a method that any gRPC client can call."""
+"""Unary calls: every handler as a method that any gRPC client can call.
+
+What was sent is parsed once its caller is let in: it may make a message of many times its size.
+"""
 
 import asyncio
 from collections.abc import Iterable
 from itertools import groupby
 
 import grpc
-from google.protobuf.message import Message
+from google.protobuf.message import DecodeError, Message
 from grpc_status import rpc_status
 
-from semel_common.errors import SemelError
+from semel_common.errors import InvalidRequestError, SemelError
 from semel_common.tracing import TRACEPARENT
 from semel_common.wire import status
 from semel_runtime.server.answer import Answer
@@ -20,7 +23,7 @@ from semel_runtime.server.principal import Origin
 
 def unary_handlers(
     handlers: Handlers, gate: Gate, answer: Answer
-) -> dict[str, dict[str, "grpc.RpcMethodHandler[Message, Message]"]]:
+) -> dict[str, dict[str, "grpc.RpcMethodHandler[bytes, Message]"]]:
     """Return gRPC's method handlers by service and method name."""
     ordered = sorted(handlers, key=lambda endpoint: endpoint.method.service)
     return {
@@ -49,16 +52,31 @@ async def _admitted(endpoint: Endpoint[Message, Message], gate: Gate, caller: Ca
     try:
         return await gate.admit(caller)
     except SemelError as error:
-        if endpoint.metrics is not None:
-            endpoint.metrics.refused(error.code.name)
+        _count_refusal(endpoint, error)
         raise
+
+
+def _parsed(endpoint: Endpoint[Message, Message], message: bytes) -> Message:
+    """Return the request that a message is; raises InvalidRequestError."""
+    try:
+        return endpoint.method.request.FromString(message)
+    except DecodeError as error:
+        name = endpoint.method.request.DESCRIPTOR.name
+        refusal = InvalidRequestError(f"the message of {len(message)} bytes is no {name}")
+        _count_refusal(endpoint, refusal)
+        raise refusal from error
+
+
+def _count_refusal(endpoint: Endpoint[Message, Message], error: SemelError) -> None:
+    if endpoint.metrics is not None:
+        endpoint.metrics.refused(error.code.name)
 
 
 def _method_handler(
     endpoint: Endpoint[Message, Message], gate: Gate, answer: Answer
-) -> "grpc.RpcMethodHandler[Message, Message]":
+) -> "grpc.RpcMethodHandler[bytes, Message]":
     async def behaviour(
-        request: Message, context: "grpc.aio.ServicerContext[Message, Message]"
+        message: bytes, context: "grpc.aio.ServicerContext[bytes, Message]"
     ) -> Message:
         written = Written()
         context.add_done_callback(lambda _: written.settle())  # type: ignore[arg-type]  # stubs want a class
@@ -70,7 +88,7 @@ def _method_handler(
                 traceparent=traceparent_of(metadata),
                 deadline=_deadline(context.time_remaining()),
             )
-            response = await answer(endpoint, request, call)
+            response = await answer(endpoint, _parsed(endpoint, message), call)
             if wants_status(metadata):
                 raise_first(response)
         except SemelError as error:
@@ -80,6 +98,5 @@ def _method_handler(
 
     return grpc.unary_unary_rpc_method_handler(
         behaviour,
-        request_deserializer=endpoint.method.request.FromString,
         response_serializer=endpoint.method.response.SerializeToString,
     )

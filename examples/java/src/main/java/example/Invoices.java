@@ -17,7 +17,7 @@ import static java.util.concurrent.TimeUnit.*;
 
 /** Takes every order of one topic exactly once into others, each topic of one partition; docs/clients.md explains every call. */
 record Invoices(String bootstrap, String orders, List<String> outputs, String transactionalId, String groupId, Deadline end,
-    Metadata headers, Map<String, ManagedChannel> channels) {
+    Metadata headers, Map<String, ManagedChannel> channels, Map<String, String> topicIds) {
   /** Returns what to do about an error: every one has it on the wire. */
   static String classOf(StatusRuntimeException failure) {
     for (var detail : StatusProto.fromThrowable(failure).getDetailsList()) {
@@ -68,6 +68,7 @@ record Invoices(String bootstrap, String orders, List<String> outputs, String tr
     return call("topic " + topic, () -> {
       var request = MetadataRequest.newBuilder().addTopics(topic).build();
       var known = call("anyone", () -> bootstrap, ClusterServiceGrpc::newBlockingStub, at -> at.metadata(request));
+      topicIds.put(topic, known.getTopics(0).getTopicId());
       int leader = known.getTopics(0).getPartitions(0).getLeaderId();
       return known.getInstancesList().stream()
           .filter(each -> each.getRole() == ServiceRole.SERVICE_ROLE_BROKER && each.getInstanceId() == leader)
@@ -89,14 +90,17 @@ record Invoices(String bootstrap, String orders, List<String> outputs, String tr
       for (String topic : outputs) { // The same request each time: so the broker knows a repeat.
         var request = ProduceRequest.newBuilder().setTransactionalId(transactionalId)
             .addPartitions(ProducePartition.newBuilder().setTopic(topic).setRecords(records)).build();
-        var written = leaderOf(topic, at -> at.produce(request)).getPartitions(0);
-        end.getParticipantsBuilder().addTopics(TopicPartitions.newBuilder().setTopicId(written.getTopicId()).addPartitions(0));
+        var sent = end.getParticipantsBuilder().addTopicsBuilder().addPartitions(0);
+        sent.setTopicId(leaderOf(topic, at -> {
+          sent.setTopicId(topicIds.get(topic)); // Until the answer says it: an abort names what was not answered, too.
+          return at.produce(request);
+        }).getPartitions(0).getTopicId());
       }
     } catch (StatusRuntimeException failure) {
       if (!classOf(failure).equals("ABORTABLE_TRANSACTION")) {
         throw failure;
       } // What was refused may still arrive: it never commits.
-      end.setResult(TransactionResult.TRANSACTION_RESULT_ABORT).clearParticipants();
+      end.setResult(TransactionResult.TRANSACTION_RESULT_ABORT);
     }
     try {
       transactions(at -> at.endTxn(end.build()));
@@ -140,7 +144,7 @@ record Invoices(String bootstrap, String orders, List<String> outputs, String tr
     headers.put(Metadata.Key.of("semel-errors", Metadata.ASCII_STRING_MARSHALLER), "status"); // Those inside an answer, too.
     try {
       new Invoices(arguments[0], arguments[1], List.of(arguments).subList(2, arguments.length), "invoicer-of-" + arguments[1],
-          "invoicers-of-" + arguments[1], Deadline.after(2, MINUTES), headers, new HashMap<>()).run();
+          "invoicers-of-" + arguments[1], Deadline.after(2, MINUTES), headers, new HashMap<>(), new HashMap<>()).run();
     } catch (StatusRuntimeException failure) {
       System.err.println(failure.getMessage());
       System.exit(classOf(failure).equals("APPLICATION_RECOVERABLE") ? 3 : 1);

@@ -58,6 +58,8 @@ class OffsetsMachine:
         """Start without any."""
         self._limits = limits
         self._groups: dict[str, GroupOffsets] = {}
+        self._with_offsets: set[str] = set()
+        """Those that count toward the limit: fences alone do not, for they come unasked."""
         self._pending: set[str] = set()
         """The groups with open transactions."""
         self.coordinator_epochs = CoordinatorEpochs()
@@ -229,10 +231,8 @@ class OffsetsMachine:
             return
         group = self._groups.setdefault(record.group_id, GroupOffsets())
         group.replay(offset, record)
-        if group.pending:
-            self._pending.add(record.group_id)
-        else:
-            self._pending.discard(record.group_id)
+        _put(self._pending, record.group_id, belongs=bool(group.pending))
+        _put(self._with_offsets, record.group_id, belongs=group.has_offsets)
         if group.is_unknown:
             del self._groups[record.group_id]
 
@@ -240,6 +240,7 @@ class OffsetsMachine:
         """Know nothing of a group: it is another instance's."""
         self._groups.pop(group_id, None)
         self._pending.discard(group_id)
+        self._with_offsets.discard(group_id)
 
     def snapshot(self) -> Iterable[tuple[int, OffsetsRecord]]:
         """Return everything, group by group."""
@@ -251,8 +252,8 @@ class OffsetsMachine:
     # -- limits ----------------------------------------------------------------------------------
 
     def _check_groups(self, group_id: str) -> None:
-        count = len(self._groups)
-        if group_id not in self._groups and count >= self._limits.groups_max:
+        count = len(self._with_offsets)
+        if group_id not in self._with_offsets and count >= self._limits.groups_max:
             raise ThrottlingQuotaExceededError(
                 f"there are {count} groups with offsets: at most {self._limits.groups_max}"
             )
@@ -317,3 +318,10 @@ class OffsetsMachine:
             newer_since[producer_id] = started if superseded is None else min(started, superseded)
             if is_due(now_ms=now_ms, start_ms=started, superseded_ms=superseded):
                 yield transaction
+
+
+def _put(group_ids: set[str], group_id: str, *, belongs: bool) -> None:
+    if belongs:
+        group_ids.add(group_id)
+    else:
+        group_ids.discard(group_id)

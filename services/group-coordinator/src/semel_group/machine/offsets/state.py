@@ -88,9 +88,14 @@ class GroupOffsets:
         return not self.committed and not any(each.partitions() for each in self.pending.values())
 
     @property
+    def has_offsets(self) -> bool:
+        """Whether the group has more than fences: a position, or a transaction without outcome."""
+        return bool(self.committed or self.pending)
+
+    @property
     def is_unknown(self) -> bool:
         """Whether nothing at all is known of the group."""
-        return not self.committed and not self.pending and not self.producers
+        return not self.has_offsets and not self.producers
 
     def is_pending(self, partition: TopicPartition) -> bool:
         """Whether a transaction holds a position in a partition."""
