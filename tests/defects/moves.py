@@ -7,6 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from defects.defect import collector
+from semel.broker.v1.moves_pb2 import CopyLogResponse
 from semel_broker.machine import moves
 from semel_broker.machine.directory import LogDirectory
 from semel_broker.machine.log import PartitionLog
@@ -56,12 +57,16 @@ def _served(patch: pytest.MonkeyPatch) -> None:
 
 @defect("taken-over-unfinished", "what was written between copy and hand-over stays behind")
 def _unfinished(patch: pytest.MonkeyPatch) -> None:
-    copy = LogTaker._copy
+    asked = LogTaker._piece
 
-    async def once(self: LogTaker, leader: Any, of: Any, *, within_bytes: int) -> Any:
-        return await copy(self, leader, of, within_bytes=within_bytes) if within_bytes else of
+    async def none_left(self: LogTaker, leader: Any, copy: Any) -> CopyLogResponse:
+        piece = await asked(self, leader, copy)
+        if not piece.handed_over:
+            return piece
+        end = copy.log_end_offset
+        return CopyLogResponse(next_offset=end, log_end_offset=end)
 
-    patch.setattr(LogTaker, "_copy", once)
+    patch.setattr(LogTaker, "_piece", none_left)
     patch.setattr(moves, "_check_whole", lambda _log, _state: None)
 
 
