@@ -26,7 +26,6 @@ from semel_coordinator.transactions.machine.entities import (
     PreparedTransaction,
     Producer,
 )
-from semel_coordinator.transactions.machine.joint.entities import JointId
 from semel_coordinator.transactions.machine.records import TransactionalIdExpired
 from semel_coordinator.transactions.machine.states import AbortReason, TransactionState
 from semel_group.machine import GroupMachine
@@ -45,7 +44,7 @@ from semel_runtime.journal.base import StoredBatch
 from semel_runtime.participant.coordinator_epochs import CoordinatorEpochSeen
 from simulation.compaction import CompactionWatch
 from simulation.disk import SimulatedVolume
-from simulation.durable import Durable, Transaction
+from simulation.durable import Durable, JointFact, Transaction
 from simulation.group_moves import GroupMovesWatch
 from simulation.log_moves import LogMovesWatch
 from simulation.moves import Moves, Place
@@ -331,7 +330,7 @@ class Watch:
                 self._producer(record)
             case TransactionalIdExpired():
                 self._durable.epochs.pop(record.producer_id, None)
-            case JointId():
+            case _ if isinstance(record, JointFact):
                 for wrong in self._durable.joint(record):
                     self._check(False, wrong)
             case CoordinatorEpochSeen():

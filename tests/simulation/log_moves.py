@@ -11,8 +11,13 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from semel_common.ids import transaction_log_partition_of
+from semel_common.ids import partition_for_id, transaction_log_partition_of
 from semel_coordinator.transactions.machine.entities import Producer
+from semel_coordinator.transactions.machine.joint.entities import (
+    JointId,
+    JointIdExpired,
+    JointPoolShrunk,
+)
 from semel_coordinator.transactions.machine.partitions import partition_of
 from semel_coordinator.transactions.machine.records import (
     CoordinatorEpoch,
@@ -108,6 +113,8 @@ def _partition_of(record: Any) -> int | None:  # noqa: ANN401 - of any service
     match record:
         case TransactionCompleted() | TransactionalIdExpired():
             return transaction_log_partition_of(record.producer_id)
+        case JointPoolShrunk() | JointIdExpired():
+            return partition_for_id(record.transactional_id, TRANSACTION_LOG_PARTITIONS)
         case _:
             return partition_of(record, partition_count=TRANSACTION_LOG_PARTITIONS)
 
@@ -117,7 +124,7 @@ def _known_of(machine: Any, partition: int) -> list[object]:  # noqa: ANN401 - o
     state = machine.transactions._state
     known = state.known_of(partition, partition_count=TRANSACTION_LOG_PARTITIONS)
     return [
-        normal(replace(each, last_update_ms=0) if isinstance(each, Producer) else each)
+        normal(replace(each, last_update_ms=0) if isinstance(each, (Producer, JointId)) else each)
         for each in known
         if not isinstance(each, CoordinatorEpoch)
     ]

@@ -54,7 +54,16 @@ def test_a_batch_may_say_who_it_is() -> None:
 
 
 def test_a_batch_that_says_nothing_has_a_transaction_of_its_own() -> None:
-    assert names(of_batch({}, {})) == ("spark-write", 0, "spark-write", "write")
+    handle = of_batch({}, {})
+    assert names(handle) == ("spark-write", 0, "spark-write", "write")
+    assert handle.one_shot
+
+
+def test_only_an_id_that_nobody_has_chosen_is_used_once() -> None:
+    given = {"txnAppId": "load", "txnVersion": "3"}
+    assert not of_batch(given, {}).one_shot
+    assert not of_batch({}, PROPERTIES).one_shot
+    assert not identity.of_stream(options.of_stream(CLUSTER), PROPERTIES.get).one_shot
 
 
 def test_an_id_without_a_version_says_too_little() -> None:

@@ -39,6 +39,9 @@ class JointHandle:
     writers keep it alive by themselves."""
     reset: bool = False
     """Take the id over from another owner, and forget which versions that one has committed."""
+    one_shot: bool = False
+    """The id is for this transaction alone: nobody will write another version, or this one again.
+    Once it is idle for as long as any id is kept, it is forgotten, though it is committed."""
 
     def __post_init__(self) -> None:
         """Refuse what cannot work, with InvalidRequestError."""
@@ -132,6 +135,7 @@ def _handle_message(handle: JointHandle) -> transactions.JointHandle:
         transaction=transaction_message(handle),
         transaction_timeout_ms=handle.transaction_timeout_ms,
         reset=handle.reset,
+        one_shot=handle.one_shot,
     )
 
 
@@ -143,6 +147,7 @@ def _handle(message: transactions.JointHandle) -> JointHandle:
         run=message.transaction.run,
         transaction_timeout_ms=message.transaction_timeout_ms,
         reset=message.reset,
+        one_shot=message.one_shot,
     )
 
 

@@ -76,6 +76,7 @@ class JointWriter(Closing):
             writer=self._name,
             transaction_timeout_ms=handle.transaction_timeout_ms,
             reset=handle.reset,
+            one_shot=handle.one_shot,
         )
         tracer = self._context.tracer
         with joint_span(tracer, "join", handle):

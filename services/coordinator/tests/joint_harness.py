@@ -29,18 +29,34 @@ class JointHarness(TransactionsHarness):
     """Runs the handlers of joint transactions of the id ``joint``."""
 
     def join(
-        self, writer: str, name: JointName | None = None, *, reset: bool = False
+        self,
+        writer: str,
+        name: JointName | None = None,
+        *,
+        reset: bool = False,
+        one_shot: bool = False,
     ) -> TransactionKey:
         """JoinTxn, of a version that is not committed."""
-        key = self.ask_to_join(writer, name, reset=reset)
+        key = self.ask_to_join(writer, name, reset=reset, one_shot=one_shot)
         assert key is not None, "already committed"
         return key
 
     def ask_to_join(
-        self, writer: str, name: JointName | None = None, *, reset: bool = False
+        self,
+        writer: str,
+        name: JointName | None = None,
+        *,
+        reset: bool = False,
+        one_shot: bool = False,
     ) -> TransactionKey | None:
         """JoinTxn."""
-        call = JoinTxn(name=name or name_of(), writer=writer, timeout_ms=TIMEOUT_MS, reset=reset)
+        call = JoinTxn(
+            name=name or name_of(),
+            writer=writer,
+            timeout_ms=TIMEOUT_MS,
+            reset=reset,
+            one_shot=one_shot,
+        )
         return self.run(self.machine.joint.join_txn(call, now_ms=self.now_ms))
 
     def keep_alive(self, name: JointName | None = None) -> bool:
@@ -63,6 +79,12 @@ class JointHarness(TransactionsHarness):
         """Let time pass."""
         self.now_ms += after_ms
         return self.run(self.machine.joint.tick(self.now_ms))
+
+    def expire_joint(self, *, after_ms: int = 0) -> tuple[str, ...]:
+        """Forget what is idle after some time; the ids of joint transactions that are."""
+        self.now_ms += after_ms
+        names = self.run(self.machine.upkeep.joint_ids())
+        return self.run(self.machine.upkeep.expire_joint_ids(names, now_ms=self.now_ms))
 
     def add_to(self, key: TransactionKey, *participants: Participant) -> None:
         """AddPartitionsToTxn of a writer."""

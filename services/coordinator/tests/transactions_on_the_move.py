@@ -122,3 +122,6 @@ def use_now(harness: TransactionsHarness) -> None:
     """Let all ids have been used last now, as after a move."""
     known = harness.machine._state.producers.values()
     harness.run(Result(None, [replace(each, last_update_ms=harness.now_ms) for each in known]))
+    for joint in harness.machine._state.joints.by_id.values():
+        # Not by a record: it would end the version that is open.
+        joint.known = replace(joint.known, last_update_ms=harness.now_ms)

@@ -7,7 +7,7 @@ from their receipts.
 
 A batch write within ``foreachBatch`` is told the same, on classic Spark, and has the same names.
 Any other batch write is what its options say it is; or, without any, a transaction that nobody can
-repeat: atomic, but done again it writes again.
+repeat: atomic, but done again it writes again. Its id is used for nothing else, and says so.
 
 Spark Connect tells a write within ``foreachBatch`` nothing. It cannot be told from any other there,
 so there all batch writes must say who they are. Pure.
@@ -86,6 +86,7 @@ def of_batch(options: SinkOptions, local_property: LocalProperty, write_id: str)
         run=write_id if found is None else found.run_id,
         transaction_timeout_ms=options.transaction_timeout_ms,
         reset=options.reset,
+        one_shot=found is None and options.transactional_id is None,
     )
 
 

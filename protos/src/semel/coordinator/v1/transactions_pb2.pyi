@@ -743,6 +743,7 @@ class JoinTxnRequest(_message.Message):
     WRITER_FIELD_NUMBER: _builtins.int
     TRANSACTION_TIMEOUT_MS_FIELD_NUMBER: _builtins.int
     RESET_FIELD_NUMBER: _builtins.int
+    ONE_SHOT_FIELD_NUMBER: _builtins.int
     writer: _builtins.str
     """Unique among the writers of this run and version: a repeat gets the same answer."""
     transaction_timeout_ms: _builtins.int
@@ -751,6 +752,11 @@ class JoinTxnRequest(_message.Message):
     """
     reset: _builtins.bool
     """If the id belongs to another owner: forget what was committed under it, and take it over."""
+    one_shot: _builtins.bool
+    """No other version will be written under this id, which is for this transaction alone: once it has
+    been over for as long as any id is kept, it is forgotten, though it is committed. That of the
+    first join counts.
+    """
     @_builtins.property
     def transaction(self) -> Global___JointTransaction: ...
     def __init__(
@@ -760,10 +766,11 @@ class JoinTxnRequest(_message.Message):
         writer: _builtins.str = ...,
         transaction_timeout_ms: _builtins.int = ...,
         reset: _builtins.bool = ...,
+        one_shot: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["transaction", b"transaction"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["reset", b"reset", "transaction", b"transaction", "transaction_timeout_ms", b"transaction_timeout_ms", "writer", b"writer"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["one_shot", b"one_shot", "reset", b"reset", "transaction", b"transaction", "transaction_timeout_ms", b"transaction_timeout_ms", "writer", b"writer"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -815,8 +822,10 @@ class JointHandle(_message.Message):
     TRANSACTION_FIELD_NUMBER: _builtins.int
     TRANSACTION_TIMEOUT_MS_FIELD_NUMBER: _builtins.int
     RESET_FIELD_NUMBER: _builtins.int
+    ONE_SHOT_FIELD_NUMBER: _builtins.int
     transaction_timeout_ms: _builtins.int
     reset: _builtins.bool
+    one_shot: _builtins.bool
     @_builtins.property
     def transaction(self) -> Global___JointTransaction: ...
     def __init__(
@@ -825,10 +834,11 @@ class JointHandle(_message.Message):
         transaction: Global___JointTransaction | None = ...,
         transaction_timeout_ms: _builtins.int = ...,
         reset: _builtins.bool = ...,
+        one_shot: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["transaction", b"transaction"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["reset", b"reset", "transaction", b"transaction", "transaction_timeout_ms", b"transaction_timeout_ms"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["one_shot", b"one_shot", "reset", b"reset", "transaction", b"transaction", "transaction_timeout_ms", b"transaction_timeout_ms"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

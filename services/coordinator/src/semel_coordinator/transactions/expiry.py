@@ -15,6 +15,8 @@ log = structlog.get_logger(__name__)
 
 _PIECE = 1_000
 """Transactional ids that are looked at in one go, a few milliseconds."""
+_JOINT_PIECE = 10
+"""The same of those of joint transactions, which have many producers each."""
 
 
 async def expire(
@@ -42,6 +44,12 @@ async def expire_idle(runner: Runs, machine: TransactionsMachine, clock: Clock) 
             return
         await _expire(runner, machine, producer_ids[start : start + _PIECE], now_ms)
         await asyncio.sleep(0)
+    names = await runner.run(machine.upkeep.joint_ids)
+    for start in range(0, len(names), _JOINT_PIECE):
+        if clock.jumps != jumps:
+            return
+        await _expire_joint(runner, machine, names[start : start + _JOINT_PIECE], now_ms)
+        await asyncio.sleep(0)
 
 
 async def _expire(
@@ -50,3 +58,11 @@ async def _expire(
     decide = partial(machine.upkeep.expire_transactional_ids, producer_ids, now_ms=now_ms)
     for transactional_id in await runner.run(decide, privileged=True):
         log.info("transactional id expired", transactional_id=transactional_id)
+
+
+async def _expire_joint(
+    runner: Runs, machine: TransactionsMachine, names: Sequence[str], now_ms: int
+) -> None:
+    decide = partial(machine.upkeep.expire_joint_ids, names, now_ms=now_ms)
+    for transactional_id in await runner.run(decide, privileged=True):
+        log.info("id of joint transactions expired", transactional_id=transactional_id)

@@ -16,8 +16,10 @@ from semel_coordinator.transactions.machine import (
     DecidedTransaction,
     JointEndsKept,
     JointId,
+    JointIdExpired,
     JointKeptAlive,
     JointPoolGrown,
+    JointPoolShrunk,
     JointWritersJoined,
     ParticipantsAdded,
     PreparedTransaction,
@@ -90,7 +92,13 @@ def write(record: TransactionsRecord, out: journal.TransactionsRecord) -> None: 
             out.coordinator_epoch.partition = record.partition
             out.coordinator_epoch.coordinator_epoch = record.coordinator_epoch
         case (
-            JointId() | JointEndsKept() | JointPoolGrown() | JointWritersJoined() | JointKeptAlive()
+            JointId()
+            | JointEndsKept()
+            | JointPoolGrown()
+            | JointPoolShrunk()
+            | JointIdExpired()
+            | JointWritersJoined()
+            | JointKeptAlive()
         ):
             joint.write(record, out.joint)
         case (

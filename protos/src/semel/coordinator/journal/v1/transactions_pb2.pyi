@@ -481,6 +481,8 @@ class JointRecord(_message.Message):
     WRITERS_JOINED_FIELD_NUMBER: _builtins.int
     KEPT_ALIVE_FIELD_NUMBER: _builtins.int
     ENDS_KEPT_FIELD_NUMBER: _builtins.int
+    POOL_SHRUNK_FIELD_NUMBER: _builtins.int
+    ID_EXPIRED_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def id(self) -> Global___JointIdRecord: ...
     @_builtins.property
@@ -491,6 +493,10 @@ class JointRecord(_message.Message):
     def kept_alive(self) -> Global___JointKeptAliveRecord: ...
     @_builtins.property
     def ends_kept(self) -> Global___JointEndsKeptRecord: ...
+    @_builtins.property
+    def pool_shrunk(self) -> Global___JointPoolShrunkRecord: ...
+    @_builtins.property
+    def id_expired(self) -> Global___JointIdExpiredRecord: ...
     def __init__(
         self,
         *,
@@ -499,12 +505,14 @@ class JointRecord(_message.Message):
         writers_joined: Global___JointWritersJoinedRecord | None = ...,
         kept_alive: Global___JointKeptAliveRecord | None = ...,
         ends_kept: Global___JointEndsKeptRecord | None = ...,
+        pool_shrunk: Global___JointPoolShrunkRecord | None = ...,
+        id_expired: Global___JointIdExpiredRecord | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["ends_kept", b"ends_kept", "id", b"id", "kept_alive", b"kept_alive", "pool_grown", b"pool_grown", "record", b"record", "writers_joined", b"writers_joined"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["ends_kept", b"ends_kept", "id", b"id", "id_expired", b"id_expired", "kept_alive", b"kept_alive", "pool_grown", b"pool_grown", "pool_shrunk", b"pool_shrunk", "record", b"record", "writers_joined", b"writers_joined"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["ends_kept", b"ends_kept", "id", b"id", "kept_alive", b"kept_alive", "pool_grown", b"pool_grown", "record", b"record", "writers_joined", b"writers_joined"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ends_kept", b"ends_kept", "id", b"id", "id_expired", b"id_expired", "kept_alive", b"kept_alive", "pool_grown", b"pool_grown", "pool_shrunk", b"pool_shrunk", "record", b"record", "writers_joined", b"writers_joined"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_record: _TypeAlias = _typing.Literal["id", "pool_grown", "writers_joined", "kept_alive", "ends_kept"]  # noqa: Y015
+    _WhichOneofReturnType_record: _TypeAlias = _typing.Literal["id", "pool_grown", "writers_joined", "kept_alive", "ends_kept", "pool_shrunk", "id_expired"]  # noqa: Y015
     _WhichOneofArgType_record: _TypeAlias = _typing.Literal["record", b"record"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_record) -> _WhichOneofReturnType_record | None: ...
 
@@ -526,6 +534,7 @@ class JointIdRecord(_message.Message):
     START_MS_FIELD_NUMBER: _builtins.int
     LAST_END_FIELD_NUMBER: _builtins.int
     LAST_UPDATE_MS_FIELD_NUMBER: _builtins.int
+    ONE_SHOT_FIELD_NUMBER: _builtins.int
     transactional_id: _builtins.str
     owner: _builtins.str
     run: _builtins.str
@@ -537,6 +546,8 @@ class JointIdRecord(_message.Message):
     start_ms: _builtins.int
     """When it was opened."""
     last_update_ms: _builtins.int
+    one_shot: _builtins.bool
+    """No other version follows, says who has opened it."""
     @_builtins.property
     def superseded(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Runs before it; the latest first."""
@@ -558,10 +569,11 @@ class JointIdRecord(_message.Message):
         start_ms: _builtins.int = ...,
         last_end: Global___JointEndRecord | None = ...,
         last_update_ms: _builtins.int = ...,
+        one_shot: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["last_end", b"last_end"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["committed_version", b"committed_version", "last_end", b"last_end", "last_update_ms", b"last_update_ms", "open_version", b"open_version", "owner", b"owner", "run", b"run", "start_ms", b"start_ms", "superseded", b"superseded", "timeout_ms", b"timeout_ms", "transactional_id", b"transactional_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["committed_version", b"committed_version", "last_end", b"last_end", "last_update_ms", b"last_update_ms", "one_shot", b"one_shot", "open_version", b"open_version", "owner", b"owner", "run", b"run", "start_ms", b"start_ms", "superseded", b"superseded", "timeout_ms", b"timeout_ms", "transactional_id", b"transactional_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -652,6 +664,54 @@ class JointPoolGrownRecord(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___JointPoolGrownRecord: _TypeAlias = JointPoolGrownRecord  # noqa: Y015
+
+@_typing.final
+class JointPoolShrunkRecord(_message.Message):
+    """JointPoolShrunkRecord: the last ones of an id's pool were idle for so long that they are forgotten."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TRANSACTIONAL_ID_FIELD_NUMBER: _builtins.int
+    PRODUCER_IDS_FIELD_NUMBER: _builtins.int
+    transactional_id: _builtins.str
+    @_builtins.property
+    def producer_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """The last one first. Never given out again."""
+
+    def __init__(
+        self,
+        *,
+        transactional_id: _builtins.str = ...,
+        producer_ids: _abc.Iterable[_builtins.int] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["producer_ids", b"producer_ids", "transactional_id", b"transactional_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___JointPoolShrunkRecord: _TypeAlias = JointPoolShrunkRecord  # noqa: Y015
+
+@_typing.final
+class JointIdExpiredRecord(_message.Message):
+    """JointIdExpiredRecord: an id of joint transactions was idle for so long that it is forgotten."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TRANSACTIONAL_ID_FIELD_NUMBER: _builtins.int
+    transactional_id: _builtins.str
+    def __init__(
+        self,
+        *,
+        transactional_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["transactional_id", b"transactional_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___JointIdExpiredRecord: _TypeAlias = JointIdExpiredRecord  # noqa: Y015
 
 @_typing.final
 class JointWritersJoinedRecord(_message.Message):

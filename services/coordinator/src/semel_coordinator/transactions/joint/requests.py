@@ -35,6 +35,7 @@ def join(request: wire.JoinTxnRequest, limits: TransactionLimits) -> JoinTxn:
         writer=require_name("writer", request.writer, length_max=limits.joint_name_length_max),
         timeout_ms=request.transaction_timeout_ms,
         reset=request.reset,
+        one_shot=request.one_shot,
     )
 
 

@@ -9,8 +9,10 @@ from semel_coordinator.transactions.machine import (
     JointEnd,
     JointEndsKept,
     JointId,
+    JointIdExpired,
     JointKeptAlive,
     JointPoolGrown,
+    JointPoolShrunk,
     JointRecord,
     JointWritersJoined,
     Outcome,
@@ -36,6 +38,11 @@ def write(record: JointRecord, out: journal.JointRecord) -> None:
         case JointPoolGrown():
             out.pool_grown.transactional_id = record.transactional_id
             out.pool_grown.producer_ids.extend(record.producer_ids)
+        case JointPoolShrunk():
+            out.pool_shrunk.transactional_id = record.transactional_id
+            out.pool_shrunk.producer_ids.extend(record.producer_ids)
+        case JointIdExpired():
+            out.id_expired.transactional_id = record.transactional_id
         case JointWritersJoined():
             out.writers_joined.transactional_id = record.transactional_id
             out.writers_joined.writers.extend(record.writers)
@@ -61,6 +68,13 @@ def read(message: journal.JointRecord) -> JointRecord:
             return JointPoolGrown(
                 transactional_id=grown.transactional_id, producer_ids=tuple(grown.producer_ids)
             )
+        case "pool_shrunk":
+            shrunk = message.pool_shrunk
+            return JointPoolShrunk(
+                transactional_id=shrunk.transactional_id, producer_ids=tuple(shrunk.producer_ids)
+            )
+        case "id_expired":
+            return JointIdExpired(transactional_id=message.id_expired.transactional_id)
         case "writers_joined":
             joined = message.writers_joined
             return JointWritersJoined(
@@ -89,6 +103,7 @@ def _read_id(message: journal.JointIdRecord) -> JointId:
         start_ms=message.start_ms,
         last_end=_read_last_end(message),
         last_update_ms=message.last_update_ms,
+        one_shot=message.one_shot,
     )
 
 
@@ -104,6 +119,7 @@ def _write_id(record: JointId, out: journal.JointIdRecord) -> None:
     if record.last_end is not None:
         _write_end(record.last_end, out.last_end)
     out.last_update_ms = record.last_update_ms
+    out.one_shot = record.one_shot
 
 
 def _write_end(end: JointEnd, out: journal.JointEndRecord) -> None:

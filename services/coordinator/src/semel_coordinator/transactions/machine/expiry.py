@@ -5,6 +5,10 @@ waits for markers. Forgetting it forgets its producer id for good, because count
 only rise; whoever still holds it is answered INVALID_PRODUCER_ID_MAPPING, and what it has written
 meanwhile somewhere is aborted: an inquiry about a producer that is not known is answered ABORTED.
 
+An id of joint transactions says which versions are committed, so it stays; the producers of its
+pool are forgotten as any others, from the end on, because the first ones are used first. It is
+forgotten itself once it has none left, if no version of it is committed, or none can follow.
+
 A participant keeps a producer's fence, so that nothing late of a decided epoch is taken up again
 and then committed by the decision of then. It may forget the fence once no such decision is left:
 a decision is forgotten when everyone in it has acknowledged, and from then on, whatever is opened
@@ -12,16 +16,26 @@ under that epoch is aborted.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 
 from msgspec import Struct
 
 from semel_common.errors import CoordinatorNotAvailableError, NotCoordinatorError, SemelError
 from semel_common.ids import Participant
 from semel_coordinator.transactions.machine.entities import Producer
+from semel_coordinator.transactions.machine.joint.entities import (
+    NO_VERSION,
+    JointIdExpired,
+    JointPoolShrunk,
+)
+from semel_coordinator.transactions.machine.joint.state import Joint
 from semel_coordinator.transactions.machine.limits import TransactionLimits
 from semel_coordinator.transactions.machine.ownership import Ownership
 from semel_coordinator.transactions.machine.records import TransactionalIdExpired
 from semel_coordinator.transactions.machine.state import TransactionsState
+
+_WRITERS_MAX = 1_000
+"""Producers of one id of joint transactions that are forgotten at once."""
 
 
 class FenceInquiry(Struct, frozen=True, kw_only=True):
@@ -59,13 +73,52 @@ def expired(
 def _is_expired(
     state: TransactionsState, limits: TransactionLimits, producer: Producer, now_ms: int
 ) -> bool:
-    if producer.transactional_id in state.joints.by_id:
-        return False  # Its versions say what was done before: those ids do not expire.
+    return producer.transactional_id not in state.joints.by_id and _is_idle(
+        state, limits, producer, now_ms
+    )
+
+
+def _is_idle(
+    state: TransactionsState, limits: TransactionLimits, producer: Producer, now_ms: int
+) -> bool:
     if now_ms - producer.last_update_ms < limits.transactional_id_expiration_ms:
         return False
     producer_id = producer.producer_id
     is_open = producer_id in state.ongoing or bool(producer.prepared)
     return not is_open and not state.incomplete_count(producer_id)
+
+
+def joints_expired(
+    state: TransactionsState, limits: TransactionLimits, names: Iterable[str], *, now_ms: int
+) -> Iterator[JointPoolShrunk | JointIdExpired]:
+    """Yield what is forgotten of those ids of joint transactions that are still there."""
+    for name in names:
+        joint = state.joints.by_id.get(name)
+        if joint is None:
+            continue
+        idle = tuple(_idle_writers(state, limits, joint, now_ms))
+        if idle:
+            yield JointPoolShrunk(transactional_id=name, producer_ids=idle)
+        if len(idle) == len(joint.pool) and _is_joint_id_expired(limits, joint, now_ms):
+            yield JointIdExpired(transactional_id=name)
+
+
+def _idle_writers(
+    state: TransactionsState, limits: TransactionLimits, joint: Joint, now_ms: int
+) -> Iterator[int]:
+    """Yield the producer ids at the end of the pool that are forgotten now, the last one first."""
+    not_live = joint.pool[len(joint.live) :]
+    for producer_id in islice(reversed(not_live), _WRITERS_MAX):
+        if not _is_idle(state, limits, state.producers[producer_id], now_ms):
+            break
+        yield producer_id
+
+
+def _is_joint_id_expired(limits: TransactionLimits, joint: Joint, now_ms: int) -> bool:
+    known = joint.known
+    is_needless = known.one_shot or known.committed_version == NO_VERSION
+    idle_ms = now_ms - known.last_update_ms
+    return not joint.is_open and is_needless and idle_ms >= limits.transactional_id_expiration_ms
 
 
 def answer_fences(

@@ -30,6 +30,7 @@ from msgspec.structs import replace
 from semel_common.errors import CorruptMessageError, FencedLeaderEpochError, NotCoordinatorError
 from semel_common.ids import InternalTopic
 from semel_coordinator.transactions.machine.entities import Producer
+from semel_coordinator.transactions.machine.joint.entities import JointId
 from semel_coordinator.transactions.machine.partitions import partition_of
 from semel_coordinator.transactions.machine.records import (
     MoveRecord,
@@ -154,7 +155,7 @@ class TransactionLogMoves:
                     f"{type(record).__name__} is not of transaction-log partition {move.partition}"
                 )
         known = [
-            replace(each, last_update_ms=now_ms) if isinstance(each, Producer) else each
+            replace(each, last_update_ms=now_ms) if isinstance(each, (Producer, JointId)) else each
             for each in records
         ]
         return Result(None, (*known, _taken(move, whole=True)) if whole else known)

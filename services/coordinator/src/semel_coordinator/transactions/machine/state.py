@@ -20,8 +20,10 @@ from semel_coordinator.transactions.machine.entities import (
 from semel_coordinator.transactions.machine.joint.entities import (
     JointEndsKept,
     JointId,
+    JointIdExpired,
     JointKeptAlive,
     JointPoolGrown,
+    JointPoolShrunk,
     JointWritersJoined,
 )
 from semel_coordinator.transactions.machine.joint.state import Joints
@@ -154,10 +156,15 @@ class TransactionsState:
                 self.producer_ids_given[record.partition] = record.count
             case CoordinatorEpoch():
                 self.coordinator_epochs[record.partition] = record.coordinator_epoch
+            case JointPoolShrunk():
+                self.joints.replay(record)
+                for producer_id in record.producer_ids:
+                    del self.producers[producer_id]
             case (
                 JointId()
                 | JointEndsKept()
                 | JointPoolGrown()
+                | JointIdExpired()
                 | JointWritersJoined()
                 | JointKeptAlive()
             ):

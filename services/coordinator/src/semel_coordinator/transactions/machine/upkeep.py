@@ -9,7 +9,9 @@ from semel_coordinator.transactions.machine.expiry import (
     FenceInquiry,
     answer_fences,
     expired,
+    joints_expired,
 )
+from semel_coordinator.transactions.machine.joint.entities import JointIdExpired
 from semel_coordinator.transactions.machine.limits import TransactionLimits
 from semel_coordinator.transactions.machine.operators import (
     OperatorAbort,
@@ -53,6 +55,19 @@ class Upkeep:
         served = filter(self._ownership.serves, producer_ids)
         records = tuple(expired(self._state, self._limits, served, now_ms=now_ms))
         return Result(tuple(each.transactional_id for each in records), records)
+
+    def joint_ids(self) -> Result[Sequence[str], TransactionsRecord]:
+        """Return the ids of joint transactions to be given to `expire_joint_ids`, in pieces."""
+        return Result(list(self._state.joints.by_id))
+
+    def expire_joint_ids(
+        self, names: Iterable[str], *, now_ms: int
+    ) -> Result[tuple[str, ...], TransactionsRecord]:
+        """Forget idle producers of those ids, as many as one step may; answer the ids forgotten."""
+        served = filter(self._ownership.serves_id, names)
+        records = tuple(joints_expired(self._state, self._limits, served, now_ms=now_ms))
+        gone = (each.transactional_id for each in records if isinstance(each, JointIdExpired))
+        return Result(tuple(gone), records)
 
     def inquire_fences(
         self, inquiries: Sequence[FenceInquiry]

@@ -68,9 +68,8 @@ def end_joint_txn(
     answer = cell.commit if call.commit else cell.abort
     if answer is JointAnswer.ALREADY_COMMITTED:
         return Result(JointEnded(outcome=Outcome.COMMITTED, already_committed=True))
-    if answer is JointAnswer.ABORT_EMPTY or (
-        answer is JointAnswer.COMMIT_EMPTY and not call.writers
-    ):
+    commits_empty = answer in (JointAnswer.COMMIT_EMPTY, JointAnswer.COMMIT_NEW)
+    if answer is JointAnswer.ABORT_EMPTY or (commits_empty and not call.writers):
         return Result(
             JointEnded(outcome=call.end.outcome), _end_empty(state, limits, call, now_ms=now_ms)
         )

@@ -52,6 +52,8 @@ class JointId(Struct, frozen=True, kw_only=True):
     last_end: JointEnd | None = None
     """Those before it are in `Joint.ends`."""
     last_update_ms: int
+    one_shot: bool = False
+    """Who has opened it says that no other version follows."""
 
     def of_run(self, run: str) -> "JointId":
         """Return the id after a call of a run: one that is new supersedes the one before."""
@@ -60,13 +62,16 @@ class JointId(Struct, frozen=True, kw_only=True):
         superseded = (self.run, *self.superseded)[:SUPERSEDED_RUNS_KEPT]
         return replace(self, run=run, superseded=superseded)
 
-    def opened(self, txn_version: int, *, timeout_ms: int, now_ms: int) -> "JointId":
+    def opened(
+        self, txn_version: int, *, timeout_ms: int, one_shot: bool, now_ms: int
+    ) -> "JointId":
         """Return the id with a version open."""
         return replace(
             self,
             open_version=txn_version,
             start_ms=now_ms,
             timeout_ms=timeout_ms,
+            one_shot=one_shot,
             last_update_ms=now_ms,
         )
 
@@ -99,6 +104,20 @@ class JointPoolGrown(Struct, frozen=True, kw_only=True):
     producer_ids: tuple[int, ...]
 
 
+class JointPoolShrunk(Struct, frozen=True, kw_only=True):
+    """These, the last of an id's pool, were idle for so long that they are forgotten."""
+
+    transactional_id: str
+    producer_ids: tuple[int, ...]
+    """The last one first. Never given out again: ``ProducerIdsGiven`` stays."""
+
+
+class JointIdExpired(Struct, frozen=True, kw_only=True):
+    """An id was idle for so long that it is forgotten; all of its pool was before."""
+
+    transactional_id: str
+
+
 class JointWritersJoined(Struct, frozen=True, kw_only=True):
     """These are writers of the open version too, by their names."""
 
@@ -113,7 +132,15 @@ class JointKeptAlive(Struct, frozen=True, kw_only=True):
     kept_alive_ms: int
 
 
-JointRecord = JointId | JointEndsKept | JointPoolGrown | JointWritersJoined | JointKeptAlive
+JointRecord = (
+    JointId
+    | JointEndsKept
+    | JointPoolGrown
+    | JointPoolShrunk
+    | JointIdExpired
+    | JointWritersJoined
+    | JointKeptAlive
+)
 
 
 class JointEnded(Struct, frozen=True, kw_only=True):

@@ -38,6 +38,7 @@ class JoinTxn(Struct, frozen=True, kw_only=True):
     """Unique in its run and version."""
     timeout_ms: int
     reset: bool = False
+    one_shot: bool = False
 
 
 def join_txn(
@@ -74,7 +75,9 @@ def opening(
     name = call.name
     before = known_for(state, limits, name, now_ms=now_ms)
     records = fencing(state, name, now_ms=now_ms)
-    opened = before.opened(name.txn_version, timeout_ms=call.timeout_ms, now_ms=now_ms)
+    opened = before.opened(
+        name.txn_version, timeout_ms=call.timeout_ms, one_shot=call.one_shot, now_ms=now_ms
+    )
     return [*records, opened]
 
 

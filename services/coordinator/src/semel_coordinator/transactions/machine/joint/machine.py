@@ -60,9 +60,9 @@ class JointTransactions:
         """Decide a version for all its writers at once.
 
         Idempotent for one end id. Also raises TransactionAbortableError, a definite abort, for a
-        commit that names a writer that is not live; InvalidRequestError for the id of an ordinary
-        producer; ConcurrentTransactionsError and ThrottlingQuotaExceededError (of commits) past
-        the limits.
+        commit that names a writer that is not live; InvalidProducerIdMappingError if it names one
+        of an id that is not known; InvalidRequestError for the id of an ordinary producer;
+        ConcurrentTransactionsError and ThrottlingQuotaExceededError (of commits) past the limits.
         """
         self._ownership.partition_for(call.name.transactional_id)
         return end_joint_txn(self._state, self._limits, call, now_ms=now_ms)

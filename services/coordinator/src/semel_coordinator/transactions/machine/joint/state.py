@@ -11,8 +11,10 @@ from semel_coordinator.transactions.machine.joint.entities import (
     JointEnd,
     JointEndsKept,
     JointId,
+    JointIdExpired,
     JointKeptAlive,
     JointPoolGrown,
+    JointPoolShrunk,
     JointRecord,
     JointWritersJoined,
 )
@@ -100,6 +102,12 @@ class Joint:
             self._places[each] = len(self._pool)
             self._pool.append(each)
 
+    def shrink(self, producer_ids: Iterable[int]) -> None:
+        """Give up producer ids, from the end of the pool on."""
+        for each in producer_ids:
+            assert self._pool.pop() == each, f"{each} is not the last one of the pool"
+            del self._places[each]
+
     def join(self, writers: Iterable[str]) -> None:
         """Let writers join the open version."""
         for each in writers:
@@ -131,6 +139,11 @@ class Joints:
             case JointPoolGrown():
                 self.by_id[name].grow(record.producer_ids)
                 self.writer_count += len(record.producer_ids)
+            case JointPoolShrunk():
+                self.by_id[name].shrink(record.producer_ids)
+                self.writer_count -= len(record.producer_ids)
+            case JointIdExpired():
+                self.forget([name])
             case JointWritersJoined():
                 self.by_id[name].join(record.writers)
             case JointKeptAlive():

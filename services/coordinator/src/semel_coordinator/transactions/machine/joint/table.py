@@ -13,6 +13,7 @@ from typing import NamedTuple, assert_never
 
 from semel_common.errors import (
     ConcurrentTransactionsError,
+    InvalidProducerIdMappingError,
     JointOwnerMismatchError,
     ProducerFencedError,
     SemelError,
@@ -43,6 +44,7 @@ class JointAnswer(StrEnum):
     DECIDE = "does it"
     OPEN_ANEW = "fences what is open, and opens the version"
     COMMIT_EMPTY = "commits if it names no writer, else TRANSACTION_ABORTABLE"
+    COMMIT_NEW = "commits if it names no writer, else INVALID_PRODUCER_ID_MAPPING"
     ALREADY_COMMITTED = "already committed"
     ABORT_EMPTY = "fences what is open, and notes that the version is aborted"
     NOTE = "notes that the version is aborted"
@@ -66,8 +68,9 @@ class JointCell(NamedTuple):
 _A = JointAnswer
 
 JOINT_TABLE: dict[JointRow, JointCell] = {
+    # Of writers that an id had which is forgotten, nobody knows whether they were committed.
     JointRow.NEW_ID: JointCell(
-        _A.OPEN_ANEW, _A.OPEN_ANEW, _A.NOT_OPEN, _A.COMMIT_EMPTY, _A.ABORT_EMPTY
+        _A.OPEN_ANEW, _A.OPEN_ANEW, _A.NOT_OPEN, _A.COMMIT_NEW, _A.ABORT_EMPTY
     ),
     JointRow.OTHER_OWNER: JointCell(
         _A.OWNER_MISMATCH, _A.OPEN_ANEW, _A.OWNER_MISMATCH, _A.OWNER_MISMATCH, _A.OWNER_MISMATCH
@@ -156,6 +159,8 @@ def refused(
                 outcome=Outcome.ABORTED.value,
                 **facts,
             )
+        case JointAnswer.COMMIT_NEW:
+            return InvalidProducerIdMappingError(f"{name.transactional_id!r} is not known")
         case JointAnswer.CONCURRENT_TRANSACTIONS:
             assert joint is not None
             return ConcurrentTransactionsError(
