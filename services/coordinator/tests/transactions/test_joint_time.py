@@ -294,6 +294,10 @@ def test_ids_and_writers_are_limited() -> None:
     harness.init("app")
     with pytest.raises(ThrottlingQuotaExceededError):
         harness.join("a")
+    harness = JointHarness(limits=TransactionLimits(transactional_ids_max=1))
+    harness.join("a")
+    with pytest.raises(ThrottlingQuotaExceededError):
+        harness.init("app")
     harness = JointHarness(limits=TransactionLimits(joint_writers_max=2))
     harness.join("a")
     harness.join("b")

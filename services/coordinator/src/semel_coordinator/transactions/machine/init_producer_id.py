@@ -8,11 +8,7 @@ anything was registered in it; so do those that are prepared, unless the call as
 
 from msgspec import Struct
 
-from semel_common.errors import (
-    InvalidTransactionTimeoutError,
-    ProducerFencedError,
-    ThrottlingQuotaExceededError,
-)
+from semel_common.errors import InvalidTransactionTimeoutError, ProducerFencedError
 from semel_common.ids import PRODUCER_IDS_PER_PARTITION, producer_id_of
 from semel_coordinator.transactions.machine.decisions import aborted
 from semel_coordinator.transactions.machine.entities import (
@@ -24,6 +20,7 @@ from semel_coordinator.transactions.machine.entities import (
 from semel_coordinator.transactions.machine.limits import TransactionLimits
 from semel_coordinator.transactions.machine.prepared import abort_all
 from semel_coordinator.transactions.machine.records import ProducerIdsGiven, TransactionsRecord
+from semel_coordinator.transactions.machine.room import check_room_for_id
 from semel_coordinator.transactions.machine.state import TransactionsState
 from semel_coordinator.transactions.machine.states import AbortReason
 from semel_runtime.machine import Result
@@ -68,11 +65,7 @@ def first_init(
     now_ms: int,
 ) -> Result[TransactionKey, TransactionsRecord]:
     """Begin a transactional id: a new producer id, epoch 0."""
-    if len(state.transactional_ids) >= limits.transactional_ids_max:
-        raise ThrottlingQuotaExceededError(
-            f"this coordinator keeps {limits.transactional_ids_max} transactional ids already,"
-            f" no room for {call.transactional_id!r}"
-        )
+    check_room_for_id(state, limits, call.transactional_id)
     given = give_producer_id(state, partition)
     producer = Producer(
         producer_id=producer_id_of(partition, given.count),

@@ -10,7 +10,8 @@ class TransactionLimits:
     transaction_max_timeout_ms: int = 900_000
     """The longest time-out that a producer may ask for, in milliseconds."""
     transactional_ids_max: int = 250_000
-    """Transactional ids that one coordinator instance keeps."""
+    """Transactional ids that one coordinator instance keeps, of producers and of joint
+    transactions."""
     transactions_max: int = 100_000
     """Transactions that one instance keeps at once: ongoing and prepared ones, and decided ones
     until all their markers are written."""

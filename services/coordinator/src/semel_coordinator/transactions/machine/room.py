@@ -1,4 +1,4 @@
-"""Whether there is room for one more transaction, and for its participants."""
+"""Whether there is room for one more transactional id, transaction, or participant."""
 
 from collections.abc import Collection
 
@@ -36,3 +36,14 @@ def no_room(
             f" bytes, {size_bytes} more are over {limits.all_participants_bytes_max}"
         )
     return None
+
+
+def check_room_for_id(
+    state: TransactionsState, limits: TransactionLimits, transactional_id: str
+) -> None:
+    """Raise ThrottlingQuotaExceededError if one more id is too many, whatever it is used for."""
+    if len(state.transactional_ids) + len(state.joints.by_id) >= limits.transactional_ids_max:
+        raise ThrottlingQuotaExceededError(
+            f"this coordinator keeps {limits.transactional_ids_max} transactional ids already,"
+            f" no room for {transactional_id!r}"
+        )

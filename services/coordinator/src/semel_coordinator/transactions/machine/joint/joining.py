@@ -25,6 +25,7 @@ from semel_coordinator.transactions.machine.joint.table import (
 )
 from semel_coordinator.transactions.machine.limits import TransactionLimits
 from semel_coordinator.transactions.machine.records import TransactionsRecord
+from semel_coordinator.transactions.machine.room import check_room_for_id
 from semel_coordinator.transactions.machine.state import TransactionsState
 from semel_coordinator.transactions.machine.states import AbortReason
 from semel_runtime.machine import Result
@@ -115,11 +116,7 @@ def known_for(
             " need one of their own",
             field="transactional_id",
         )
-    if len(state.transactional_ids) + len(state.joints.by_id) >= limits.transactional_ids_max:
-        raise ThrottlingQuotaExceededError(
-            f"this coordinator keeps {limits.transactional_ids_max} transactional ids already,"
-            f" no room for {name.transactional_id!r}"
-        )
+    check_room_for_id(state, limits, name.transactional_id)
     return JointId(
         transactional_id=name.transactional_id,
         owner=name.owner,
