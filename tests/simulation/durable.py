@@ -7,13 +7,20 @@ from typing import Any
 
 from semel_common import sequences
 from semel_common.ids import TopicPartition
-from semel_coordinator.transactions.machine.joint.entities import JointId, JointIdExpired
+from semel_coordinator.transactions.machine.joint.entities import (
+    JointId,
+    JointIdExpired,
+    JointPoolShrunk,
+)
 
 Transaction = tuple[int, int]
 EXPIRATION_MS = 10_500
 """How long idle producers are remembered."""
 _WRITES_NO_MORE = -1
 """In place of a sequence: what an epoch wrote here was forgotten, so it may write nothing."""
+
+JointFact = JointId | JointPoolShrunk | JointIdExpired
+"""What changes which joint transactions are known."""
 
 
 @dataclass(slots=True)
@@ -117,17 +124,18 @@ class Durable:
         if epoch > current_epoch:
             self.sequences[log, producer_id] = (current_epoch, _WRITES_NO_MORE)
 
-    def joint_expired(self, record: JointIdExpired) -> Iterator[str]:
-        """Note that an id is forgotten; yield what is wrong with that."""
-        name = record.transactional_id
-        committed = self.versions[self.owners.pop(name)]
-        if committed >= 0:
-            yield f"{name}: version {committed} is forgotten"
-        for key in [each for each in self.versions if each[0] == name]:
-            del self.versions[key]
-
-    def joint(self, record: JointId) -> Iterator[str]:
+    def joint(self, record: JointFact) -> Iterator[str]:
         """Note what versions of joint transactions there are; yield what is wrong with them."""
+        match record:
+            case JointId():
+                yield from self._joint_id(record)
+            case JointIdExpired():
+                yield from self._joint_expired(record)
+            case JointPoolShrunk():
+                for producer_id in record.producer_ids:
+                    self.epochs.pop(producer_id, None)
+
+    def _joint_id(self, record: JointId) -> Iterator[str]:
         name, committed = record.transactional_id, record.committed_version
         before = self.versions.get((name, record.owner), -1)
         if committed < before:
@@ -136,3 +144,12 @@ class Durable:
             yield f"{name}: version {record.open_version} is open, and committed"
         self.versions[name, record.owner] = committed
         self.owners[name] = (name, record.owner)
+
+    def _joint_expired(self, record: JointIdExpired) -> Iterator[str]:
+        """Note that an id is forgotten; yield what is wrong with that."""
+        name = record.transactional_id
+        committed = self.versions[self.owners.pop(name)]
+        if committed >= 0:
+            yield f"{name}: version {committed} is forgotten"
+        for key in [each for each in self.versions if each[0] == name]:
+            del self.versions[key]

@@ -6,7 +6,7 @@ journal must equal the one that wrote it.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, assert_never
+from typing import Any
 
 from semel_broker.machine import BrokerMachine
 from semel_broker.machine.records import (
@@ -26,11 +26,6 @@ from semel_coordinator.transactions.machine.entities import (
     PreparedTransaction,
     Producer,
 )
-from semel_coordinator.transactions.machine.joint.entities import (
-    JointId,
-    JointIdExpired,
-    JointPoolShrunk,
-)
 from semel_coordinator.transactions.machine.records import TransactionalIdExpired
 from semel_coordinator.transactions.machine.states import AbortReason, TransactionState
 from semel_group.machine import GroupMachine
@@ -49,7 +44,7 @@ from semel_runtime.journal.base import StoredBatch
 from semel_runtime.participant.coordinator_epochs import CoordinatorEpochSeen
 from simulation.compaction import CompactionWatch
 from simulation.disk import SimulatedVolume
-from simulation.durable import Durable, Transaction
+from simulation.durable import Durable, JointFact, Transaction
 from simulation.group_moves import GroupMovesWatch
 from simulation.log_moves import LogMovesWatch
 from simulation.moves import Moves, Place
@@ -335,27 +330,14 @@ class Watch:
                 self._producer(record)
             case TransactionalIdExpired():
                 self._durable.epochs.pop(record.producer_id, None)
-            case JointId() | JointPoolShrunk() | JointIdExpired():
-                self._joint(record)
+            case _ if isinstance(record, JointFact):
+                for wrong in self._durable.joint(record):
+                    self._check(False, wrong)
             case CoordinatorEpochSeen():
                 heard = self._durable.coordinators_heard
                 heard[record.transaction_log_partition] = record.coordinator_epoch
             case _:
                 pass
-
-    def _joint(self, record: JointId | JointPoolShrunk | JointIdExpired) -> None:
-        match record:
-            case JointPoolShrunk():
-                for producer_id in record.producer_ids:
-                    self._durable.epochs.pop(producer_id, None)
-            case JointIdExpired():
-                for wrong in self._durable.joint_expired(record):
-                    self._check(False, wrong)
-            case JointId():
-                for wrong in self._durable.joint(record):
-                    self._check(False, wrong)
-            case _:
-                assert_never(record)
 
     def _producer(self, record: Producer) -> None:
         before = self._durable.epochs.get(record.producer_id, 0)
