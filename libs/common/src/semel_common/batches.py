@@ -94,7 +94,27 @@ def decode_records(
     Raises CorruptMessageError when it is not what the header says, MessageTooLargeError when it is
     over ``payload_max_bytes`` once it is decompressed.
     """
-    records = _open(batch, batch.payload if payload is None else payload, payload_max_bytes)
+    whole = batch.payload if payload is None else payload
+    return decode_opened(batch, open_payload(batch, whole, payload_max_bytes=payload_max_bytes))
+
+
+def open_payload(
+    batch: RecordBatch, payload: bytes, *, payload_max_bytes: int = PAYLOAD_SIZE_MAX_BYTES
+) -> bytes:
+    """Return the payload of a batch as it was before it was compressed; raises as above."""
+    try:
+        return decompress(payload, batch.codec, size_max_bytes=payload_max_bytes)
+    except MessageTooLargeError as error:
+        raise MessageTooLargeError(
+            f"batch at offset {batch.base_offset}: {error.message}", **error.details
+        ) from error
+    except Exception as error:
+        raise _unreadable(batch, error) from error
+
+
+def decode_opened(batch: RecordBatch, opened: bytes) -> Columns:
+    """Read what ``open_payload`` returned; raises CorruptMessageError as ``decode_records``."""
+    records = _parse(batch, opened)
     base, deltas = records.base_timestamp_ms, records.timestamp_deltas_ms
     count = len(records.values)
     return Columns(
@@ -113,28 +133,28 @@ def position_without_key(
 
     Raises as ``decode_records``, which costs more.
     """
-    records = _open(batch, batch.payload, payload_max_bytes)
+    opened = open_payload(batch, batch.payload, payload_max_bytes=payload_max_bytes)
+    records = _parse(batch, opened)
     if not records.keys:
         return 0
     return min(records.absent_keys, default=None)
 
 
-def _open(batch: RecordBatch, payload: bytes, payload_max_bytes: int) -> Records:
+def _parse(batch: RecordBatch, opened: bytes) -> Records:
     try:
-        opened = decompress(payload, batch.codec, size_max_bytes=payload_max_bytes)
         records = Records.FromString(opened)
-    except MessageTooLargeError as error:
-        raise MessageTooLargeError(
-            f"batch at offset {batch.base_offset}: {error.message}", **error.details
-        ) from error
     except Exception as error:
-        raise CorruptMessageError(
-            f"payload of the batch at offset {batch.base_offset} cannot be read: {error}"
-        ) from error
+        raise _unreadable(batch, error) from error
     wrong = _what_is_wrong(batch.record_count, records)
     if wrong is not None:
         raise CorruptMessageError(f"batch at offset {batch.base_offset} {wrong}")
     return records
+
+
+def _unreadable(batch: RecordBatch, error: Exception) -> CorruptMessageError:
+    return CorruptMessageError(
+        f"payload of the batch at offset {batch.base_offset} cannot be read: {error}"
+    )
 
 
 def _what_is_wrong(record_count: int, records: Records) -> str | None:
