@@ -22,8 +22,10 @@ from semel.common.v1.records_pb2 import (
 from semel_common.compression import PAYLOAD_SIZE_MAX_BYTES, compress, decompress
 from semel_common.errors import CorruptMessageError, MessageTooLargeError
 from semel_common.headers import HeaderPairs
+from semel_common.wire.pieces import Pieces, tag, within
 
 _CHECKED_HEADER = struct.Struct(">iqqiBBq")
+_PAYLOAD = tag(RecordBatch, "payload")
 _TRANSACTIONAL = 1
 _CONTROL = 2
 _INT64_MIN, _INT64_MAX = -(1 << 63), (1 << 63) - 1
@@ -194,25 +196,30 @@ def seal(
     base_sequence: int,
     transactional: bool,
     codec: Codec.ValueType = Codec.CODEC_UNSPECIFIED,
-    into: RecordBatch | None = None,
 ) -> RecordBatch:
-    """Make a batch of columns, with its CRC; the broker gives it its offset.
-
-    ``into`` is an empty batch to fill, within the request that carries it: putting a batch into a
-    request copies its payload.
-    """
-    batch = RecordBatch() if into is None else into
+    """Make a batch of columns, with its CRC; the broker gives it its offset."""
     payload = compress(encode_records(columns), codec)
-    batch.record_count = len(columns.values)
-    batch.producer_id = producer_id
-    batch.producer_epoch = producer_epoch
-    batch.base_sequence = base_sequence
-    batch.transactional = transactional
-    batch.max_timestamp_ms = max(columns.timestamps_ms)
-    batch.codec = codec
-    batch.payload = payload
+    batch = RecordBatch(
+        record_count=len(columns.values),
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=base_sequence,
+        transactional=transactional,
+        max_timestamp_ms=max(columns.timestamps_ms),
+        codec=codec,
+    )
     batch.crc32c = checksum(batch, payload)
+    batch.payload = payload
     return batch
+
+
+def written(header: RecordBatch, payload: bytes) -> Pieces:
+    """Write a batch that is given without its payload; it gets its CRC.
+
+    The same bytes as those of the whole batch: the payload is the last of what producers set.
+    """
+    header.crc32c = checksum(header, payload)
+    return (header.SerializeToString(), *within(_PAYLOAD, (payload,)))
 
 
 def replace_records(batch: RecordBatch, columns: Columns) -> None:
