@@ -20,11 +20,13 @@ from semel.common.v1.records_pb2 import (
     Records,
 )
 from semel_common.compression import PAYLOAD_SIZE_MAX_BYTES, compress, decompress
+from semel_common.encoded import KEYS_TAG, EncodedRecords
 from semel_common.errors import CorruptMessageError, MessageTooLargeError
 from semel_common.headers import HeaderPairs
 from semel_common.wire.pieces import Pieces, tag, within
 
 _CHECKED_HEADER = struct.Struct(">iqqiBBq")
+_EMPTY_KEY = KEYS_TAG + b"\0"
 _PAYLOAD = tag(RecordBatch, "payload")
 _TRANSACTIONAL = 1
 _CONTROL = 2
@@ -76,13 +78,42 @@ def encode_records(columns: Columns) -> bytes:
     if columns.keys is not None:
         records.absent_keys.extend(_absent(columns.keys))
         records.keys.extend(_present(columns.keys) if records.absent_keys else columns.keys)  # type: ignore[arg-type]  # none is absent
-    base = columns.timestamps_ms[0]
-    if columns.timestamps_ms.count(base) != len(columns.timestamps_ms):
-        records.timestamp_deltas_ms.extend([t - base for t in columns.timestamps_ms])
+    records.timestamp_deltas_ms.extend(_deltas(columns.timestamps_ms))
     for position, pairs in sorted(columns.headers.items()):
         records.headers.append(_encode_headers(position, pairs))
     records.offset_deltas.extend(columns.offset_deltas or ())
     return records.SerializeToString()
+
+
+def encode_parts(parts: Sequence[EncodedRecords], timestamps_ms: Sequence[int]) -> Pieces:
+    """Return the pieces of what ``encode_records`` returns for the same records."""
+    keys: list[bytes] = []
+    if any(part.keys is not None for part in parts):
+        keys = [
+            _EMPTY_KEY * part.record_count if part.keys is None else part.keys for part in parts
+        ]
+    between, after = Records(), Records(base_timestamp_ms=timestamps_ms[0])
+    start = 0
+    for part in parts:
+        absent = range(part.record_count) if part.keys is None else part.absent_keys
+        if keys:
+            between.absent_keys.extend([start + each for each in absent])
+        after.absent_values.extend([start + each for each in part.absent_values])
+        start += part.record_count
+    after.timestamp_deltas_ms.extend(_deltas(timestamps_ms))
+    values = [part.values for part in parts]
+    return (*keys, between.SerializeToString(), *values, after.SerializeToString())
+
+
+def decode_parts(parts: Sequence[EncodedRecords], timestamps_ms: Sequence[int]) -> Columns:
+    """Return as columns what ``encode_parts`` writes."""
+    batch = RecordBatch(record_count=sum(part.record_count for part in parts))
+    return decode_opened(batch, b"".join(encode_parts(parts, timestamps_ms)))
+
+
+def newest(timestamps_ms: Sequence[int]) -> int:
+    """Return the newest time of a batch; most have one only, which is cheap to see."""
+    return timestamps_ms[0] if _is_one(timestamps_ms) else max(timestamps_ms)
 
 
 def decode_records(
@@ -205,7 +236,7 @@ def seal(
         producer_epoch=producer_epoch,
         base_sequence=base_sequence,
         transactional=transactional,
-        max_timestamp_ms=max(columns.timestamps_ms),
+        max_timestamp_ms=newest(columns.timestamps_ms),
         codec=codec,
     )
     batch.crc32c = checksum(batch, payload)
@@ -213,19 +244,19 @@ def seal(
     return batch
 
 
-def written(header: RecordBatch, payload: bytes) -> Pieces:
+def written(header: RecordBatch, payload: Pieces) -> Pieces:
     """Write a batch that is given without its payload; it gets its CRC.
 
     The same bytes as those of the whole batch: the payload is the last of what producers set.
     """
-    header.crc32c = checksum(header, payload)
-    return (header.SerializeToString(), *within(_PAYLOAD, (payload,)))
+    header.crc32c = checksum(header, *payload)
+    return (header.SerializeToString(), *within(_PAYLOAD, payload))
 
 
 def replace_records(batch: RecordBatch, columns: Columns) -> None:
     """Put those of a batch's records into it that are left of it; it takes the same offsets."""
     payload = compress(encode_records(columns), batch.codec)
-    batch.max_timestamp_ms = max(columns.timestamps_ms)
+    batch.max_timestamp_ms = newest(columns.timestamps_ms)
     batch.payload = payload
     batch.crc32c = checksum(batch, payload)
 
@@ -253,10 +284,11 @@ def control_batch(
     return batch
 
 
-def checksum(batch: RecordBatch, payload: bytes) -> int:
+def checksum(batch: RecordBatch, *payload: bytes) -> int:
     """Compute the CRC-32C of a batch; see ``RecordBatch.crc32c``.
 
-    ``payload`` is the batch's: whoever needs it has read it already, and reading copies it.
+    ``payload`` is the batch's, or its pieces: whoever needs it has read it already, and reading
+    copies it.
     """
     flags = _TRANSACTIONAL * batch.transactional | _CONTROL * batch.control
     header = _CHECKED_HEADER.pack(
@@ -268,7 +300,9 @@ def checksum(batch: RecordBatch, payload: bytes) -> int:
         batch.codec,
         batch.max_timestamp_ms,
     )
-    crc: int = google_crc32c.extend(google_crc32c.value(header), payload)
+    crc: int = google_crc32c.value(header)
+    for piece in payload:
+        crc = google_crc32c.extend(crc, piece)
     return crc
 
 
@@ -279,6 +313,18 @@ def check_crc(batch: RecordBatch, payload: bytes) -> None:
         raise CorruptMessageError(
             f"CRC-32C of the batch is {actual:#010x}, its header says {batch.crc32c:#010x}"
         )
+
+
+def _deltas(timestamps_ms: Sequence[int]) -> list[int]:
+    """Return what to add to the first time for each record; nothing if all have that one."""
+    if _is_one(timestamps_ms):
+        return []
+    base = timestamps_ms[0]
+    return [each - base for each in timestamps_ms]
+
+
+def _is_one(timestamps_ms: Sequence[int]) -> bool:
+    return timestamps_ms.count(timestamps_ms[0]) == len(timestamps_ms)
 
 
 def _absent(column: Sequence[bytes | None]) -> list[int]:

@@ -1,6 +1,7 @@
 """From the machines' values to messages of the wire."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from aiosemel._producer.batch import Batch, Request
 from aiosemel._producer.sizes import HEADER_OVERHEAD_BYTES
@@ -14,7 +15,14 @@ from semel.common.v1.records_pb2 import Codec, RecordBatch
 from semel.coordinator.v1 import transactions_pb2 as transactions
 from semel.group.v1 import group_pb2 as group
 from semel_common import ids
-from semel_common.batches import Columns, encode_records, written
+from semel_common.batches import (
+    Columns,
+    decode_parts,
+    encode_parts,
+    encode_records,
+    newest,
+    written,
+)
 from semel_common.compression import compress
 from semel_common.headers import HeaderPairs
 from semel_common.ids import GroupId, Participant
@@ -46,28 +54,39 @@ def produce_request(
     token = broker.ProduceRequest(producer_token=producer_token)
     pieces = [transaction.SerializeToString()]
     for batch in request.batches:
-        payload = compress(_payload(batch, size_max_bytes), CODECS[compression])
+        payload = _payload(batch, size_max_bytes)
+        if compression is not Compression.NONE:
+            payload = (compress(b"".join(payload), CODECS[compression]),)
         header = RecordBatch(
-            record_count=len(batch.values),
+            record_count=batch.record_count,
             producer_id=batch.producer_id,
             producer_epoch=batch.producer_epoch,
             base_sequence=batch.base_sequence,
             transactional=transactional_id is not None,
-            max_timestamp_ms=max(batch.timestamps_ms),
+            max_timestamp_ms=newest(batch.timestamps_ms),
             codec=CODECS[compression],
         )
         pieces += within(_PARTITIONS, _partition(batch, written(header, payload)))
     return Written((*pieces, token.SerializeToString()))
 
 
-def _payload(batch: Batch, size_max_bytes: int) -> bytes:
-    return encode_records(
-        Columns(
-            values=batch.values,
-            keys=batch.keys if batch.has_keys else None,
-            timestamps_ms=batch.timestamps_ms,
-            headers=batch.headers if batch.span is None else traced(batch, size_max_bytes),
-        )
+def _payload(batch: Batch, size_max_bytes: int) -> Pieces:
+    """Return the pieces of what is to be compressed."""
+    headers = batch.headers if batch.span is None else traced(batch, size_max_bytes)
+    if batch.encoded and not headers:
+        return encode_parts(batch.encoded, batch.timestamps_ms)
+    return (encode_records(replace(_columns(batch), headers=headers)),)
+
+
+def _columns(batch: Batch) -> Columns:
+    """Return the records of a batch, without their headers."""
+    if batch.encoded:
+        return decode_parts(batch.encoded, batch.timestamps_ms)
+    return Columns(
+        values=batch.values,
+        keys=batch.keys if batch.has_keys else None,
+        timestamps_ms=batch.timestamps_ms,
+        headers={},
     )
 
 
@@ -89,7 +108,7 @@ def traced(batch: Batch, size_max_bytes: int) -> dict[int, HeaderPairs]:
     if not context.trace_flags.sampled:
         return batch.headers
     header = (TRACEPARENT, write(context).encode())
-    count = len(batch.values)
+    count = batch.record_count
     fits = batch.size_bytes + count * _TRACE_HEADER_BYTES <= size_max_bytes
     return {
         **batch.headers,
