@@ -185,6 +185,16 @@ def test_a_partition_goes_before_the_key() -> None:
     assert found == expected
 
 
+@pytest.mark.parametrize("count", [4, 32_767, 32_768, 100_000])
+def test_rows_are_parted_in_order_however_many_partitions_there_are(count: int) -> None:
+    named = [count - 1, 0, count - 1, 1, 0]
+    batch = pa.record_batch(
+        {"value": ["0", "1", "2", "3", "4"], "partition": pa.array(named, pa.int32())}
+    )
+    found = {rows.partition: rows.values for rows in parts(batch, count)}
+    assert found == {0: [b"1", b"4"], 1: [b"3"], count - 1: [b"0", b"2"]}
+
+
 @pytest.mark.parametrize("wrong", [-1, 4])
 def test_a_partition_that_is_not_there_is_named(wrong: int) -> None:
     batch = pa.record_batch({"value": ["a"], "partition": pa.array([wrong], pa.int32())})

@@ -5,7 +5,7 @@ said once in ``records.proto``.
 """
 
 import struct
-from collections.abc import Sequence
+from collections.abc import MutableSequence, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -73,11 +73,9 @@ class Columns:
 def encode_records(columns: Columns) -> bytes:
     """Serialize columns as the message ``Records``."""
     records = Records(base_timestamp_ms=columns.timestamps_ms[0])
-    records.absent_values.extend(_absent(columns.values))
-    records.values.extend(_present(columns.values) if records.absent_values else columns.values)  # type: ignore[arg-type]  # none is absent
+    records.absent_values.extend(_put(columns.values, records.values))
     if columns.keys is not None:
-        records.absent_keys.extend(_absent(columns.keys))
-        records.keys.extend(_present(columns.keys) if records.absent_keys else columns.keys)  # type: ignore[arg-type]  # none is absent
+        records.absent_keys.extend(_put(columns.keys, records.keys))
     records.timestamp_deltas_ms.extend(_deltas(columns.timestamps_ms))
     for position, pairs in sorted(columns.headers.items()):
         records.headers.append(_encode_headers(position, pairs))
@@ -327,12 +325,15 @@ def _is_one(timestamps_ms: Sequence[int]) -> bool:
     return timestamps_ms.count(timestamps_ms[0]) == len(timestamps_ms)
 
 
-def _absent(column: Sequence[bytes | None]) -> list[int]:
-    return [i for i, item in enumerate(column) if item is None] if None in column else []
-
-
-def _present(column: Sequence[bytes | None]) -> list[bytes]:
-    return [b"" if item is None else item for item in column]
+def _put(column: Sequence[bytes | None], field: MutableSequence[bytes]) -> list[int]:
+    """Put a column into a field, and return which items are absent. Most have none, so try."""
+    try:
+        field.extend(column)  # type: ignore[arg-type]  # an absent one is refused
+    except TypeError:
+        del field[:]
+        field.extend([b"" if item is None else item for item in column])
+        return [i for i, item in enumerate(column) if item is None]
+    return []
 
 
 def _with_absent(column: Sequence[bytes], absent: Sequence[int]) -> list[bytes | None]:

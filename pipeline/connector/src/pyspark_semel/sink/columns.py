@@ -10,6 +10,7 @@ from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.types import (
@@ -131,9 +132,15 @@ def by_partition(topic: str, batch: pa.RecordBatch, partition_count: int) -> Ite
     if targets is None:
         yield from _rows(topic, batch, [_Part(None, 0, batch.num_rows)])
         return
-    order = np.argsort(targets, kind="stable")
+    order = _order(targets, partition_count)
     ordered, targets = batch.take(pa.array(order)), targets[order]
     yield from _rows(topic, ordered, _parts(targets))
+
+
+def _order(targets: Partitions, partition_count: int) -> npt.NDArray[np.intp]:
+    """Return the rows in the order of their partitions; of short numbers, NumPy sorts digits."""
+    is_short = partition_count <= np.iinfo(np.int16).max
+    return np.argsort(targets.astype(np.int16) if is_short else targets, kind="stable")
 
 
 def _parts(targets: Partitions) -> Iterator[_Part]:
