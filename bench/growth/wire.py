@@ -64,13 +64,14 @@ class Wire:
             request = broker.ProduceRequest()
             partition = request.partitions.add(topic=topic)
             for producer_id in producer_ids[start : start + IN_REQUEST]:
-                seal(
-                    _ONE,
-                    producer_id=producer_id,
-                    producer_epoch=epoch,
-                    base_sequence=0,
-                    transactional=True,
-                    into=partition.batches.add(),
+                partition.batches.append(
+                    seal(
+                        _ONE,
+                        producer_id=producer_id,
+                        producer_epoch=epoch,
+                        base_sequence=0,
+                        transactional=True,
+                    )
                 )
             response = await self._leader.call(methods.PRODUCE, request, timeout_ms=TIMEOUT_MS)
             assert not response.partitions[0].HasField("error"), response.partitions[0].error

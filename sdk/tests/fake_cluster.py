@@ -25,7 +25,7 @@ from aiosemel.errors import (
     UnstableOffsetCommitError,
 )
 from semel.broker.v1 import broker_pb2 as broker
-from semel.common.v1.records_pb2 import RecordBatch
+from semel.common.v1.records_pb2 import Codec, RecordBatch
 from semel.coordinator.v1 import cluster_pb2 as cluster
 from semel.group.v1 import group_pb2 as group
 from semel_common import ids
@@ -127,6 +127,7 @@ class FakeCluster:
             producer_epoch=0,
             base_sequence=0,
             transactional=False,
+            codec=columns.get("codec", Codec.CODEC_UNSPECIFIED),  # type: ignore[arg-type]  # a test's own
         )
         batch.base_offset = log.end
         log.batches.append(batch)

@@ -8,6 +8,7 @@ from google.protobuf.message import Message
 
 from aiosemel.errors import RequestTimedOutError
 from semel_common.wire.methods import Method, Req, Res
+from semel_common.wire.pieces import Outgoing
 
 
 class FakeServices(Protocol):
@@ -26,7 +27,12 @@ class FakeConnection:
     address: str
 
     async def call(
-        self, method: Method[Req, Res], request: Req, *, timeout_ms: int, traceparent: str = ""
+        self,
+        method: Method[Req, Res],
+        request: Outgoing[Req],
+        *,
+        timeout_ms: int,
+        traceparent: str = "",
     ) -> Res:
         del traceparent
         copy = method.request.FromString(request.SerializeToString())

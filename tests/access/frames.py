@@ -9,7 +9,7 @@ from google.protobuf.message import Message
 from semel_common.errors import SemelError
 from semel_common.wire import status
 from semel_common.wire.methods import Method
-from semel_common.wire.streams import STREAMS
+from semel_common.wire.streams import STREAMS, join
 from semel_runtime.server.answer import answer
 from semel_runtime.server.calls import Handlers
 from semel_runtime.server.frames import FrameSession
@@ -59,7 +59,7 @@ async def ask_framed(
         answer=answer,
         ended=lambda _session: None,
     )
-    frame = types.write_request(1, 0, method.field, request)
+    frame = join(types.write_request(1, 0, method.field, request))
     asyncio.get_running_loop().call_soon(partial(session.received, frame))
     (answered,) = types.parse_response(await pipe.answered).frames
     if answered.HasField("error"):

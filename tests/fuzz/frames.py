@@ -149,6 +149,6 @@ def _frame(types: StreamTypes, samples: Samples, random: Random) -> bytes:
     if random.random() < 0.7:  # most are changed
         request = edited(request, [parse(random.choice(of_method).data)], random)
     correlation_id = random.choice((random.randrange(FRAMES_MAX), random.getrandbits(64)))
-    return types.write_request(
-        correlation_id, random.choice((0, 1, 50)), sample.method.field, request
+    return join(
+        types.write_request(correlation_id, random.choice((0, 1, 50)), sample.method.field, request)
     )

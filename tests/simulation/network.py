@@ -19,6 +19,7 @@ from semel.common.v1.errors_pb2 import Error
 from semel_common.errors import NetworkExceptionError, RequestTimedOutError, SemelError
 from semel_common.wire import status
 from semel_common.wire.methods import Method, Req, Res
+from semel_common.wire.pieces import Outgoing, message_of
 from semel_runtime.server.answer import answer
 from semel_runtime.server.calls import Call, Endpoint, Handlers
 from semel_runtime.server.principal import Origin
@@ -323,11 +324,17 @@ class Connection:
     address: str
 
     async def call(
-        self, method: Method[Req, Res], request: Req, *, timeout_ms: int, traceparent: str = ""
+        self,
+        method: Method[Req, Res],
+        request: Outgoing[Req],
+        *,
+        timeout_ms: int,
+        traceparent: str = "",
     ) -> Res:
         """Make one call; see ``Connection.call``."""
         del traceparent
-        return await self.network.call(self.source, self.address, method, request, timeout_ms)
+        message = message_of(method, request)
+        return await self.network.call(self.source, self.address, method, message, timeout_ms)
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,9 @@ def request_of(size_bytes: int) -> broker.ProduceRequest:
 @pytest.mark.parametrize("size_bytes", [0, 1, 100, 127, 128, 20_000, 3_000_000])
 def test_a_request_frame_is_what_protobuf_would_write(size_bytes: int) -> None:
     types, request = STREAMS[BROKER], request_of(size_bytes)
-    written = [types.write_request(7 + n, 500, "produce", request) for n in range(3)]
+    written = [
+        piece for n in range(3) for piece in types.write_request(7 + n, 500, "produce", request)
+    ]
     frames = [
         broker.RequestFrame(correlation_id=7 + n, timeout_ms=500, produce=request) for n in range(3)
     ]
@@ -40,7 +42,7 @@ def test_every_method_of_a_stream_has_a_field_in_its_frames(
     method: methods.Method[broker.ProduceRequest, broker.ProduceResponse],
 ) -> None:
     types = STREAMS[method.stream or ""]
-    written = types.write_request(1, 2, method.field, method.request())
+    written = join(types.write_request(1, 2, method.field, method.request()))
     (request,) = types.parse_request(written).frames
     assert (request.WhichOneof("request"), request.timeout_ms) == (method.field, 2)
     written = types.write_response(1, method.field, method.response())
@@ -51,7 +53,7 @@ def test_every_method_of_a_stream_has_a_field_in_its_frames(
 @pytest.mark.parametrize("stream", STREAMS)
 def test_every_stream_carries_errors_and_cancels(stream: str) -> None:
     types = STREAMS[stream]
-    (cancel,) = types.parse_request(types.write_request(1, 0, "cancel", Cancel())).frames
+    (cancel,) = types.parse_request(join(types.write_request(1, 0, "cancel", Cancel()))).frames
     assert cancel.WhichOneof("request") == "cancel"
     written = types.write_response(1, "error", Error(message="no"))
     (refused,) = types.parse_response(written).frames
@@ -89,6 +91,18 @@ async def test_what_has_queued_goes_out_together_up_to_a_size() -> None:
         await asyncio.sleep(0)
     assert pipe.messages == [[b"1", b"2", large], [b"3"]]
     assert sent == [3, 1]
+
+
+async def test_a_frame_in_pieces_counts_as_one() -> None:
+    sent: list[int] = []
+    outbox, pipe = Outbox(sent.append), Taken(at_once=True)
+    outbox.put(b"1", bytes(MESSAGE_SIZE_SOFT_MAX_BYTES))
+    outbox.put(b"2")
+    outbox.open(pipe)
+    for _ in range(3):
+        await asyncio.sleep(0)
+    assert list(map(len, pipe.messages)) == [2, 1]
+    assert sent == [1, 1]
 
 
 async def test_nothing_is_written_before_the_last_message_is() -> None:

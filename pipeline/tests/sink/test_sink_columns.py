@@ -1,5 +1,8 @@
 """What frames must have, and which rows go where."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
 import pyarrow as pa
 import pytest
 from pyspark.sql.types import (
@@ -14,9 +17,13 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from aiosemel import EncodedColumn, Headers
 from pyspark_semel.errors import RecordError, SchemaError
 from pyspark_semel.sink import columns
 from pyspark_semel.sink.columns import Rows
+from pyspark_semel.sink.encoding import ArrowColumn
+from semel.common.v1.records_pb2 import Records
+from semel_common.encoded import VALUES_TAG
 from semel_common.partitioner import partition_for_key
 
 HEADER = StructType([StructField("key", StringType()), StructField("value", BinaryType())])
@@ -24,13 +31,46 @@ HEADERS = ArrayType(HEADER)
 ARROW_HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedRows:
+    """Rows for one partition of one topic, as lists."""
+
+    topic: str
+    partition: int | None
+    values: list[bytes | None]
+    keys: list[bytes | None] | None
+    headers: Sequence[Headers] | None
+
+
+def listed(rows: Rows) -> ListedRows:
+    return ListedRows(
+        topic=rows.topic,
+        partition=rows.partition,
+        values=items(rows.values),
+        keys=None if rows.keys is None else items(rows.keys),
+        headers=rows.headers,
+    )
+
+
+def items(column: Sequence[bytes | None] | EncodedColumn) -> list[bytes | None]:
+    if isinstance(column, list):
+        return column
+    assert isinstance(column, ArrowColumn)
+    count = len(column)
+    found: list[bytes | None] = [*Records.FromString(column.encode(VALUES_TAG, 0, count)).values]
+    for absent in column.absent(0, count):
+        assert found[absent] == b""
+        found[absent] = None
+    return found
+
+
 def schema(**fields: object) -> StructType:
     return StructType([StructField(name, kind) for name, kind in fields.items()])  # type: ignore[arg-type]  # types of Spark
 
 
-def parts(batch: pa.RecordBatch, count: int = 4, topic: str | None = "t") -> list[Rows]:
+def parts(batch: pa.RecordBatch, count: int = 4, topic: str | None = "t") -> list[ListedRows]:
     return [
-        rows
+        listed(rows)
         for name, of_topic in columns.by_topic(batch, topic)
         for rows in columns.by_partition(name, of_topic, count)
     ]
@@ -92,7 +132,7 @@ def test_two_columns_of_one_name_are_refused() -> None:
 def test_rows_without_keys_stay_together() -> None:
     batch = pa.record_batch({"value": ["a", None, "b"]})
     (rows,) = parts(batch)
-    assert rows == Rows(
+    assert rows == ListedRows(
         topic="t", partition=None, values=[b"a", None, b"b"], keys=None, headers=None
     )
 
@@ -112,6 +152,24 @@ def test_rows_go_by_key_in_order_and_without_one_anywhere() -> None:
     assert [rows.values for rows in found if rows.keys is None] == [values[::5]]
 
 
+@pytest.mark.parametrize("keys", [None, ["x", None, "y", "x"]], ids=["without keys", "with keys"])
+@pytest.mark.parametrize("values", [None, ["a", None, "b", "c"]], ids=["without values", "with"])
+def test_rows_are_the_same_with_and_without_headers(
+    keys: list[str | None] | None, values: list[str | None] | None
+) -> None:
+    nothing = [None] * 4
+    plain = pa.record_batch(
+        {
+            "key": pa.array(keys or nothing, pa.string()),
+            "value": pa.array(values or nothing, pa.string()),
+        }
+    )
+    headed = plain.append_column(
+        "headers", pa.array([None, [{"key": "h", "value": b""}], None, None], ARROW_HEADERS)
+    )
+    assert [replace(rows, headers=None) for rows in parts(headed)] == parts(plain)
+
+
 def test_a_partition_goes_before_the_key() -> None:
     batch = pa.record_batch(
         {
@@ -125,6 +183,16 @@ def test_a_partition_goes_before_the_key() -> None:
     expected: dict[int, list[bytes]] = {1: [b"a"], 2: [b"b"]}
     expected.setdefault(by_key, []).append(b"c")
     assert found == expected
+
+
+@pytest.mark.parametrize("count", [4, 32_767, 32_768, 100_000])
+def test_rows_are_parted_in_order_however_many_partitions_there_are(count: int) -> None:
+    named = [count - 1, 0, count - 1, 1, 0]
+    batch = pa.record_batch(
+        {"value": ["0", "1", "2", "3", "4"], "partition": pa.array(named, pa.int32())}
+    )
+    found = {rows.partition: rows.values for rows in parts(batch, count)}
+    assert found == {0: [b"1", b"4"], 1: [b"3"], count - 1: [b"0", b"2"]}
 
 
 @pytest.mark.parametrize("wrong", [-1, 4])
@@ -163,6 +231,7 @@ def test_headers_stay_with_their_rows() -> None:
         }
     )
     first, second = parts(batch)
+    assert (first.values, second.values) == ([b"b", b"c"], [b"a", b"d"])
     assert first.headers == [[("h", b"1"), ("h", None)], []]
     assert second.headers == [[], [("g", b"")]]
 

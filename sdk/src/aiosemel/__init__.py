@@ -53,6 +53,7 @@ from aiosemel.descriptions import (
     TransactionListing,
     TransactionState,
 )
+from aiosemel.encoded_column import EncodedColumn
 from aiosemel.errors import (
     AbortableTransactionError,
     ApplicationRecoverableError,
@@ -158,6 +159,7 @@ __all__ = [
     "ConsumerRecord",
     "DeletedRecords",
     "Delivery",
+    "EncodedColumn",
     "FencedByOperator",
     "GroupAdmin",
     "GroupDescription",

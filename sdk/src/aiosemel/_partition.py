@@ -6,7 +6,7 @@
 from collections import deque
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from aiosemel.consumer_records import ColumnBatch
 from semel_common.errors import SemelError
@@ -39,6 +39,18 @@ class Chunk(Generic[B]):
     next_offset: int
 
 
+class Opened(NamedTuple):
+    """Records that were opened, and what they take as they were before they were compressed."""
+
+    records: ColumnBatch
+    size_bytes: int
+
+    def slice(self, start: int, stop: int) -> "Opened":
+        """Return the records at positions ``start`` to ``stop`` - 1, and their share."""
+        count = len(self.records)
+        return Opened(self.records.slice(start, stop), self.size_bytes * (stop - start) // count)
+
+
 @dataclass(slots=True, kw_only=True)
 class Partition(Generic[B]):
     """What is known of one partition, and what was fetched ahead of it."""
@@ -51,7 +63,7 @@ class Partition(Generic[B]):
     fetch_offset: int = 0
     chunks: deque[Chunk[B]] = field(default_factory=deque)
     buffered_bytes: int = 0
-    opened: ColumnBatch | None = None
+    opened: Opened | None = None
     """The records of the first chunk, once it was opened."""
     used: int = 0
     """How many of them the user has."""

@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterable
 from itertools import count
 from typing import Generic, NamedTuple
 
-from aiosemel._partition import B, Chunk, OffsetReset, Partition, PositionState
+from aiosemel._partition import B, Chunk, OffsetReset, Opened, Partition, PositionState
 from aiosemel.consumer_records import ColumnBatch, ConsumerRecord
 from aiosemel.errors import NoOffsetForPartitionError, OffsetOutOfRangeError, SemelError
 from aiosemel.offsets import TopicPartition
@@ -59,7 +59,7 @@ class Positions(Generic[B]):
 
     def __init__(
         self,
-        open_batch: Callable[[TopicPartition, B], ColumnBatch],
+        open_batch: Callable[[TopicPartition, B], Opened],
         *,
         policy: OffsetReset,
         prefetch_max_bytes: int,
@@ -68,7 +68,8 @@ class Positions(Generic[B]):
         """Hold none yet.
 
         ``open_batch`` may raise a SemelError. About ``prefetch_max_bytes`` are fetched ahead at
-        most, and of one partition about twice ``partition_max_bytes``.
+        most, and of one partition about twice ``partition_max_bytes``; and about so many are opened
+        for one ``take``, however small they were when they came.
         """
         self._open_batch = open_batch
         self._policy = policy
@@ -266,11 +267,16 @@ class Positions(Generic[B]):
         as the policy says.
         """
         taken: list[ColumnBatch] = []
+        room_bytes = self._prefetch_max_bytes
         for topic_partition in list(self._partitions):
             before = len(taken)
-            while max_records > 0 and (batch := self._take_from(topic_partition, max_records)):
-                taken.append(batch)
-                max_records -= len(batch)
+            while max_records > 0 and room_bytes > 0:
+                part = self._take_from(topic_partition, max_records)
+                if part is None:
+                    break
+                taken.append(part.records)
+                max_records -= len(part.records)
+                room_bytes -= part.size_bytes
             if len(taken) > before:
                 self._taken_last = topic_partition
                 self._partitions[topic_partition] = self._partitions.pop(topic_partition)
@@ -286,30 +292,30 @@ class Positions(Generic[B]):
         partition = self._partitions.get(self._taken_last) if self._taken_last else None
         if partition is None or partition.opened is None or partition.paused:
             return None
-        record = partition.opened.record(partition.used)
+        records = partition.opened.records
+        record = records.record(partition.used)
         partition.used += 1
-        if partition.used == len(partition.opened):
+        if partition.used == len(records):
             partition.use_up()
         else:
             partition.position = record.offset + 1
         return record
 
-    def _take_from(self, topic_partition: TopicPartition, limit: int) -> ColumnBatch | None:
+    def _take_from(self, topic_partition: TopicPartition, limit: int) -> Opened | None:
         partition = self._partitions[topic_partition]
         opened = None if partition.paused else self._opened(topic_partition, partition)
         if opened is None:
             return None
-        start, partition.used = partition.used, min(partition.used + limit, len(opened))
+        count = len(opened.records)
+        start, partition.used = partition.used, min(partition.used + limit, count)
         taken = opened.slice(start, partition.used)
-        if partition.used == len(opened):
+        if partition.used == count:
             partition.use_up()
         else:
-            partition.position = taken.offsets[-1] + 1
+            partition.position = taken.records.offsets[-1] + 1
         return taken
 
-    def _opened(
-        self, topic_partition: TopicPartition, partition: Partition[B]
-    ) -> ColumnBatch | None:
+    def _opened(self, topic_partition: TopicPartition, partition: Partition[B]) -> Opened | None:
         """Return the records of the first chunk that has any from the position on."""
         while partition.opened is None and partition.chunks:
             batch = partition.chunks[0].batch
@@ -322,8 +328,8 @@ class Positions(Generic[B]):
                 partition.start_at(position)
                 partition.fault = error
                 return None
-            start = bisect_left(whole.offsets, position)
-            if start == len(whole):
+            start = bisect_left(whole.records.offsets, position)
+            if start == len(whole.records):
                 partition.use_up()
             else:
                 partition.opened, partition.used = whole, start

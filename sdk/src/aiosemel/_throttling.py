@@ -9,6 +9,7 @@ import asyncio
 from semel_common.errors import RequestTimedOutError, ThrottlingQuotaExceededError
 from semel_common.wire.connection import Connection, Connector
 from semel_common.wire.methods import Method, Req, Res
+from semel_common.wire.pieces import Outgoing
 
 _THROTTLE_TIME = "throttle_time_ms"
 
@@ -44,7 +45,12 @@ class ThrottledConnection:
         self.muted_until = muted_until
 
     async def call(
-        self, method: Method[Req, Res], request: Req, *, timeout_ms: int, traceparent: str = ""
+        self,
+        method: Method[Req, Res],
+        request: Outgoing[Req],
+        *,
+        timeout_ms: int,
+        traceparent: str = "",
     ) -> Res:
         """Make one call, as soon as the service wants to hear it; see ``Connection.call``."""
         if self.muted_until:

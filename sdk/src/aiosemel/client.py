@@ -227,7 +227,7 @@ class SemelClient:
         self, log_range: LogRange, options: ConsumerOptions | None = None
     ) -> LogRangeReader:
         """Return what reads a part of one log. Of the options, those for groups have no meaning."""
-        return LogRangeReader(self._cluster, log_range, options or ConsumerOptions())
+        return LogRangeReader(self._context, log_range, options or ConsumerOptions())
 
     def transform(  # noqa: PLR0913 - all are named
         self,

@@ -37,7 +37,8 @@ class ConsumerOptions:
     max_partition_fetch_bytes: int = 1_048_576
     """About how much to fetch of one partition at once, in bytes."""
     prefetch_max_bytes: int = 33_554_432
-    """About how much may wait for ``poll``, of all partitions together, in bytes."""
+    """About how much may wait for ``poll``, of all partitions together, in bytes; and about how
+    much one ``poll`` returns, where what was compressed counts as what it is opened."""
     check_crcs: bool = True
     """Whether every batch is compared with its checksum."""
     server_assignor: str = ""

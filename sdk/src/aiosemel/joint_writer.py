@@ -6,10 +6,11 @@ from typing import Self
 from aiosemel._context import Context
 from aiosemel._joint_trace import joint_parent, joint_span
 from aiosemel._keep_alive import KeepAlive
-from aiosemel._producer.columns import RowColumns
+from aiosemel._producer.columns import checked
 from aiosemel._producer.deliveries import ColumnsDelivery, Delivery, RecordMetadata
 from aiosemel._producer.sizes import Headers
 from aiosemel._producer.transactions import Transactions
+from aiosemel.encoded_column import EncodedColumn
 from aiosemel.errors import ClosedError, IllegalStateError, SemelError
 from aiosemel.joint_handle import JointHandle, JointReceipt, transaction_message
 from aiosemel.offsets import ConsumerGroupMetadata, OffsetAndMetadata, PartitionKey
@@ -117,9 +118,9 @@ class JointWriter:
     async def send_columns(
         self,
         topic: str,
-        values: Sequence[bytes | None],
+        values: Sequence[bytes | None] | EncodedColumn,
         *,
-        keys: Sequence[bytes | None] | None = None,
+        keys: Sequence[bytes | None] | EncodedColumn | None = None,
         partition: int | None = None,
         headers: Sequence[Headers] | None = None,
         timestamp_ms: int | None = None,
@@ -127,7 +128,7 @@ class JointWriter:
     ) -> ColumnsDelivery:
         """Take many records at once; as ``Producer.send_columns``."""
         self._check_writing()
-        columns = RowColumns.checked(
+        columns = checked(
             values,
             keys=keys,
             headers=headers,

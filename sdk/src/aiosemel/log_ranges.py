@@ -2,15 +2,24 @@
 
 A consumer follows logs; this is for jobs that plan first who reads what. A range names its topic by
 id too: the log of a topic that was deleted, and made again by the same name, is another one.
+
+Theory of operation. What was fetched waits unopened, because a compressed batch may be many times
+as large once it is opened: each read opens as much as it returns. When a fetch arrives, the next
+one is asked for before anything of it is opened, so that the broker works meanwhile. So a reader
+holds at most two fetches, as they came, and nothing that is opened.
 """
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
-from aiosemel._cluster import Cluster
+from aiosemel._ahead import Ahead
+from aiosemel._context import Context
 from aiosemel._isolation import ISOLATION
 from aiosemel._leaders import Leaders
 from aiosemel._open_batch import open_batch
+from aiosemel._partition import Opened
 from aiosemel._retry import Deadline
 from aiosemel.consumer_options import ConsumerOptions
 from aiosemel.consumer_records import ColumnBatch
@@ -64,42 +73,96 @@ class LogRangeReader:
     Not to be read by two tasks at a time.
     """
 
-    def __init__(self, cluster: Cluster, log_range: LogRange, options: ConsumerOptions) -> None:
+    def __init__(self, context: Context, log_range: LogRange, options: ConsumerOptions) -> None:
         """Do no I/O yet."""
-        self._cluster = cluster
+        self._spawn = context.spawn
+        self._cluster = context.cluster
         self._range = log_range
         self._options = options
         self._isolation = ISOLATION[options.isolation_level]
         self._open = open_batch(check_crcs=options.check_crcs)
+        self._fetched: deque[RecordBatch] = deque()
+        """Not opened yet."""
+        self._fetch_offset = log_range.start_offset
+        self._ahead: Ahead[broker.FetchPartitionResult] | None = None
+        """The fetch at the fetch offset, if it is asked for already."""
         self.position = log_range.start_offset
         """The offset to read next; ``end_offset``, or past it, when all is read."""
 
     async def read(self) -> Sequence[ColumnBatch]:
         """Return the next records, of about ``max_partition_fetch_bytes``; none: that was all.
 
-        A cancelled call has returned nothing, and moved nothing. Raises OffsetOutOfRangeError for
-        what the log does not hold (any more), InvalidTopicError if the topic was made anew,
+        What is compressed counts as what it is opened, and no more of it is opened. A cancelled
+        call has returned nothing, and moved nothing. Raises OffsetOutOfRangeError for what the log
+        does not hold (any more), InvalidTopicError if the topic was made anew,
         UnknownTopicOrPartitionError, CorruptMessageError, and RequestTimedOutError when no broker
         has answered within ``default_api_timeout_ms`` of the client.
         """
         deadline = Deadline.after_ms(self._cluster.options.default_api_timeout_ms)
         while self.position < self._range.end_offset:
-            fetched = await self._fetch(deadline)
-            opened = [self._within(each) for each in fetched.batches if not each.control]
-            if fetched.next_offset <= self.position:
-                self._check_not_past_the_end(deadline)
-            self.position = max(self.position, fetched.next_offset)
-            if batches := [each for each in opened if each is not None]:
+            if not self._fetched:
+                await self._fetch_next(deadline)
+            if batches := self._open_some():
                 return batches
         return ()
 
-    def _within(self, batch: RecordBatch) -> ColumnBatch | None:
+    def _open_some(self) -> list[ColumnBatch]:
+        """Open as much of what was fetched as one read returns, and move past it."""
+        batches: list[ColumnBatch] = []
+        room_bytes = self._options.max_partition_fetch_bytes
+        while self._fetched and room_bytes > 0:
+            batch = self._fetched[0]
+            try:
+                opened = self._within(batch)
+            except SemelError:
+                if batches:
+                    break  # Those before it come first; it is opened again.
+                self._fetch_anew()
+                raise
+            self._fetched.popleft()
+            self.position = max(self.position, batch.base_offset + batch.record_count)
+            if opened is not None:
+                batches.append(opened.records)
+                room_bytes -= opened.size_bytes
+        if not self._fetched:
+            self.position = max(self.position, self._fetch_offset)
+        return batches
+
+    def _within(self, batch: RecordBatch) -> Opened | None:
         """Return the records of a batch that are in the range; None where there are none."""
         start, end = self.position, self._range.end_offset
-        if batch.base_offset >= end:
+        if batch.control or batch.base_offset >= end:
             return None
-        columns = self._open(self._range.topic_partition, batch)
-        return columns.between(start, end) or None
+        records, size_bytes = self._open(self._range.topic_partition, batch)
+        inside = records.between(start, end)
+        return Opened(inside, size_bytes) if inside else None
+
+    # -- fetching --------------------------------------------------------------------------------
+
+    async def _fetch_next(self, deadline: Deadline) -> None:
+        """Take the next fetch, and ask for the one after it."""
+        answer = None if self._ahead is None else await self._ahead.answer()
+        self._ahead = None
+        if answer is None:
+            answer = await self._fetch(deadline)
+        self._fetched.extend(answer.batches)
+        if answer.next_offset <= self._fetch_offset:
+            self._check_not_past_the_end(deadline)
+            return
+        self._fetch_offset = answer.next_offset
+        if self._fetch_offset < self._range.end_offset:
+            await self._ask_ahead()
+
+    async def _ask_ahead(self) -> None:
+        deadline = Deadline.after_ms(self._cluster.options.default_api_timeout_ms)
+        name = f"fetch ahead {self._range.topic_partition}"
+        self._ahead = Ahead(self._spawn, partial(self._fetch, deadline), name)
+        await self._ahead.left()
+
+    def _fetch_anew(self) -> None:
+        """Forget what was fetched, and what is asked for after it."""
+        self._fetched.clear()
+        self._ahead, self._fetch_offset = None, self.position
 
     async def _fetch(self, deadline: Deadline) -> broker.FetchPartitionResult:
         known = self._cluster.cached_topic(self._range.topic)
@@ -119,7 +182,7 @@ class LogRangeReader:
         return broker.FetchPartition(
             topic_id=partition.topic_id,
             partition=partition.partition,
-            fetch_offset=self.position,
+            fetch_offset=self._fetch_offset,
             partition_max_bytes=self._options.max_partition_fetch_bytes,
         )
 

@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from typing import Self
 
 from aiosemel._context import Context
-from aiosemel._producer.columns import RowColumns
+from aiosemel._producer.columns import checked
 from aiosemel._producer.conditional import ConditionalAppend
 from aiosemel._producer.deliveries import ColumnsDelivery, ColumnsMetadata, Delivery, RecordMetadata
 from aiosemel._producer.idempotence import Idempotence
 from aiosemel._producer.sizes import Headers
+from aiosemel.encoded_column import EncodedColumn
 from aiosemel.errors import ClosedError
 from aiosemel.options import ProducerOptions
 
@@ -84,9 +85,9 @@ class Producer:
     async def send_columns(
         self,
         topic: str,
-        values: Sequence[bytes | None],
+        values: Sequence[bytes | None] | EncodedColumn,
         *,
-        keys: Sequence[bytes | None] | None = None,
+        keys: Sequence[bytes | None] | EncodedColumn | None = None,
         partition: int | None = None,
         headers: Sequence[Headers] | None = None,
         timestamp_ms: int | None = None,
@@ -95,12 +96,13 @@ class Producer:
         """Take many records at once: much cheaper for each than ``send``, with the same meaning.
 
         ``keys``, ``headers`` and ``timestamps_ms``, if given, have one for each value; a
-        ``timestamp_ms`` is that of all. Raises as ``send``, and InvalidRequestError for columns of
-        another length. Records before the one at fault may be on their way then, and those that
-        found room before the call was cancelled.
+        ``timestamp_ms`` is that of all. An EncodedColumn costs less still: then the keys, if given,
+        are one as well, and there are no headers. Raises as ``send``, and InvalidRequestError for
+        columns that do not fit one another. Records before the one at fault may be on their way
+        then, and those that found room before the call was cancelled.
         """
         self._check()
-        columns = RowColumns.checked(
+        columns = checked(
             values,
             keys=keys,
             headers=headers,

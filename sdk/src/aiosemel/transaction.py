@@ -5,12 +5,13 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Self
 
-from aiosemel._producer.columns import RowColumns
+from aiosemel._producer.columns import checked
 from aiosemel._producer.conditional import ConditionalAppend
 from aiosemel._producer.deliveries import ColumnsDelivery, ColumnsMetadata, Delivery, RecordMetadata
 from aiosemel._producer.sizes import Headers
 from aiosemel._producer.transaction_states import TransactionOutcome
 from aiosemel._producer.transactions import Transactions
+from aiosemel.encoded_column import EncodedColumn
 from aiosemel.errors import (
     IllegalStateError,
     RequestTimedOutError,
@@ -79,9 +80,9 @@ class Transaction:
     async def send_columns(
         self,
         topic: str,
-        values: Sequence[bytes | None],
+        values: Sequence[bytes | None] | EncodedColumn,
         *,
-        keys: Sequence[bytes | None] | None = None,
+        keys: Sequence[bytes | None] | EncodedColumn | None = None,
         partition: int | None = None,
         headers: Sequence[Headers] | None = None,
         timestamp_ms: int | None = None,
@@ -89,7 +90,7 @@ class Transaction:
     ) -> ColumnsDelivery:
         """As ``TransactionalProducer.send_columns``, and never outside of this transaction."""
         self._check()
-        columns = RowColumns.checked(
+        columns = checked(
             values,
             keys=keys,
             headers=headers,

@@ -5,11 +5,12 @@ from typing import Self
 
 from aiosemel._context import Context
 from aiosemel._names import check_str
-from aiosemel._producer.columns import RowColumns
+from aiosemel._producer.columns import checked
 from aiosemel._producer.conditional import ConditionalAppend
 from aiosemel._producer.deliveries import ColumnsDelivery, ColumnsMetadata, Delivery, RecordMetadata
 from aiosemel._producer.sizes import Headers
 from aiosemel._producer.transactions import Transactions
+from aiosemel.encoded_column import EncodedColumn
 from aiosemel.errors import ClosedError, InvalidConfigError
 from aiosemel.offsets import ConsumerGroupMetadata, OffsetAndMetadata, PartitionKey
 from aiosemel.options import ProducerOptions
@@ -113,9 +114,9 @@ class TransactionalProducer:
     async def send_columns(
         self,
         topic: str,
-        values: Sequence[bytes | None],
+        values: Sequence[bytes | None] | EncodedColumn,
         *,
-        keys: Sequence[bytes | None] | None = None,
+        keys: Sequence[bytes | None] | EncodedColumn | None = None,
         partition: int | None = None,
         headers: Sequence[Headers] | None = None,
         timestamp_ms: int | None = None,
@@ -126,7 +127,7 @@ class TransactionalProducer:
         ``commit`` commits those that a call at fault, or a cancelled one, had taken before.
         """
         self._check_open()
-        columns = RowColumns.checked(
+        columns = checked(
             values,
             keys=keys,
             headers=headers,

@@ -7,7 +7,7 @@ from consumer_harness import Member, client_of, pass_time, settle
 from fake_cluster import FakeCluster
 
 from aiosemel import SemelClient
-from aiosemel._partition import Chunk, OffsetReset, PositionState
+from aiosemel._partition import Chunk, OffsetReset, Opened, PositionState
 from aiosemel._positions import Positions
 from aiosemel.consumer import Consumer
 from aiosemel.consumer_records import ColumnBatch
@@ -132,8 +132,8 @@ async def test_a_client_that_is_not_open_does_not_end_an_iteration_silently() ->
 
 
 def test_the_cheap_way_ends_with_the_batch_or_the_partition() -> None:
-    def opened(topic_partition: TopicPartition, base_offset: int) -> ColumnBatch:
-        return ColumnBatch(
+    def opened(topic_partition: TopicPartition, base_offset: int) -> Opened:
+        records = ColumnBatch(
             topic_partition=topic_partition,
             offsets=range(base_offset, base_offset + 3),
             values=[b"a", b"b", b"c"],
@@ -141,6 +141,7 @@ def test_the_cheap_way_ends_with_the_batch_or_the_partition() -> None:
             timestamps_ms=[0, 0, 0],
             headers={},
         )
+        return Opened(records, 3)
 
     positions = Positions(
         opened, policy=OffsetReset.LATEST, prefetch_max_bytes=100, partition_max_bytes=100

@@ -17,6 +17,7 @@ from aiosemel import (
     TopicsDescription,
 )
 from aiosemel.errors import (
+    CorruptMessageError,
     InvalidRequestError,
     InvalidTopicError,
     NotLeaderOrFollowerError,
@@ -24,6 +25,7 @@ from aiosemel.errors import (
     UnknownTopicOrPartitionError,
 )
 from semel.broker.v1.broker_pb2 import FetchPartition, FetchRequest
+from semel.common.v1.records_pb2 import Codec
 
 P0, P1 = TopicPartition("orders", 0), TopicPartition("orders", 1)
 
@@ -78,6 +80,19 @@ async def test_a_range_is_read_in_pieces_of_the_size_that_was_asked_for(fake: Fa
         while batches := await reader.read():
             pieces.append(sum(map(len, batches)))
     assert pieces == [2, 2]
+
+
+async def test_what_is_compressed_is_opened_in_pieces_of_that_size_too(fake: FakeCluster) -> None:
+    for _ in range(7):
+        fake.append("orders", 0, [b"x" * 5_000, b"y" * 5_000], codec=Codec.CODEC_ZSTD)
+    options = ConsumerOptions(max_partition_fetch_bytes=25_000)
+    async with client_of(fake) as client:
+        reader = client.read_range(range_of(fake, 0, 14), options)
+        pieces = []
+        while batches := await reader.read():
+            pieces.append((reader.position, [len(each) for each in batches]))
+    assert pieces == [(6, [2, 2, 2]), (12, [2, 2, 2]), (14, [2])]
+    assert len(fake.asked("Fetch")) == 1
 
 
 async def test_what_was_aborted_is_left_out_and_crossed(fake: FakeCluster) -> None:
@@ -172,6 +187,106 @@ async def test_a_topic_that_is_gone_is_not_waited_for_for_ever(fake: FakeCluster
 def test_what_is_no_range_is_refused(start: int, end: int) -> None:
     with pytest.raises(InvalidRequestError, match=f"start_offset is {start}, not within 0 to 5"):
         LogRange(topic="t", topic_id="i", partition=0, start_offset=start, end_offset=end)
+
+
+# -- asked ahead ----------------------------------------------------------------------------------
+
+
+async def test_the_next_fetch_is_asked_for_before_the_last_is_opened(fake: FakeCluster) -> None:
+    for value in (b"0" * 100, b"1" * 100):
+        fake.append("orders", 0, [value])
+    options = ConsumerOptions(max_partition_fetch_bytes=100)
+    async with client_of(fake) as client:
+        reader = client.read_range(range_of(fake, 0, 2), options)
+        for position in (1, 2):
+            await reader.read()
+            assert reader.position == position
+            assert [each.fetch_offset for each in _fetched(fake)] == [0, 1]
+
+
+async def test_an_error_of_a_fetch_asked_ahead_is_raised_by_the_read_that_needs_it(
+    fake: FakeCluster,
+) -> None:
+    fake.append("orders", 0, [b"0"])
+    async with client_of(fake) as client:
+        reader = client.read_range(range_of(fake, 0, 3))
+        await reader.read()
+        fake.log("orders").start = 2
+        fake.append("orders", 0, [b"1", b"2"])
+        await pass_time(0.1)
+        assert fake.parked == 0, "the fetch ahead has failed"
+        with pytest.raises(OffsetOutOfRangeError, match="offset 1 is not within 2 to 3"):
+            await reader.read()
+
+
+async def test_what_a_fetch_asked_ahead_has_failed_with_may_be_over(fake: FakeCluster) -> None:
+    fake.append("orders", 0, [b"0"])
+    async with client_of(fake) as client:
+        reader = client.read_range(range_of(fake, 0, 2))
+        await reader.read()
+        fake.log("orders").start = 2
+        fake.append("orders", 0, [b"1"])
+        await pass_time(0.1)
+        fake.log("orders").start = 0
+        assert await read(reader) == [b"1"]
+
+
+async def test_a_cancelled_wait_for_what_was_asked_ahead_loses_nothing(fake: FakeCluster) -> None:
+    fake.append("orders", 0, [b"0"])
+    async with client_of(fake) as client:
+        reader = client.read_range(range_of(fake, 0, 2))
+        await reader.read()
+        reading = asyncio.ensure_future(reader.read())
+        await pass_time(0.1)
+        reading.cancel()
+        await asyncio.wait([reading])
+        fake.append("orders", 0, [b"1"])
+        assert await read(reader) == [b"1"]
+    assert [each.fetch_offset for each in _fetched(fake)] == [0, 1]
+
+
+async def test_a_read_that_is_cancelled_while_the_next_leaves_has_moved_nothing(
+    fake: FakeCluster,
+) -> None:
+    for value in (b"0" * 100, b"1" * 100):
+        fake.append("orders", 0, [value])
+    options = ConsumerOptions(max_partition_fetch_bytes=100)
+    async with client_of(fake) as client:
+        reader = client.read_range(range_of(fake, 0, 2), options)
+        reading = asyncio.ensure_future(reader.read())
+        while len(fake.asked("Fetch")) < 2:  # noqa: ASYNC110 - turn by turn
+            await asyncio.sleep(0)
+        reading.cancel()
+        await asyncio.wait([reading])
+        assert reading.cancelled()
+        assert reader.position == 0
+        assert await read(reader) == [b"0" * 100, b"1" * 100]
+
+
+async def test_a_reader_that_is_forgotten_leaves_nothing_behind(fake: FakeCluster) -> None:
+    fake.append("orders", 0, [b"0"])
+    async with client_of(fake) as client:
+        await client.read_range(range_of(fake, 0, 2)).read()
+        assert fake.parked == 1
+        assert len(asyncio.all_tasks()) > 1
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+    assert fake.parked == 0
+
+
+async def test_a_damaged_batch_is_told_of_after_those_before_it_and_fetched_again(
+    fake: FakeCluster,
+) -> None:
+    for value in (b"0", b"1", b"2"):
+        fake.append("orders", 0, [value])
+    damaged = fake.log("orders").batches[1]
+    damaged.crc32c += 1
+    async with client_of(fake) as client:
+        reader = client.read_range(range_of(fake, 0, 3))
+        assert [each.values for each in await reader.read()] == [[b"0"]]
+        with pytest.raises(CorruptMessageError):
+            await reader.read()
+        damaged.crc32c -= 1
+        assert await read(reader) == [b"1", b"2"]
 
 
 # -- what is there, and what comes ----------------------------------------------------------------

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aiosemel import NoOffsetForPartitionError
-from aiosemel._partition import Chunk, OffsetReset, PositionState
+from aiosemel._partition import Chunk, OffsetReset, Opened, PositionState
 from aiosemel._positions import FetchPosition, Positions, Ticket
 from aiosemel.consumer_records import ColumnBatch
 from aiosemel.errors import CorruptMessageError, OffsetOutOfRangeError, UnknownServerError
@@ -24,13 +24,14 @@ class Batch:
     base_offset: int
     count: int
     corrupt: bool = False
+    opened_bytes: int = 0
 
 
-def opened(topic_partition: TopicPartition, batch: Batch) -> ColumnBatch:
+def opened(topic_partition: TopicPartition, batch: Batch) -> Opened:
     if batch.corrupt:
         raise CorruptMessageError("bits have flipped")
     offsets = range(batch.base_offset, batch.base_offset + batch.count)
-    return ColumnBatch(
+    records = ColumnBatch(
         topic_partition=topic_partition,
         offsets=offsets,
         values=[b"%d" % offset for offset in offsets],
@@ -38,12 +39,14 @@ def opened(topic_partition: TopicPartition, batch: Batch) -> ColumnBatch:
         timestamps_ms=[0] * batch.count,
         headers={},
     )
+    return Opened(records, batch.opened_bytes)
 
 
-def chunk(base_offset: int, count: int, *, size: int = 10, corrupt: bool = False) -> Chunk[Batch]:
-    return Chunk(
-        batch=Batch(base_offset, count, corrupt), size_bytes=size, next_offset=base_offset + count
-    )
+def chunk(
+    base_offset: int, count: int, *, size: int = 10, corrupt: bool = False, opened_bytes: int = 0
+) -> Chunk[Batch]:
+    batch = Batch(base_offset, count, corrupt, opened_bytes)
+    return Chunk(batch=batch, size_bytes=size, next_offset=base_offset + count)
 
 
 def positions(policy: OffsetReset = OffsetReset.LATEST) -> Positions[Batch]:
@@ -247,6 +250,15 @@ def test_many_partitions_share_the_bound() -> None:
     for number in range(50, 5_000):
         at.assign(TopicPartition("orders", number), "id")
     assert at.partition_max_bytes == 1
+
+
+def test_what_grows_when_it_is_opened_is_opened_up_to_the_bound() -> None:
+    at = reading()
+    fetch(at, *[chunk(base, 2, opened_bytes=400) for base in (0, 2, 4, 6)])
+    assert take(at) == [0, 1, 2, 3, 4, 5]
+    assert at.position(P0) == 6
+    assert take(at, 1) == [6]
+    assert take(at) == [7]
 
 
 # -- stale answers -------------------------------------------------------------------------------

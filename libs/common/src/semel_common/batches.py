@@ -5,7 +5,7 @@ said once in ``records.proto``.
 """
 
 import struct
-from collections.abc import Sequence
+from collections.abc import MutableSequence, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -20,10 +20,14 @@ from semel.common.v1.records_pb2 import (
     Records,
 )
 from semel_common.compression import PAYLOAD_SIZE_MAX_BYTES, compress, decompress
+from semel_common.encoded import KEYS_TAG, EncodedRecords
 from semel_common.errors import CorruptMessageError, MessageTooLargeError
 from semel_common.headers import HeaderPairs
+from semel_common.wire.pieces import Pieces, tag, within
 
 _CHECKED_HEADER = struct.Struct(">iqqiBBq")
+_EMPTY_KEY = KEYS_TAG + b"\0"
+_PAYLOAD = tag(RecordBatch, "payload")
 _TRANSACTIONAL = 1
 _CONTROL = 2
 _INT64_MIN, _INT64_MAX = -(1 << 63), (1 << 63) - 1
@@ -69,18 +73,45 @@ class Columns:
 def encode_records(columns: Columns) -> bytes:
     """Serialize columns as the message ``Records``."""
     records = Records(base_timestamp_ms=columns.timestamps_ms[0])
-    records.absent_values.extend(_absent(columns.values))
-    records.values.extend(_present(columns.values) if records.absent_values else columns.values)  # type: ignore[arg-type]  # none is absent
+    records.absent_values.extend(_put(columns.values, records.values))
     if columns.keys is not None:
-        records.absent_keys.extend(_absent(columns.keys))
-        records.keys.extend(_present(columns.keys) if records.absent_keys else columns.keys)  # type: ignore[arg-type]  # none is absent
-    base = columns.timestamps_ms[0]
-    if columns.timestamps_ms.count(base) != len(columns.timestamps_ms):
-        records.timestamp_deltas_ms.extend([t - base for t in columns.timestamps_ms])
+        records.absent_keys.extend(_put(columns.keys, records.keys))
+    records.timestamp_deltas_ms.extend(_deltas(columns.timestamps_ms))
     for position, pairs in sorted(columns.headers.items()):
         records.headers.append(_encode_headers(position, pairs))
     records.offset_deltas.extend(columns.offset_deltas or ())
     return records.SerializeToString()
+
+
+def encode_parts(parts: Sequence[EncodedRecords], timestamps_ms: Sequence[int]) -> Pieces:
+    """Return the pieces of what ``encode_records`` returns for the same records."""
+    keys: list[bytes] = []
+    if any(part.keys is not None for part in parts):
+        keys = [
+            _EMPTY_KEY * part.record_count if part.keys is None else part.keys for part in parts
+        ]
+    between, after = Records(), Records(base_timestamp_ms=timestamps_ms[0])
+    start = 0
+    for part in parts:
+        absent = range(part.record_count) if part.keys is None else part.absent_keys
+        if keys:
+            between.absent_keys.extend([start + each for each in absent])
+        after.absent_values.extend([start + each for each in part.absent_values])
+        start += part.record_count
+    after.timestamp_deltas_ms.extend(_deltas(timestamps_ms))
+    values = [part.values for part in parts]
+    return (*keys, between.SerializeToString(), *values, after.SerializeToString())
+
+
+def decode_parts(parts: Sequence[EncodedRecords], timestamps_ms: Sequence[int]) -> Columns:
+    """Return as columns what ``encode_parts`` writes."""
+    batch = RecordBatch(record_count=sum(part.record_count for part in parts))
+    return decode_opened(batch, b"".join(encode_parts(parts, timestamps_ms)))
+
+
+def newest(timestamps_ms: Sequence[int]) -> int:
+    """Return the newest time of a batch; most have one only, which is cheap to see."""
+    return timestamps_ms[0] if _is_one(timestamps_ms) else max(timestamps_ms)
 
 
 def decode_records(
@@ -94,7 +125,27 @@ def decode_records(
     Raises CorruptMessageError when it is not what the header says, MessageTooLargeError when it is
     over ``payload_max_bytes`` once it is decompressed.
     """
-    records = _open(batch, batch.payload if payload is None else payload, payload_max_bytes)
+    whole = batch.payload if payload is None else payload
+    return decode_opened(batch, open_payload(batch, whole, payload_max_bytes=payload_max_bytes))
+
+
+def open_payload(
+    batch: RecordBatch, payload: bytes, *, payload_max_bytes: int = PAYLOAD_SIZE_MAX_BYTES
+) -> bytes:
+    """Return the payload of a batch as it was before it was compressed; raises as above."""
+    try:
+        return decompress(payload, batch.codec, size_max_bytes=payload_max_bytes)
+    except MessageTooLargeError as error:
+        raise MessageTooLargeError(
+            f"batch at offset {batch.base_offset}: {error.message}", **error.details
+        ) from error
+    except Exception as error:
+        raise _unreadable(batch, error) from error
+
+
+def decode_opened(batch: RecordBatch, opened: bytes) -> Columns:
+    """Read what ``open_payload`` returned; raises CorruptMessageError as ``decode_records``."""
+    records = _parse(batch, opened)
     base, deltas = records.base_timestamp_ms, records.timestamp_deltas_ms
     count = len(records.values)
     return Columns(
@@ -113,28 +164,28 @@ def position_without_key(
 
     Raises as ``decode_records``, which costs more.
     """
-    records = _open(batch, batch.payload, payload_max_bytes)
+    opened = open_payload(batch, batch.payload, payload_max_bytes=payload_max_bytes)
+    records = _parse(batch, opened)
     if not records.keys:
         return 0
     return min(records.absent_keys, default=None)
 
 
-def _open(batch: RecordBatch, payload: bytes, payload_max_bytes: int) -> Records:
+def _parse(batch: RecordBatch, opened: bytes) -> Records:
     try:
-        opened = decompress(payload, batch.codec, size_max_bytes=payload_max_bytes)
         records = Records.FromString(opened)
-    except MessageTooLargeError as error:
-        raise MessageTooLargeError(
-            f"batch at offset {batch.base_offset}: {error.message}", **error.details
-        ) from error
     except Exception as error:
-        raise CorruptMessageError(
-            f"payload of the batch at offset {batch.base_offset} cannot be read: {error}"
-        ) from error
+        raise _unreadable(batch, error) from error
     wrong = _what_is_wrong(batch.record_count, records)
     if wrong is not None:
         raise CorruptMessageError(f"batch at offset {batch.base_offset} {wrong}")
     return records
+
+
+def _unreadable(batch: RecordBatch, error: Exception) -> CorruptMessageError:
+    return CorruptMessageError(
+        f"payload of the batch at offset {batch.base_offset} cannot be read: {error}"
+    )
 
 
 def _what_is_wrong(record_count: int, records: Records) -> str | None:
@@ -174,31 +225,36 @@ def seal(
     base_sequence: int,
     transactional: bool,
     codec: Codec.ValueType = Codec.CODEC_UNSPECIFIED,
-    into: RecordBatch | None = None,
 ) -> RecordBatch:
-    """Make a batch of columns, with its CRC; the broker gives it its offset.
-
-    ``into`` is an empty batch to fill, within the request that carries it: putting a batch into a
-    request copies its payload.
-    """
-    batch = RecordBatch() if into is None else into
+    """Make a batch of columns, with its CRC; the broker gives it its offset."""
     payload = compress(encode_records(columns), codec)
-    batch.record_count = len(columns.values)
-    batch.producer_id = producer_id
-    batch.producer_epoch = producer_epoch
-    batch.base_sequence = base_sequence
-    batch.transactional = transactional
-    batch.max_timestamp_ms = max(columns.timestamps_ms)
-    batch.codec = codec
-    batch.payload = payload
+    batch = RecordBatch(
+        record_count=len(columns.values),
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=base_sequence,
+        transactional=transactional,
+        max_timestamp_ms=newest(columns.timestamps_ms),
+        codec=codec,
+    )
     batch.crc32c = checksum(batch, payload)
+    batch.payload = payload
     return batch
+
+
+def written(header: RecordBatch, payload: Pieces) -> Pieces:
+    """Write a batch that is given without its payload; it gets its CRC.
+
+    The same bytes as those of the whole batch: the payload is the last of what producers set.
+    """
+    header.crc32c = checksum(header, *payload)
+    return (header.SerializeToString(), *within(_PAYLOAD, payload))
 
 
 def replace_records(batch: RecordBatch, columns: Columns) -> None:
     """Put those of a batch's records into it that are left of it; it takes the same offsets."""
     payload = compress(encode_records(columns), batch.codec)
-    batch.max_timestamp_ms = max(columns.timestamps_ms)
+    batch.max_timestamp_ms = newest(columns.timestamps_ms)
     batch.payload = payload
     batch.crc32c = checksum(batch, payload)
 
@@ -226,10 +282,11 @@ def control_batch(
     return batch
 
 
-def checksum(batch: RecordBatch, payload: bytes) -> int:
+def checksum(batch: RecordBatch, *payload: bytes) -> int:
     """Compute the CRC-32C of a batch; see ``RecordBatch.crc32c``.
 
-    ``payload`` is the batch's: whoever needs it has read it already, and reading copies it.
+    ``payload`` is the batch's, or its pieces: whoever needs it has read it already, and reading
+    copies it.
     """
     flags = _TRANSACTIONAL * batch.transactional | _CONTROL * batch.control
     header = _CHECKED_HEADER.pack(
@@ -241,7 +298,9 @@ def checksum(batch: RecordBatch, payload: bytes) -> int:
         batch.codec,
         batch.max_timestamp_ms,
     )
-    crc: int = google_crc32c.extend(google_crc32c.value(header), payload)
+    crc: int = google_crc32c.value(header)
+    for piece in payload:
+        crc = google_crc32c.extend(crc, piece)
     return crc
 
 
@@ -254,12 +313,27 @@ def check_crc(batch: RecordBatch, payload: bytes) -> None:
         )
 
 
-def _absent(column: Sequence[bytes | None]) -> list[int]:
-    return [i for i, item in enumerate(column) if item is None] if None in column else []
+def _deltas(timestamps_ms: Sequence[int]) -> list[int]:
+    """Return what to add to the first time for each record; nothing if all have that one."""
+    if _is_one(timestamps_ms):
+        return []
+    base = timestamps_ms[0]
+    return [each - base for each in timestamps_ms]
 
 
-def _present(column: Sequence[bytes | None]) -> list[bytes]:
-    return [b"" if item is None else item for item in column]
+def _is_one(timestamps_ms: Sequence[int]) -> bool:
+    return timestamps_ms.count(timestamps_ms[0]) == len(timestamps_ms)
+
+
+def _put(column: Sequence[bytes | None], field: MutableSequence[bytes]) -> list[int]:
+    """Put a column into a field, and return which items are absent. Most have none, so try."""
+    try:
+        field.extend(column)  # type: ignore[arg-type]  # an absent one is refused
+    except TypeError:
+        del field[:]
+        field.extend([b"" if item is None else item for item in column])
+        return [i for i, item in enumerate(column) if item is None]
+    return []
 
 
 def _with_absent(column: Sequence[bytes], absent: Sequence[int]) -> list[bytes | None]:

@@ -23,7 +23,7 @@ Memory is bounded: ``has_room`` says whether a record may be appended; what is a
 its batch is done.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from aiosemel._producer.batch import Batch, PartitionBatches, Request
@@ -35,6 +35,7 @@ from aiosemel.errors import (
     RetriableError,
     SemelError,
 )
+from semel_common.encoded import EncodedRecords
 from semel_common.headers import HeaderPairs
 from semel_common.ids import TopicPartition
 
@@ -85,15 +86,17 @@ class Accumulator:
         """
         return self.used_bytes + size_bytes <= self._limits.memory_bytes
 
-    def open_batch(self, topic_partition: TopicPartition, size_bytes: int) -> Batch | None:
-        """Return the batch that takes records of this size, if it has begun."""
+    def open_batch(
+        self, topic_partition: TopicPartition, size_bytes: int, *, encoded: bool = False
+    ) -> Batch | None:
+        """Return the batch that takes records of this size and kind, if it has begun."""
         partition = self._partitions.get(topic_partition)
         if partition is None or not partition.queue:
             return None
         last = partition.queue[-1]
-        if last.is_conditional or last.size_bytes + size_bytes > self._limits.batch_size_bytes:
+        if last.is_conditional or bool(last.encoded) is not encoded:
             return None
-        return last
+        return last if last.size_bytes + size_bytes <= self._limits.batch_size_bytes else None
 
     def begin_batch(self, topic_partition: TopicPartition, now_ms: float) -> Batch:
         """Return a new batch, which gets its first records before anything else is done."""
@@ -150,6 +153,21 @@ class Accumulator:
         for position, pairs in enumerate(rows.headers or (), start):
             if pairs:
                 batch.headers[position] = pairs
+        batch.size_bytes += size_bytes
+        self.used_bytes += size_bytes
+
+    def append_encoded(
+        self,
+        batch: Batch,
+        *,
+        records: EncodedRecords,
+        timestamps_ms: Sequence[int],
+        size_bytes: int,
+    ) -> None:
+        """Append many records that are encoded to a batch of such."""
+        batch.encoded.append(records)
+        batch.timestamps_ms.extend(timestamps_ms)
+        batch.has_keys = batch.has_keys or records.keys is not None
         batch.size_bytes += size_bytes
         self.used_bytes += size_bytes
 
@@ -350,6 +368,6 @@ class Accumulator:
 def _expired(batch: Batch, timeout_ms: int) -> RequestTimedOutError:
     sent = f"sent {batch.attempts} times" if batch.was_drained else "never sent"
     return RequestTimedOutError(
-        f"{len(batch.values)} records for partition {batch.topic_partition.partition} were not "
+        f"{batch.record_count} records for partition {batch.topic_partition.partition} were not "
         f"acknowledged in {timeout_ms} ms, {sent}"
     )

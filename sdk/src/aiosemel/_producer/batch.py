@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from opentelemetry.trace import Span
 
 from aiosemel.errors import SemelError
+from semel_common.encoded import EncodedRecords
 from semel_common.headers import HeaderPairs
 from semel_common.ids import TopicPartition
 from semel_common.sequences import next_sequence
@@ -19,6 +20,7 @@ class Batch:
         "base_offset",
         "base_sequence",
         "deadline_ms",
+        "encoded",
         "error",
         "expected_base_offset",
         "has_keys",
@@ -46,6 +48,8 @@ class Batch:
         self.has_keys = False
         self.timestamps_ms: list[int] = []
         self.headers: dict[int, HeaderPairs] = {}
+        self.encoded: list[EncodedRecords] = []
+        """In the place of values, keys and headers: a batch has all of one kind."""
         self.size_bytes = 0
         self.producer_id = -1
         self.producer_epoch = -1
@@ -67,6 +71,12 @@ class Batch:
         self.values = []
         self.keys = []
         self.headers = {}
+        self.encoded = []
+
+    @property
+    def record_count(self) -> int:
+        """How many records it has, or had."""
+        return len(self.timestamps_ms)
 
     @property
     def is_conditional(self) -> bool:
@@ -126,7 +136,7 @@ class PartitionBatches:
             batch.producer_id = producer_id
             batch.producer_epoch = self.producer_epoch
             batch.base_sequence = self.next_sequence
-            self.next_sequence = next_sequence(self.next_sequence, len(batch.values))
+            self.next_sequence = next_sequence(self.next_sequence, batch.record_count)
         batch.is_sent = True
         batch.attempts += 1
 

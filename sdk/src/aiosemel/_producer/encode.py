@@ -1,6 +1,7 @@
 """From the machines' values to messages of the wire."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from aiosemel._producer.batch import Batch, Request
 from aiosemel._producer.sizes import HEADER_OVERHEAD_BYTES
@@ -10,16 +11,26 @@ from aiosemel.options import Compression
 from aiosemel.prepared import PreparedTransactionId
 from semel.broker.v1 import broker_pb2 as broker
 from semel.common.v1 import participants_pb2 as participants
-from semel.common.v1.records_pb2 import Codec
+from semel.common.v1.records_pb2 import Codec, RecordBatch
 from semel.coordinator.v1 import transactions_pb2 as transactions
 from semel.group.v1 import group_pb2 as group
 from semel_common import ids
-from semel_common.batches import Columns, seal
+from semel_common.batches import (
+    Columns,
+    decode_parts,
+    encode_parts,
+    encode_records,
+    newest,
+    written,
+)
 from semel_common.compression import compress
 from semel_common.headers import HeaderPairs
 from semel_common.ids import GroupId, Participant
 from semel_common.tracing import TRACEPARENT, TRACEPARENT_LENGTH, write
+from semel_common.wire.pieces import Pieces, Written, tag, within
 
+_PARTITIONS = tag(broker.ProduceRequest, "partitions")
+_BATCHES = tag(broker.ProducePartition, "batches")
 _TRACE_HEADER_BYTES = len(TRACEPARENT) + TRACEPARENT_LENGTH + HEADER_OVERHEAD_BYTES
 
 CODECS = {Compression.NONE: Codec.CODEC_UNSPECIFIED, Compression.ZSTD: Codec.CODEC_ZSTD}
@@ -37,31 +48,54 @@ def produce_request(
     compression: Compression,
     size_max_bytes: int,
     producer_token: bytes = b"",
-) -> broker.ProduceRequest:
-    """Make the request that carries batches to one broker."""
-    message = broker.ProduceRequest(
-        transactional_id=transactional_id or "", producer_token=producer_token
-    )
+) -> Written[broker.ProduceRequest]:
+    """Write the request that carries batches to one broker; each payload is a piece of its own."""
+    transaction = broker.ProduceRequest(transactional_id=transactional_id or "")
+    token = broker.ProduceRequest(producer_token=producer_token)
+    pieces = [transaction.SerializeToString()]
     for batch in request.batches:
-        partition = message.partitions.add()
-        partition.topic_id, partition.partition = batch.topic_partition
-        if batch.expected_base_offset is not None:
-            partition.expected_base_offset = batch.expected_base_offset
-        seal(
-            Columns(
-                values=batch.values,
-                keys=batch.keys if batch.has_keys else None,
-                timestamps_ms=batch.timestamps_ms,
-                headers=batch.headers if batch.span is None else traced(batch, size_max_bytes),
-            ),
+        payload = _payload(batch, size_max_bytes)
+        if compression is not Compression.NONE:
+            payload = (compress(b"".join(payload), CODECS[compression]),)
+        header = RecordBatch(
+            record_count=batch.record_count,
             producer_id=batch.producer_id,
             producer_epoch=batch.producer_epoch,
             base_sequence=batch.base_sequence,
             transactional=transactional_id is not None,
+            max_timestamp_ms=newest(batch.timestamps_ms),
             codec=CODECS[compression],
-            into=partition.batches.add(),
         )
-    return message
+        pieces += within(_PARTITIONS, _partition(batch, written(header, payload)))
+    return Written((*pieces, token.SerializeToString()))
+
+
+def _payload(batch: Batch, size_max_bytes: int) -> Pieces:
+    """Return the pieces of what is to be compressed."""
+    headers = batch.headers if batch.span is None else traced(batch, size_max_bytes)
+    if batch.encoded and not headers:
+        return encode_parts(batch.encoded, batch.timestamps_ms)
+    return (encode_records(replace(_columns(batch), headers=headers)),)
+
+
+def _columns(batch: Batch) -> Columns:
+    """Return the records of a batch, without their headers."""
+    if batch.encoded:
+        return decode_parts(batch.encoded, batch.timestamps_ms)
+    return Columns(
+        values=batch.values,
+        keys=batch.keys if batch.has_keys else None,
+        timestamps_ms=batch.timestamps_ms,
+        headers={},
+    )
+
+
+def _partition(batch: Batch, content: Pieces) -> Pieces:
+    """Write the ``ProducePartition`` of a batch."""
+    topic_id, partition = batch.topic_partition
+    begin = broker.ProducePartition(topic_id=topic_id, partition=partition)
+    end = broker.ProducePartition(expected_base_offset=batch.expected_base_offset)
+    return (begin.SerializeToString(), *within(_BATCHES, content), end.SerializeToString())
 
 
 def traced(batch: Batch, size_max_bytes: int) -> dict[int, HeaderPairs]:
@@ -74,7 +108,7 @@ def traced(batch: Batch, size_max_bytes: int) -> dict[int, HeaderPairs]:
     if not context.trace_flags.sampled:
         return batch.headers
     header = (TRACEPARENT, write(context).encode())
-    count = len(batch.values)
+    count = batch.record_count
     fits = batch.size_bytes + count * _TRACE_HEADER_BYTES <= size_max_bytes
     return {
         **batch.headers,

@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
-from aiosemel._producer.columns import RowColumns
+from aiosemel._producer.columns import RowColumns, Rows
 from aiosemel.errors import UnknownTopicOrPartitionError
 from semel_common import partitioner
 from semel_common.ids import TopicPartition
@@ -21,7 +21,7 @@ class Part(NamedTuple):
     """Rows for one partition; None: for any."""
 
     topic_partition: TopicPartition | None
-    rows: RowColumns
+    rows: Rows
 
 
 class TopicPartitions:

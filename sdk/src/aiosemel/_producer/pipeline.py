@@ -11,7 +11,7 @@ from aiosemel._context import Context
 from aiosemel._metadata import ClusterMetadata
 from aiosemel._producer.accumulator import Accumulator, Limits
 from aiosemel._producer.batch import Batch
-from aiosemel._producer.columns import RowColumns
+from aiosemel._producer.columns import EncodedRows, RowColumns, Rows
 from aiosemel._producer.conditional import ConditionalAppend
 from aiosemel._producer.deliveries import (
     ColumnsDelivery,
@@ -23,12 +23,13 @@ from aiosemel._producer.deliveries import (
 from aiosemel._producer.encode import check_codec
 from aiosemel._producer.partitioning import Part, TopicPartitions, check_partition
 from aiosemel._producer.sender import Owner, Sender
-from aiosemel._producer.sizes import check_size, check_timestamp, record_size, slices
+from aiosemel._producer.sizes import Slice, check_size, check_timestamp, record_size
 from aiosemel._producer.spans import ProducerSpans, settled
 from aiosemel._producer.waiting import Flushes, Room
 from aiosemel._retry import Deadline
 from aiosemel.errors import SemelError
 from aiosemel.options import ProducerOptions
+from semel_common.batches import decode_parts
 from semel_common.headers import HeaderPairs
 from semel_common.ids import TopicPartition
 
@@ -132,7 +133,7 @@ class Pipeline:
     async def send_columns(
         self,
         topic: str,
-        columns: RowColumns,
+        columns: Rows,
         partition: int | None,
         check: Check,
     ) -> ColumnsDelivery:
@@ -143,19 +144,41 @@ class Pipeline:
         timestamp_ms = self._clock.now_ms() if given_ms is None else given_ms
         pieces: list[Piece] = []
         for topic_partition, rows in _parted(partitions, columns, partition):
-            for start, stop, size_bytes in slices(rows.sizes, self._options.max_request_size_bytes):
-                await self._wait_for_room(size_bytes, deadline)
+            for each in rows.slices(self._options.max_request_size_bytes):
+                await self._wait_for_room(each.size_bytes, deadline)
                 check()
-                batch = self._batch(topic, topic_partition or partitions.move_on(), size_bytes)
-                self._accumulator.append_columns(
-                    batch,
-                    rows=rows.cut(start, stop),
-                    timestamp_ms=timestamp_ms,
-                    size_bytes=size_bytes,
-                )
-                pieces.append(Piece(batch, len(batch.values) - (stop - start), stop - start))
-                self._unyielded_bytes += size_bytes
+                target = topic_partition or partitions.move_on()
+                pieces.append(self._append_slice(topic, target, rows, each, timestamp_ms))
         return ColumnsDelivery(topic, pieces, self._completions)
+
+    def _append_slice(
+        self,
+        topic: str,
+        target: TopicPartition,
+        rows: Rows,
+        of: Slice,
+        timestamp_ms: int,
+    ) -> Piece:
+        start, stop, size_bytes = of
+        is_encoded = isinstance(rows, EncodedRows)
+        batch = self._batch(topic, target, size_bytes, encoded=is_encoded)
+        position = batch.record_count
+        if isinstance(rows, EncodedRows):
+            self._accumulator.append_encoded(
+                batch,
+                records=rows.cut(start, stop),
+                timestamps_ms=rows.times(start, stop, timestamp_ms),
+                size_bytes=size_bytes,
+            )
+        else:
+            self._accumulator.append_columns(
+                batch,
+                rows=rows.cut(start, stop),
+                timestamp_ms=timestamp_ms,
+                size_bytes=size_bytes,
+            )
+        self._unyielded_bytes += size_bytes
+        return Piece(batch, position, stop - start)
 
     async def append(self, topic: str, append: ConditionalAppend, check: Check) -> ColumnsMetadata:
         """Append a batch at one offset, and wait until it is stored; errors as ``send``.
@@ -208,15 +231,17 @@ class Pipeline:
             size_bytes=size_bytes,
         )
         self._unyielded_bytes += size_bytes
-        return Delivery(partitions.name, batch, len(batch.values) - 1, self._completions)
+        return Delivery(partitions.name, batch, batch.record_count - 1, self._completions)
 
-    def _batch(self, topic: str, target: TopicPartition, size_bytes: int) -> Batch:
+    def _batch(
+        self, topic: str, target: TopicPartition, size_bytes: int, *, encoded: bool = False
+    ) -> Batch:
         """Return the batch to append to.
 
         Once it has begun, the sender comes back to it by itself: when it is flushed, another one
         follows, or an answer makes way.
         """
-        batch = self._accumulator.open_batch(target, size_bytes)
+        batch = self._accumulator.open_batch(target, size_bytes, encoded=encoded)
         if batch is None:
             batch = self._accumulator.begin_batch(target, _loop_ms())
             if self.spans is not None and not self.spans.is_dropped:
@@ -308,15 +333,28 @@ class Pipeline:
         self._flushes.check()
 
 
-def _parted(
-    partitions: TopicPartitions, columns: RowColumns, partition: int | None
-) -> Iterator[Part]:
+def _parted(partitions: TopicPartitions, columns: Rows, partition: int | None) -> Iterator[Part]:
     if partition is not None:
         yield Part(partitions.numbered(partition), columns)
-    elif columns.keys is None:
+    elif columns.keys is None or not len(columns.values):
         yield Part(None, columns)
+    elif isinstance(columns, EncodedRows):
+        yield from partitions.spread(_plain(columns))
     else:
         yield from partitions.spread(columns)
+
+
+def _plain(rows: EncodedRows) -> RowColumns:
+    """Return rows as lists: their keys are to be looked at one by one."""
+    count = len(rows.values)
+    columns = decode_parts([rows.cut(0, count)], [0] * count)
+    return RowColumns.checked(
+        columns.values,
+        keys=columns.keys,
+        headers=None,
+        timestamp_ms=rows.timestamp_ms,
+        timestamps_ms=rows.timestamps_ms,
+    )
 
 
 def _loop_ms() -> float:

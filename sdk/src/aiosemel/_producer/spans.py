@@ -113,8 +113,8 @@ def spans_of(request: Request) -> Sequence[Span]:
     spans = []
     for batch in request.batches:
         if batch.span is not None:
-            if len(batch.values) > 1:
-                batch.span.set_attribute("messaging.batch.message_count", len(batch.values))
+            if batch.record_count > 1:
+                batch.span.set_attribute("messaging.batch.message_count", batch.record_count)
             spans.append(batch.span)
     return spans
 

@@ -13,7 +13,7 @@ from opentelemetry.trace import SpanContext
 
 from aiosemel._context import Context
 from aiosemel._producer.batch import Batch, Request
-from aiosemel._producer.columns import RowColumns
+from aiosemel._producer.columns import Rows
 from aiosemel._producer.conditional import ConditionalAppend
 from aiosemel._producer.deliveries import ColumnsDelivery, ColumnsMetadata, Delivery
 from aiosemel._producer.encode import wait_for
@@ -191,7 +191,7 @@ class Transactions:
         return sent
 
     async def send_columns(
-        self, topic: str, columns: RowColumns, partition: int | None
+        self, topic: str, columns: Rows, partition: int | None
     ) -> ColumnsDelivery:
         """Take many records of the transaction that is open."""
         self.manager.check(Call.SEND)

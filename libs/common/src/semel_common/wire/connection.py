@@ -3,13 +3,19 @@
 from typing import Protocol
 
 from semel_common.wire.methods import Method, Req, Res
+from semel_common.wire.pieces import Outgoing
 
 
 class Connection(Protocol):
     """Calls to one address. Safe to share; calls do not wait for one another."""
 
     async def call(
-        self, method: Method[Req, Res], request: Req, *, timeout_ms: int, traceparent: str = ""
+        self,
+        method: Method[Req, Res],
+        request: Outgoing[Req],
+        *,
+        timeout_ms: int,
+        traceparent: str = "",
     ) -> Res:
         """Make one call and return its answer. ``traceparent`` goes with it, if there is one.
 

@@ -19,6 +19,7 @@ from semel_common.errors import (
 from semel_common.wire import status
 from semel_common.wire.methods import Method, Req, Res
 from semel_common.wire.outbox import FRAMES_PER_SLICE, Outbox
+from semel_common.wire.pieces import Outgoing
 from semel_common.wire.pipe import Pipe, PipeUser
 from semel_common.wire.streams import ResponseFrame, StreamTypes
 
@@ -47,7 +48,12 @@ class FrameStream:
         return self._broken is not None
 
     async def call(
-        self, method: Method[Req, Res], request: Req, *, timeout_ms: int, traceparent: str = ""
+        self,
+        method: Method[Req, Res],
+        request: Outgoing[Req],
+        *,
+        timeout_ms: int,
+        traceparent: str = "",
     ) -> Res:
         """Make one call; errors as ``Connection.call``."""
         if self._broken:
@@ -55,7 +61,7 @@ class FrameStream:
         self._last_correlation_id += 1
         correlation_id = self._last_correlation_id
         write = self._types.write_request
-        self._outbox.put(write(correlation_id, timeout_ms, method.field, request, traceparent))
+        self._outbox.put(*write(correlation_id, timeout_ms, method.field, request, traceparent))
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[ResponseFrame] = loop.create_future()
         self._pending[correlation_id] = answer
@@ -70,7 +76,7 @@ class FrameStream:
         finally:
             timer.cancel()
             if self._pending.pop(correlation_id, None) is not None and not self._broken:
-                self._outbox.put(write(correlation_id, 0, "cancel", Cancel()))
+                self._outbox.put(*write(correlation_id, 0, "cancel", Cancel()))
         if frame.HasField("error"):
             raise self._refused(status.from_value(frame.error))
         response = getattr(frame, method.field)

@@ -16,6 +16,7 @@ from semel_common.wire import status
 from semel_common.wire.frame_stream import FrameStream
 from semel_common.wire.grpc_pipe import GrpcPipe, StreamCall
 from semel_common.wire.methods import OPEN_FRAMES, Method, Req, Res
+from semel_common.wire.pieces import Outgoing, message_of
 from semel_common.wire.pipe import Pipe, PipeUser
 from semel_common.wire.security import Certificates, ClientCredentials, Security
 from semel_common.wire.socket_pipe import ClientTls, SocketOptions, connect
@@ -87,7 +88,12 @@ class GrpcConnection:
         self._streams: dict[str, FrameStream] = {}
 
     async def call(
-        self, method: Method[Req, Res], request: Req, *, timeout_ms: int, traceparent: str = ""
+        self,
+        method: Method[Req, Res],
+        request: Outgoing[Req],
+        *,
+        timeout_ms: int,
+        traceparent: str = "",
     ) -> Res:
         """Make one call; see ``Connection.call``."""
         if method.stream is not None:
@@ -102,7 +108,9 @@ class GrpcConnection:
             method.path, method.request.SerializeToString, method.response.FromString
         )
         try:
-            return await unary(request, timeout=timeout_ms / 1000, metadata=metadata)
+            return await unary(
+                message_of(method, request), timeout=timeout_ms / 1000, metadata=metadata
+            )
         except grpc.aio.AioRpcError as error:
             raise status.from_rpc_error(error, self._address) from None
 

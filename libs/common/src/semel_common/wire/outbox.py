@@ -4,6 +4,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 
+from semel_common.wire.pieces import Pieces
 from semel_common.wire.pipe import Pipe
 
 MESSAGE_SIZE_SOFT_MAX_BYTES = 1 << 20
@@ -29,7 +30,7 @@ class Outbox:
         """
         self._sent = sent
         self._blocked = blocked
-        self._frames: deque[bytes] = deque()
+        self._frames: deque[Pieces] = deque()
         self._pipe: Pipe | None = None
         self._flushing = False
         self._unwritten = 0
@@ -39,8 +40,8 @@ class Outbox:
         self._pipe = pipe
         self._flush_soon()
 
-    def put(self, frame: bytes) -> None:
-        """Queue a frame."""
+    def put(self, *frame: bytes) -> None:
+        """Queue a frame, given in pieces."""
         self._frames.append(frame)
         self._flush_soon()
 
@@ -66,14 +67,16 @@ class Outbox:
         self._flushing = False
         if self._pipe is None or self._unwritten:
             return
-        taken, size = [], 0
+        pieces: list[bytes] = []
+        count = size = 0
         while self._frames and size < MESSAGE_SIZE_SOFT_MAX_BYTES:
             frame = self._frames.popleft()
-            taken.append(frame)
-            size += len(frame)
-        if self._pipe.write(taken):
-            self._sent(len(taken))
+            pieces += frame
+            count += 1
+            size += sum(map(len, frame))
+        if self._pipe.write(pieces):
+            self._sent(count)
         else:
-            self._unwritten = len(taken)
+            self._unwritten = count
             self._blocked()
         self._flush_soon()

@@ -10,22 +10,19 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TypeVar, cast
 
-from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import Message
 
 from semel.broker.v1 import broker_pb2 as broker
 from semel.coordinator.v1 import transactions_pb2 as transactions
 from semel.group.v1 import group_pb2 as group
-from semel_common.wire.methods import BROKER, GROUP, TRANSACTIONS
+from semel_common.wire.methods import BROKER, GROUP, TRANSACTIONS, Req
+from semel_common.wire.pieces import Outgoing, Pieces, pieces_of, tag, within
 
 RequestFrame = broker.RequestFrame | transactions.RequestFrame | group.RequestFrame
 ResponseFrame = broker.ResponseFrame | transactions.ResponseFrame | group.ResponseFrame
 StreamRequest = broker.StreamRequest | transactions.StreamRequest | group.StreamRequest
 StreamResponse = broker.StreamResponse | transactions.StreamResponse | group.StreamResponse
 M = TypeVar("M", bound=Message)
-
-_LENGTH_DELIMITED = 2
-_CONTINUED = 0x80
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,24 +44,24 @@ class StreamTypes:
         correlation_id: int,
         timeout_ms: int,
         field: str,
-        request: Message,
+        request: Outgoing[Req],
         traceparent: str = "",
-    ) -> bytes:
+    ) -> Pieces:
         """Write a request as an element of ``StreamRequest.frames``."""
         fixed = self.request_frame(
             correlation_id=correlation_id, timeout_ms=timeout_ms, traceparent=traceparent
         )
-        return _frame(fixed, self.request_tags[field], request)
+        return _frame(fixed, self.request_tags[field], pieces_of(request))
 
     def write_response(self, correlation_id: int, field: str, response: Message) -> bytes:
         """Write an answer as an element of ``StreamResponse.frames``."""
         fixed = self.response_frame(correlation_id=correlation_id)
-        return _frame(fixed, self.response_tags[field], response)
+        return join(_frame(fixed, self.response_tags[field], pieces_of(response)))
 
 
-def join(frames: Iterable[bytes]) -> bytes:
-    """Return the message that consists of these frames."""
-    return b"".join(frames)
+def join(pieces: Iterable[bytes]) -> bytes:
+    """Return the message that consists of the pieces of frames."""
+    return b"".join(pieces)
 
 
 def _parser(of: type[M]) -> Callable[[bytes | bytearray], M]:
@@ -72,34 +69,20 @@ def _parser(of: type[M]) -> Callable[[bytes | bytearray], M]:
     return cast("Callable[[bytes | bytearray], M]", of.FromString)
 
 
-def _frame(fixed: Message, tag: bytes, content: Message) -> bytes:
-    head, body = fixed.SerializeToString(), content.SerializeToString()
-    size = _varint(len(body))
-    total = len(head) + len(tag) + len(size) + len(body)
-    return b"".join((_FRAMES_TAG, _varint(total), head, tag, size, body))
+def _frame(fixed: Message, field: bytes, content: Pieces) -> Pieces:
+    return within(_FRAMES_TAG, (fixed.SerializeToString(), *within(field, content)))
 
 
-def _varint(number: int) -> bytes:
-    if number < _CONTINUED:
-        return bytes((number,))
-    digits = bytearray()
-    while number >= _CONTINUED:
-        digits.append(number & 0x7F | _CONTINUED)
-        number >>= 7
-    digits.append(number)
-    return bytes(digits)
-
-
-def _tag(number: int) -> bytes:
-    return _varint(number << 3 | _LENGTH_DELIMITED)
-
-
-def _tags(frame: Descriptor) -> dict[str, bytes]:
+def _tags(frame: type[Message]) -> dict[str, bytes]:
     """Return the tags of a frame's fields that are messages."""
-    return {field.name: _tag(field.number) for field in frame.fields if field.message_type}
+    return {
+        field.name: tag(frame, field.name)
+        for field in frame.DESCRIPTOR.fields
+        if field.message_type
+    }
 
 
-_FRAMES_TAG = _tag(broker.StreamRequest.FRAMES_FIELD_NUMBER)
+_FRAMES_TAG = tag(broker.StreamRequest, "frames")
 
 STREAMS: dict[str, StreamTypes] = {
     BROKER: StreamTypes(
@@ -108,8 +91,8 @@ STREAMS: dict[str, StreamTypes] = {
         _parser(broker.StreamResponse),
         broker.RequestFrame,
         broker.ResponseFrame,
-        _tags(broker.RequestFrame.DESCRIPTOR),
-        _tags(broker.ResponseFrame.DESCRIPTOR),
+        _tags(broker.RequestFrame),
+        _tags(broker.ResponseFrame),
     ),
     TRANSACTIONS: StreamTypes(
         f"/{TRANSACTIONS}/Stream",
@@ -117,8 +100,8 @@ STREAMS: dict[str, StreamTypes] = {
         _parser(transactions.StreamResponse),
         transactions.RequestFrame,
         transactions.ResponseFrame,
-        _tags(transactions.RequestFrame.DESCRIPTOR),
-        _tags(transactions.ResponseFrame.DESCRIPTOR),
+        _tags(transactions.RequestFrame),
+        _tags(transactions.ResponseFrame),
     ),
     GROUP: StreamTypes(
         f"/{GROUP}/Stream",
@@ -126,8 +109,8 @@ STREAMS: dict[str, StreamTypes] = {
         _parser(group.StreamResponse),
         group.RequestFrame,
         group.ResponseFrame,
-        _tags(group.RequestFrame.DESCRIPTOR),
-        _tags(group.ResponseFrame.DESCRIPTOR),
+        _tags(group.RequestFrame),
+        _tags(group.ResponseFrame),
     ),
 }
 """By the name of the service."""

@@ -14,6 +14,7 @@ from semel_common.tracing import NOT_RECORDED, is_recorded, links, spans_of_now,
 from semel_common.wire import rpc_spans
 from semel_common.wire.connection import Connection, Connector
 from semel_common.wire.methods import Method, Req, Res
+from semel_common.wire.pieces import Outgoing
 
 
 class TracedConnection:
@@ -27,7 +28,12 @@ class TracedConnection:
         self._tracer = tracer
 
     def call(
-        self, method: Method[Req, Res], request: Req, *, timeout_ms: int, traceparent: str = ""
+        self,
+        method: Method[Req, Res],
+        request: Outgoing[Req],
+        *,
+        timeout_ms: int,
+        traceparent: str = "",
     ) -> Coroutine[None, None, Res]:
         """Make one call; see ``Connection.call``.
 
@@ -39,7 +45,9 @@ class TracedConnection:
             method, request, timeout_ms=timeout_ms, traceparent=traceparent or NOT_RECORDED
         )
 
-    async def _traced(self, method: Method[Req, Res], request: Req, timeout_ms: int) -> Res:
+    async def _traced(
+        self, method: Method[Req, Res], request: Outgoing[Req], timeout_ms: int
+    ) -> Res:
         span = self._tracer.start_span(
             rpc_spans.span_name(method),
             kind=SpanKind.CLIENT,

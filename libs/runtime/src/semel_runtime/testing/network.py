@@ -13,6 +13,7 @@ from google.protobuf.message import Message
 
 from semel_common.errors import NetworkExceptionError, RequestTimedOutError
 from semel_common.wire.methods import Method, Req, Res
+from semel_common.wire.pieces import Outgoing, message_of
 from semel_runtime.server.answer import answer
 from semel_runtime.server.calls import Call, Handlers
 from semel_runtime.server.principal import ANONYMOUS, Origin, Principal
@@ -150,9 +151,19 @@ class MemoryConnection:
         self._principal = principal
 
     async def call(
-        self, method: Method[Req, Res], request: Req, *, timeout_ms: int, traceparent: str = ""
+        self,
+        method: Method[Req, Res],
+        request: Outgoing[Req],
+        *,
+        timeout_ms: int,
+        traceparent: str = "",
     ) -> Res:
         """Make one call; see ``Connection.call``."""
         return await self._network.deliver(
-            self._address, method, request, timeout_ms, traceparent, self._principal
+            self._address,
+            method,
+            message_of(method, request),
+            timeout_ms,
+            traceparent,
+            self._principal,
         )

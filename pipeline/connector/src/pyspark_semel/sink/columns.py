@@ -4,11 +4,13 @@ Rows are parted as columns. What most frames do not have (topics and partitions 
 those that do not have it nothing.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.types import (
@@ -21,8 +23,9 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from aiosemel import Headers
+from aiosemel import EncodedColumn, Headers
 from pyspark_semel.errors import RecordError, SchemaError
+from pyspark_semel.sink.encoding import ArrowColumn
 from pyspark_semel.sink.partitioner import ANY, Partitions, partitions_of
 
 KEY, VALUE, HEADERS, TOPIC, PARTITION = "key", "value", "headers", "topic", "partition"
@@ -44,9 +47,18 @@ class Rows:
 
     topic: str
     partition: int | None
-    values: Sequence[bytes | None]
-    keys: Sequence[bytes | None] | None
+    values: Sequence[bytes | None] | EncodedColumn
+    keys: Sequence[bytes | None] | EncodedColumn | None
     headers: Sequence[Headers] | None
+    """With headers, the other columns are lists."""
+
+
+class _Part(NamedTuple):
+    """Rows ``start`` to ``stop`` - 1 go to one partition; None: to any."""
+
+    partition: int | None
+    start: int
+    stop: int
 
 
 def check(schema: StructType, topic: str | None) -> None:
@@ -118,14 +130,25 @@ def by_partition(topic: str, batch: pa.RecordBatch, partition_count: int) -> Ite
     keys = _bytes(batch, KEY)
     targets = _targets(topic, batch, keys, partition_count)
     if targets is None:
-        yield _rows(topic, None, batch)
+        yield from _rows(topic, batch, [_Part(None, 0, batch.num_rows)])
         return
-    order = np.argsort(targets, kind="stable")
+    order = _order(targets, partition_count)
     ordered, targets = batch.take(pa.array(order)), targets[order]
+    yield from _rows(topic, ordered, _parts(targets))
+
+
+def _order(targets: Partitions, partition_count: int) -> npt.NDArray[np.intp]:
+    """Return the rows in the order of their partitions; of short numbers, NumPy sorts digits."""
+    is_short = partition_count <= np.iinfo(np.int16).max
+    return np.argsort(targets.astype(np.int16) if is_short else targets, kind="stable")
+
+
+def _parts(targets: Partitions) -> Iterator[_Part]:
+    """Return where the rows of each partition are; ``targets`` ascend."""
     starts = [0, *(np.flatnonzero(np.diff(targets)) + 1).tolist()]
-    for start, stop in pairwise([*starts, batch.num_rows]):
+    for start, stop in pairwise([*starts, len(targets)]):
         target = int(targets[start])
-        yield _rows(topic, None if target == ANY else target, ordered.slice(start, stop - start))
+        yield _Part(None if target == ANY else target, start, stop)
 
 
 def _targets(
@@ -147,15 +170,38 @@ def _targets(
     return given if targets is None else np.where(said, given, targets)
 
 
-def _rows(topic: str, partition: int | None, batch: pa.RecordBatch) -> Rows:
+def _rows(topic: str, batch: pa.RecordBatch, parts: Iterable[_Part]) -> Iterator[Rows]:
+    """Cut a batch whose rows are in the order of their partitions."""
+    return (_listed if _says(batch, HEADERS) else _encoded)(topic, batch, parts)
+
+
+def _encoded(topic: str, batch: pa.RecordBatch, parts: Iterable[_Part]) -> Iterator[Rows]:
     values, keys = _bytes(batch, VALUE), _bytes(batch, KEY)
-    return Rows(
-        topic=topic,
-        partition=partition,
-        values=values.to_pylist() if values is not None else [None] * batch.num_rows,
-        keys=None if keys is None else keys.to_pylist(),
-        headers=_headers(batch),
-    )
+    nothing = pa.nulls(batch.num_rows, pa.binary())
+    all_values = ArrowColumn.of(nothing if values is None else values)
+    all_keys = None if keys is None else ArrowColumn.of(keys)
+    for partition, start, stop in parts:
+        some_keys = None if all_keys is None else all_keys.cut(start, stop)
+        yield Rows(
+            topic=topic,
+            partition=partition,
+            values=all_values.cut(start, stop),
+            keys=some_keys if some_keys is not None and some_keys.has_any else None,
+            headers=None,
+        )
+
+
+def _listed(topic: str, batch: pa.RecordBatch, parts: Iterable[_Part]) -> Iterator[Rows]:
+    for partition, start, stop in parts:
+        part = batch.slice(start, stop - start)
+        values, keys = _bytes(part, VALUE), _bytes(part, KEY)
+        yield Rows(
+            topic=topic,
+            partition=partition,
+            values=[None] * len(part) if values is None else values.to_pylist(),
+            keys=None if keys is None else keys.to_pylist(),
+            headers=_headers(part),
+        )
 
 
 def _bytes(batch: pa.RecordBatch, name: str) -> pa.Array | None:

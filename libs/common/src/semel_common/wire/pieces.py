@@ -1,0 +1,69 @@
+"""Messages that are written already, in pieces, as protobuf would write them whole.
+
+To put bytes into a message copies them, and to serialize it does once more. A large field that is a
+piece of its own is copied once, when all pieces of all that is sent together are joined.
+"""
+
+from dataclasses import dataclass
+from typing import Generic, TypeAlias
+
+from google.protobuf.message import Message
+
+from semel_common.wire.methods import Method, Req, Res
+
+Pieces: TypeAlias = tuple[bytes, ...]
+"""They are one message, one after the other."""
+
+_LENGTH_DELIMITED = 2
+_CONTINUED = 0x80
+
+
+@dataclass(frozen=True, slots=True)
+class Written(Generic[Req]):
+    """A message as it goes out."""
+
+    pieces: Pieces
+
+    def SerializeToString(self) -> bytes:  # noqa: N802 - as messages have it
+        """Return its bytes; for whoever does not care for pieces."""
+        return b"".join(self.pieces)
+
+
+Outgoing: TypeAlias = Req | Written[Req]
+"""What a caller has to send."""
+
+
+def pieces_of(outgoing: Outgoing[Req]) -> Pieces:
+    """Return the pieces of what is to be sent; a message is one."""
+    if isinstance(outgoing, Written):
+        return outgoing.pieces
+    return (outgoing.SerializeToString(),)
+
+
+def message_of(method: Method[Req, Res], outgoing: Outgoing[Req]) -> Req:
+    """Return the message that is to be sent; one that is written is read again."""
+    if isinstance(outgoing, Written):
+        return method.request.FromString(outgoing.SerializeToString())
+    return outgoing
+
+
+def within(field: bytes, content: Pieces) -> Pieces:
+    """Return content as one field of a message; ``field`` is its tag."""
+    return (field + varint(sum(map(len, content))), *content)
+
+
+def tag(of: type[Message], field: str) -> bytes:
+    """Return how a field begins that is a message, or bytes."""
+    return varint(of.DESCRIPTOR.fields_by_name[field].number << 3 | _LENGTH_DELIMITED)
+
+
+def varint(number: int) -> bytes:
+    """Write a number as protobuf does."""
+    if number < _CONTINUED:
+        return bytes((number,))
+    digits = bytearray()
+    while number >= _CONTINUED:
+        digits.append(number & 0x7F | _CONTINUED)
+        number >>= 7
+    digits.append(number)
+    return bytes(digits)
