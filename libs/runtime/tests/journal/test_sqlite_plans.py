@@ -10,7 +10,7 @@ from semel_runtime.journal.sqlite import batches, journal
 
 
 @pytest.mark.parametrize(
-    ("query", "parameters"), [(batches._READ, (1, 0, 9, 4_096)), (journal._READ, (0, 4_096))]
+    ("query", "parameters"), [(batches._READ, (1, 0, 9, 4_096, 400)), (journal._READ, (0, 4_096))]
 )
 async def test_no_data_is_sorted(query: str, parameters: tuple[int, ...], tmp_path: Path) -> None:
     engine = SqliteEngine(tmp_path)
