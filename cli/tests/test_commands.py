@@ -119,6 +119,20 @@ def test_a_topic_that_exists_is_refused_unless_told_otherwise(
     assert topic in semel("topics", "create", topic, "--if-not-exists").out
 
 
+def test_of_several_topics_one_that_is_refused_keeps_no_other(
+    semel: CommandLine, topic: str
+) -> None:
+    created = semel("topics", "create", "several-1", topic, "several-2", status=1)
+    assert [line.split("\t")[0] for line in created.lines[1:]] == ["several-1", "several-2"]
+    assert f"'{topic}'" in created.err
+    names = ("several-1", "nowhere", "nobody's", "several-2")
+    deleted = semel("topics", "delete", *names, "--yes", status=1)
+    *done, first, second = deleted.err.splitlines()
+    assert done == ["several-1 is deleted", "several-2 is deleted"]
+    assert first.startswith("semel: ")
+    assert second.startswith("semel: ")
+
+
 def test_deleting_asks_first(semel: CommandLine, topic: str) -> None:
     semel("topics", "delete", topic, stdin="n\n", status=1)
     assert topic in semel("topics", "list").out

@@ -1,12 +1,15 @@
 """What the command line says of itself."""
 
+import sys
 from collections.abc import Iterator
 from importlib.metadata import version
+from types import ModuleType
 
 import pytest
 import typer
 from command_line import CommandLine
 
+from semel_cli.__main__ import main
 from semel_cli.main import app
 
 Path = tuple[str, ...]
@@ -84,3 +87,20 @@ def test_the_first_help_shows_where_to_begin() -> None:
 
 def test_the_version_is_that_of_the_package() -> None:
     assert CommandLine({})("--version").out == f"semel {version('semel-cli')}\n"
+
+
+def test_ctrl_c_while_it_is_imported_ends_it_without_a_word(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "semel_cli.main", Interrupted("semel_cli.main"))
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 130
+    assert capsys.readouterr().err == ""
+
+
+class Interrupted(ModuleType):
+    """A module during whose import Ctrl-C is pressed."""
+
+    def __getattr__(self, name: str) -> None:
+        raise KeyboardInterrupt(name)

@@ -77,3 +77,8 @@ def test_what_cannot_be_completed_is_said(
 def test_an_id_that_is_not_there_cannot_be_completed(semel: CommandLine) -> None:
     failed = semel("transactions", "complete", "nobody", "0", "--abort", status=1)
     assert "nobody" in failed.err
+
+
+def test_who_completes_a_transaction_says_what_is_decided(semel: CommandLine) -> None:
+    refused = semel("transactions", "complete", "nobody", "1", status=2).err
+    assert "Give --commit or --abort" in refused

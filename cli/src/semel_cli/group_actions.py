@@ -9,6 +9,7 @@ import typer
 from semel_cli.options import INT64_MAX, is_int32
 from semel_cli.output import Format, FormatOption, Table, examples, note, show
 from semel_cli.session import BootstrapOption, UsageError, with_client
+from semel_cli.several import Outcomes, each_of
 
 if TYPE_CHECKING:
     from aiosemel import OffsetChange, ResetTo, SemelClient, TopicPartition
@@ -177,17 +178,20 @@ def delete(
 ) -> None:
     """Forget groups without members, with all their offsets.
 
-    What would be refused, --dry-run refuses likewise.
+    Each for itself: if one is refused, the others are deleted all the same. What would be refused,
+    --dry-run refuses likewise.
     """
     if not yes and not dry_run:
         typer.confirm(f"Delete {', '.join(groups)} with all offsets?", abort=True, err=True)
 
-    async def work(client: "SemelClient") -> None:
-        for name in groups:
+    async def work(client: "SemelClient") -> "Outcomes[None]":
+        async def delete_group(name: str) -> None:
             await client.admin().groups.delete(name, dry_run=dry_run)
             note(f"{name} {'would be' if dry_run else 'is'} deleted")
 
-    with_client(bootstrap, work)
+        return await each_of(groups, delete_group)
+
+    with_client(bootstrap, work).check()
 
 
 def _timestamp_ms(time: datetime | None, timestamp_ms: int | None) -> int | None:

@@ -94,7 +94,8 @@ def produce(
     """Send each line of standard input as a record.
 
     Every record is stored exactly once, also when it has to be sent again. Says how many were
-    stored on standard error.
+    stored on standard error. What ends a line is no part of its record: a newline, with or without
+    a carriage return before it.
     """
     load = _Load(topic, _parser(input_format, key_separator), partition)
     if expected_offset is None:

@@ -1,6 +1,7 @@
 """`semel topics`: create, list, describe, alter, move, delete."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -19,6 +20,7 @@ from semel_cli.moves import MOVE_EXAMPLES, move
 from semel_cli.options import INT32_MAX
 from semel_cli.output import Facts, Format, FormatOption, Json, Table, examples, note, show
 from semel_cli.session import BootstrapOption, with_client
+from semel_cli.several import Outcomes, each_of
 
 if TYPE_CHECKING:
     from aiosemel import SemelClient
@@ -55,19 +57,25 @@ def create(
     output_format: FormatOption = Format.TEXT,
     bootstrap: BootstrapOption = None,
 ) -> None:
-    """Create topics, and spread their partitions over the brokers."""
+    """Create topics, and spread their partitions over the brokers.
+
+    Each for itself: if one is refused, the others are created all the same.
+    """
     options = read_configs(config)
 
-    async def work(client: "SemelClient") -> "list[TopicDescription]":
-        admin = client.admin()
-        return [
-            await admin.create_topic(
-                name, partitions=partitions, configs=options, exist_ok=if_not_exists
-            )
-            for name in topics
-        ]
+    async def work(client: "SemelClient") -> "Outcomes[TopicDescription]":
+        create_topic = partial(
+            client.admin().create_topic,
+            partitions=partitions,
+            configs=options,
+            exist_ok=if_not_exists,
+        )
+        return await each_of(topics, create_topic)
 
-    show_topics(with_client(bootstrap, work), output_format)
+    created = with_client(bootstrap, work)
+    if created.done:
+        show_topics(created.done, output_format)
+    created.check()
 
 
 @app.command("list", epilog=examples("semel topics list", "semel topics list --format json"))
@@ -146,16 +154,21 @@ def delete(
     ] = False,
     bootstrap: BootstrapOption = None,
 ) -> None:
-    """Delete topics with all that is in them."""
+    """Delete topics with all that is in them.
+
+    Each for itself: if one is refused, the others are deleted all the same.
+    """
     if not yes:
         typer.confirm(f"Delete {', '.join(topics)} with all records?", abort=True, err=True)
 
-    async def work(client: "SemelClient") -> None:
-        for name in topics:
+    async def work(client: "SemelClient") -> "Outcomes[None]":
+        async def delete_topic(name: str) -> None:
             await client.admin().delete_topic(name, missing_ok=if_exists)
             note(f"{name} is deleted")
 
-    with_client(bootstrap, work)
+        return await each_of(topics, delete_topic)
+
+    with_client(bootstrap, work).check()
 
 
 app.command(epilog=ALTER_EXAMPLES)(alter)
