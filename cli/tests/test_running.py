@@ -26,8 +26,11 @@ NOBODY = 2**22 + 1
 """No process has this number."""
 
 
-def running(pid: int) -> RunningCluster:
-    return RunningCluster(bootstrap="127.0.0.1:9092", folder="somewhere", pid=pid)
+def running(pid: int, *, folder: str = "somewhere", port: int = 9092) -> RunningCluster:
+    """Return a cluster; one at a higher port was started later."""
+    return RunningCluster(
+        bootstrap=f"127.0.0.1:{port}", folder=folder, pid=pid, started_ms=1_000 * port
+    )
 
 
 def test_a_cluster_that_runs_is_found_until_it_is_forgotten() -> None:
@@ -35,7 +38,33 @@ def test_a_cluster_that_runs_is_found_until_it_is_forgotten() -> None:
     write_running(cluster)
     assert find_bootstrap(None) == cluster.bootstrap
     forget_running(cluster)
-    assert read_running() is None
+    assert read_running() == []
+
+
+def test_of_several_clusters_the_last_one_that_runs_is_found(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = running(os.getpid(), folder="/first", port=1)
+    second = running(os.getpid(), folder="/second", port=2)
+    write_running(second)
+    write_running(first)
+    assert find_bootstrap(None) == second.bootstrap
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    assert find_bootstrap(None) == second.bootstrap
+    assert "2 clusters run here: this is the last one, in /second" in capsys.readouterr().err
+    forget_running(second)
+    assert find_bootstrap(None) == first.bootstrap
+    assert capsys.readouterr().err == ""
+
+
+def test_a_cluster_that_was_killed_hides_none_that_runs_and_is_forgotten_then() -> None:
+    killed = running(NOBODY, folder="/killed", port=2)
+    write_running(running(os.getpid(), folder="/runs", port=1))
+    write_running(killed)
+    assert find_bootstrap(None) == "127.0.0.1:1"
+    write_running(running(os.getpid(), folder="/new", port=3))
+    assert killed not in read_running()
 
 
 def test_an_address_that_is_given_comes_first() -> None:
@@ -52,15 +81,15 @@ def test_a_cluster_that_was_killed_is_not_taken_for_running() -> None:
 def test_a_cluster_is_forgotten_by_nobody_but_itself() -> None:
     write_running(running(os.getpid()))
     forget_running(running(NOBODY))
-    assert read_running() == running(os.getpid())
+    assert read_running() == [running(os.getpid())]
 
 
 @pytest.mark.parametrize("text", ["", "{", "{}", "[]"])
 def test_a_damaged_file_is_as_good_as_none(tmp_path: Path, text: str) -> None:
-    file = tmp_path / "state" / "semel" / "running.json"
+    file = tmp_path / "state" / "semel" / "running" / "damaged.json"
     file.parent.mkdir(parents=True)
     file.write_text(text)
-    assert read_running() is None
+    assert read_running() == []
 
 
 def test_a_folder_that_is_not_absolute_is_passed_over(
@@ -77,7 +106,7 @@ def test_a_user_without_a_home_has_no_cluster_and_is_told_so(
     for variable in ("HOME", "XDG_STATE_HOME", "XDG_DATA_HOME"):
         monkeypatch.delenv(variable)
     monkeypatch.setattr("os.getuid", lambda: 65_531)
-    assert read_running() is None
+    assert read_running() == []
     with pytest.raises(OSError, match="the user has no home folder"):
         write_running(running(os.getpid()))
     with pytest.raises(UsageError, match="which cluster"):

@@ -1,10 +1,11 @@
-"""Which cluster `semel up` runs for this user: how other commands find it without being told.
+"""Where `semel up` runs, so that other commands find it without being told.
 
-One small file in the user's state folder, written when a cluster is ready and removed when it
-stops. The last one that was started is the one that is found.
+One small file for each cluster in the user's state folder, written when it is ready and removed
+when it stops. Of those that run, the one that was started last is the one that is found.
 """
 
 import errno
+import hashlib
 import json
 import os
 from contextlib import suppress
@@ -20,6 +21,7 @@ class RunningCluster:
     folder: str
     pid: int
     """Of `semel up` itself."""
+    started_ms: int
     tls_ca: str = ""
     """Files of the certificates to connect with; empty: it is plain text."""
     tls_cert: str = ""
@@ -42,17 +44,21 @@ def data_folder() -> Path:
     return _user_folder("XDG_DATA_HOME", ".local/share") / "semel"
 
 
-def read_running() -> RunningCluster | None:
-    """Return the cluster that was started last; None if none was, or it was stopped."""
+def read_running() -> list[RunningCluster]:
+    """Return the clusters that were not stopped, the last one first; some may have been killed."""
     try:
-        return RunningCluster(**json.loads(_state_file().read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError):
-        return None
+        known = map(_read, _state_folder().glob("*.json"))
+    except OSError:
+        return []
+    return sorted(filter(None, known), key=lambda each: each.started_ms, reverse=True)
 
 
 def write_running(cluster: RunningCluster) -> None:
-    """Let others find this cluster. Raises OSError."""
-    path = _state_file()
+    """Let others find this cluster, and forget those that were killed. Raises OSError."""
+    for each in read_running():
+        if not each.is_alive:
+            forget_running(each)
+    path = _state_file(cluster)
     path.parent.mkdir(parents=True, exist_ok=True)
     new = path.with_name(f"{path.name}.{os.getpid()}")
     new.write_text(json.dumps(asdict(cluster)), encoding="utf-8")
@@ -61,13 +67,28 @@ def write_running(cluster: RunningCluster) -> None:
 
 def forget_running(cluster: RunningCluster) -> None:
     """Let nobody find this cluster any more."""
-    if read_running() == cluster:
-        with suppress(OSError):  # What stays names a process that is gone.
-            _state_file().unlink()
+    with suppress(OSError):  # What stays names a process that is gone.
+        path = _state_file(cluster)
+        if _read(path) == cluster:
+            path.unlink()
 
 
-def _state_file() -> Path:
-    return _user_folder("XDG_STATE_HOME", ".local/state") / "semel" / "running.json"
+def _read(path: Path) -> RunningCluster | None:
+    """Return what a file says; None if it is damaged, or not there."""
+    try:
+        return RunningCluster(**json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def _state_file(cluster: RunningCluster) -> Path:
+    """Return the file of the cluster that is in this folder."""
+    name = hashlib.sha256(os.fsencode(cluster.folder)).hexdigest()
+    return _state_folder() / f"{name}.json"
+
+
+def _state_folder() -> Path:
+    return _user_folder("XDG_STATE_HOME", ".local/state") / "semel" / "running"
 
 
 def _user_folder(variable: str, default: str) -> Path:

@@ -38,7 +38,7 @@ BootstrapOption = Annotated[
         "-b",
         envvar="SEMEL_BOOTSTRAP",
         metavar="HOST:PORT",
-        help="A coordinator of the cluster; by default, the cluster that `semel up` has started.",
+        help="A coordinator of the cluster; by default, of the last `semel up` that still runs.",
         callback=not_empty,
         show_default=False,
     ),
@@ -103,18 +103,21 @@ def find_bootstrap(given: str | None) -> str:
     """Return the address of the cluster to work with. Raises UsageError."""
     if given is not None:
         return given
-    running = read_running()
-    if running is None:
+    known = read_running()
+    alive = [each for each in known if each.is_alive]
+    if len(alive) > 1 and sys.stderr.isatty():
+        note(f"{len(alive)} clusters run here: this is the last one, in {alive[0].folder}")
+    if alive:
+        return alive[0].bootstrap
+    if known:
         raise UsageError(
-            "which cluster? Start one here with `semel up`, or name one with --bootstrap HOST:PORT"
-            " or SEMEL_BOOTSTRAP"
-        )
-    if not running.is_alive:
-        raise UsageError(
-            f"the cluster of `semel up` in {running.folder} is not running any more: start it"
+            f"the cluster of `semel up` in {known[0].folder} is not running any more: start it"
             " again, or name another one with --bootstrap HOST:PORT or SEMEL_BOOTSTRAP"
         )
-    return running.bootstrap
+    raise UsageError(
+        "which cluster? Start one here with `semel up`, or name one with --bootstrap HOST:PORT"
+        " or SEMEL_BOOTSTRAP"
+    )
 
 
 def find_security(address: str) -> "Security | None":
@@ -131,14 +134,14 @@ def find_security(address: str) -> "Security | None":
             ssl_server_name=given.server_name,
             token=given.token_file,
         )
-    running = read_running()
-    if running is None or running.bootstrap != address or not running.tls_ca:
-        return None
-    return Security(
-        ssl_ca_location=Path(running.tls_ca),
-        ssl_certificate_location=Path(running.tls_cert),
-        ssl_key_location=Path(running.tls_key),
-    )
+    for each in read_running():
+        if each.bootstrap == address and each.is_alive and each.tls_ca:
+            return Security(
+                ssl_ca_location=Path(each.tls_ca),
+                ssl_certificate_location=Path(each.tls_cert),
+                ssl_key_location=Path(each.tls_key),
+            )
+    return None
 
 
 def run(work: Coroutine[None, None, T]) -> T:

@@ -186,6 +186,7 @@ def _running(cluster: "ProcessCluster") -> RunningCluster:
         bootstrap=cluster.bootstrap,
         folder=str(cluster.folder),
         pid=os.getpid(),
+        started_ms=time.time_ns() // 1_000_000,
         tls_ca=str(files.ca) if files else "",
         tls_cert=str(files.client_certificate) if files else "",
         tls_key=str(files.client_key) if files else "",
