@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from semel_cli.options import INT64_MAX
-from semel_cli.output import Facts, Format, FormatOption, duration_text, examples, note, show
+from semel_cli.output import Facts, Format, FormatOption, examples, note, show
 from semel_cli.session import BootstrapOption, CommandError, UsageError, with_client
-from semel_cli.transaction_views import age_ms, names, participants_document
+from semel_cli.transaction_views import age_text, names, participants_document
 
 if TYPE_CHECKING:
     from aiosemel import SemelClient, TransactionalIdDescription, TransactionDescription
@@ -49,19 +49,15 @@ def complete(
     """
     if commit is None:
         raise UsageError("what has the outside system decided? Give --commit or --abort")
-    found: TransactionDescription | None
-    if dry_run:
-        found = with_client(
-            bootstrap, lambda client: _rehearse(client, transactional_id, producer_epoch)
-        )
-    else:
-        found = with_client(
-            bootstrap,
-            lambda client: _complete(client, transactional_id, producer_epoch, commit=commit),
-        )
+
+    async def work(client: "SemelClient") -> "TransactionDescription | None":
+        if dry_run:
+            return await _rehearse(client, transactional_id, producer_epoch)
+        return await _complete(client, transactional_id, producer_epoch, commit=commit)
+
+    found = with_client(bootstrap, work)
     outcome = "COMMITTED" if commit else "ABORTED"
     prepared_ms = None if found is None else found.prepared_time_ms
-    since_ms = age_ms(prepared_ms)
     show(
         output_format,
         {
@@ -76,7 +72,7 @@ def complete(
             {
                 "Transactional id": transactional_id,
                 "Epoch": producer_epoch,
-                "Prepared for": None if since_ms is None else duration_text(since_ms),
+                "Prepared for": age_text(prepared_ms),
                 "Wrote to": None if found is None else names(found.participants),
                 "Outcome": outcome,
             }
