@@ -1,6 +1,6 @@
 """Records whose keys and values are written already, as they are in ``Records``.
 
-Pure: ``batches`` makes payloads of them.
+``batches`` makes payloads of them.
 """
 
 from collections.abc import Sequence

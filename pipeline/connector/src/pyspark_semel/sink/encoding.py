@@ -1,4 +1,4 @@
-"""Arrow's columns of bytes as columns that encode themselves, for the SDK. Pure.
+"""Arrow's columns of bytes as columns that encode themselves, for the SDK. No I/O.
 
 Each item goes out after a tag and its length. Those prefixes come from a table, and one kernel of
 Arrow joins all of them with all items, so nothing happens for each row in Python.
