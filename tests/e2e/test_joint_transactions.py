@@ -127,6 +127,7 @@ async def test_many_processes_write_one_transaction(
     receipts = await tasks.run(again.handle, [0, 1])
     assert all(each.already_committed for each in receipts)
     assert await again.commit(receipts) is JointOutcome.ALREADY_COMMITTED
+    assert not again.repeated_in_run
     assert len(await read(client, topic, 400)) == 400
 
 

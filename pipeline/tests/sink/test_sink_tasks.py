@@ -83,9 +83,12 @@ def test_a_version_below_the_last_is_no_repeat(
 def test_a_second_write_under_the_same_name_is_not_lost_in_silence(
     sink: SinkOptions, handle: JointHandle
 ) -> None:
-    committed(sink, handle, "a")
-    with pytest.raises(TransactionError, match="needs a transactionalId of its own"):
-        committed(sink, handle, "b")
+    """Neither in the run that writes, nor when the micro-batch is done again."""
+    for run in ("1", "2", "3"):
+        of_run = replace(handle, run=run)
+        committed(sink, of_run, "a")
+        with pytest.raises(TransactionError, match="needs a transactionalId of its own"):
+            committed(sink, of_run, "b")
 
 
 def test_another_query_may_not_use_the_id_unless_it_takes_it_over(

@@ -46,7 +46,8 @@ class JointOutcome(StrEnum):
     COMMITTED = "COMMITTED"
     """By this owner's call."""
     ALREADY_COMMITTED = "ALREADY_COMMITTED"
-    """Before, by another call, and nothing is missing: writers whom that did not name abort."""
+    """Before, by another call: writers whom that did not name abort. If the version is done again,
+    nothing is missing; ``JointTransaction.repeated_in_run`` says whether it is."""
     ABORTED = "ABORTED"
 
 
@@ -72,6 +73,7 @@ class JointTransaction:
         self._sent: EndJointTxnRequest | None = None
         """The last commit, unless it is known to have come to nothing."""
         self._outcome: JointOutcome | None = None
+        self._repeated_in_run = False
         self._closed = False
 
     @property
@@ -83,6 +85,14 @@ class JointTransaction:
     def outcome(self) -> JointOutcome | None:
         """What became of it; None while that is open or unknown, or may be tried once more."""
         return self._outcome
+
+    @property
+    def repeated_in_run(self) -> bool:
+        """Whether this run was told before, of another commit, that the version is committed.
+
+        A version is done once in a run. So this commit was about something else, which is missing.
+        """
+        return self._repeated_in_run
 
     async def commit(
         self, receipts: Iterable[JointReceipt], *, wait_until_visible: bool = False
@@ -237,6 +247,7 @@ class JointTransaction:
 
     def _committed(self, response: EndJointTxnResponse) -> JointOutcome:
         already = response.already_committed
+        self._repeated_in_run = response.repeated_in_run
         self._outcome = JointOutcome.ALREADY_COMMITTED if already else JointOutcome.COMMITTED
         return self._outcome
 

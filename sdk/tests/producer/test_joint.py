@@ -271,7 +271,20 @@ async def test_a_commit_says_that_another_was_first(fake: FakeCluster) -> None:
     async with open_client(fake) as client:
         joint = client.joint_transaction_of(HANDLE)
         assert await joint.commit([]) is JointOutcome.ALREADY_COMMITTED
+        assert not joint.repeated_in_run
         assert await joint.abort() is JointOutcome.ALREADY_COMMITTED
+
+
+async def test_a_commit_says_that_its_run_has_committed_the_version_before(
+    fake: FakeCluster,
+) -> None:
+    fake.canned["coordinator:1", "EndJointTxn"] = wire.EndJointTxnResponse(
+        result=COMMIT, already_committed=True, repeated_in_run=True
+    )
+    async with open_client(fake) as client:
+        joint = client.joint_transaction_of(HANDLE)
+        assert await joint.commit([]) is JointOutcome.ALREADY_COMMITTED
+        assert joint.repeated_in_run
 
 
 @pytest.mark.parametrize(

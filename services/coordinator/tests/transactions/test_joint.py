@@ -23,6 +23,7 @@ from semel_coordinator.transactions.machine import (
 COMMITTED = JointEnded(outcome=Outcome.COMMITTED)
 ABORTED = JointEnded(outcome=Outcome.ABORTED)
 ALREADY = JointEnded(outcome=Outcome.COMMITTED, already_committed=True)
+AGAIN = JointEnded(outcome=Outcome.COMMITTED, already_committed=True, repeated_in_run=True)
 
 
 @pytest.fixture
@@ -223,7 +224,18 @@ def test_a_repeated_end_gets_the_stored_answer(harness: JointHarness) -> None:
     harness.join("a", name_of(2, run="newer"))
     assert harness.commit_joint({key: [A0]}) == COMMITTED
     assert not harness.records
-    assert harness.commit_joint({key: [A0]}, end_id="another") == ALREADY
+    assert harness.commit_joint({key: [A0]}, end_id="another") == AGAIN
+
+
+def test_a_run_that_commits_a_committed_version_twice_is_told(harness: JointHarness) -> None:
+    """It does the version once more, and then something else under the same name."""
+    harness.commit_joint({}, name_of(1, run="one"), end_id="first")
+    assert harness.commit_joint({}, name_of(1, run="one"), end_id="second") == AGAIN
+    for _ in range(2):
+        assert harness.commit_joint({}, name_of(1, run="two"), end_id="third") == ALREADY
+        assert harness.commit_joint({}, name_of(1, run="two"), end_id="fourth") == AGAIN
+        harness.restart()
+    assert harness.commit_joint({}, name_of(1, run="three"), end_id="fifth") == ALREADY
 
 
 def test_the_last_16_decisions_are_answered_again(harness: JointHarness) -> None:

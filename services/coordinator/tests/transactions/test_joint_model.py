@@ -23,6 +23,7 @@ from semel_common.errors import (
 from semel_common.ids import Participant
 from semel_coordinator.transactions.machine import (
     InquiryOutcome,
+    JointEnded,
     JointName,
     Outcome,
     TransactionKey,
@@ -72,8 +73,8 @@ class JointMachine(RuleBasedStateMachine):
         """What was committed of each writer's transaction."""
         self.settled: set[TransactionKey] = set()
         """Transactions of writers of versions that have ended."""
-        self.ends: deque[tuple[str, JointName, bool]] = deque(maxlen=16)
-        """The last decisions that were asked for: these are answered again."""
+        self.ends: deque[tuple[str, JointName, JointEnded]] = deque(maxlen=16)
+        """The last decisions that were asked for, and their answers: these are answered again."""
 
     @rule(name=names, writer=writers, reset=st.booleans())
     def join(self, name: JointName, writer: str, reset: bool) -> None:
@@ -158,7 +159,8 @@ class JointMachine(RuleBasedStateMachine):
         gone = sorted(self.settled)
         if dead is not None and dead < len(gone):
             wrote[gone[dead]] = [A0]
-        is_repeat = (end_id, name, True) in self.ends
+        answers = self._answers(end_id, name, Outcome.COMMITTED)
+        is_repeat = bool(answers)
         try:
             ended = self.harness.commit_joint(wrote, name, end_id=end_id)
         except SemelError as error:
@@ -168,14 +170,12 @@ class JointMachine(RuleBasedStateMachine):
         assert ended.outcome is Outcome.COMMITTED
         if is_repeat:
             assert not self.harness.records
-            assert not ended.already_committed
+            assert ended in answers
             return
         assert name.owner == model.owner or not model.owner
-        if not self.harness.records:
-            assert name.txn_version <= model.committed
-            assert ended.already_committed
+        if ended.already_committed:
+            self._already(name, end_id, ended)
             return
-        assert not ended.already_committed
         assert name.txn_version > model.committed
         assert set(wrote) <= set(model.live.values())
         if model.is_mine(name):
@@ -188,7 +188,25 @@ class JointMachine(RuleBasedStateMachine):
             model.runs.append(name.run)
         assert model.runs[-1] == name.run
         model.committed = name.txn_version
-        self.ends.append((end_id, name, True))
+        self.ends.append((end_id, name, ended))
+
+    def _answers(self, end_id: str, name: JointName, outcome: Outcome) -> list[JointEnded]:
+        """Return how a request was answered, if that is kept."""
+        return [
+            ended
+            for each, of, ended in self.ends
+            if (each, of, ended.outcome) == (end_id, name, outcome)
+        ]
+
+    def _already(self, name: JointName, end_id: str, ended: JointEnded) -> None:
+        """Check a commit of what is committed: only the first of a run is kept, and only once."""
+        assert name.txn_version <= self.model.committed
+        told = any(of == name and e.outcome is Outcome.COMMITTED for _, of, e in self.ends)
+        is_last = name.txn_version == self.model.committed
+        assert ended.repeated_in_run == (told and is_last)
+        assert bool(self.harness.records) == (is_last and not told)
+        if self.harness.records:
+            self.ends.append((end_id, name, ended))
 
     def _refused(
         self,
@@ -217,7 +235,7 @@ class JointMachine(RuleBasedStateMachine):
         model = self.model
         if mine and model.version is not None:
             name = name_of(model.version, run=model.runs[-1], owner=model.owner)
-        is_repeat = (end_id, name, False) in self.ends
+        is_repeat = bool(self._answers(end_id, name, Outcome.ABORTED))
         try:
             ended = self.harness.abort_joint(name=name, end_id=end_id)
         except JointOwnerMismatchError:
@@ -239,7 +257,7 @@ class JointMachine(RuleBasedStateMachine):
                 model.runs.append(name.run)
             if is_new or model.is_mine(name):
                 self._end()
-            self.ends.append((end_id, name, False))
+            self.ends.append((end_id, name, ended))
         else:
             assert ended.outcome is Outcome.COMMITTED
             assert name.txn_version <= model.committed

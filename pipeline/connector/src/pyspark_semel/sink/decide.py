@@ -43,14 +43,16 @@ async def _commit(
     handle = receipts[0].handle
     async with client.joint_transaction_of(handle, options.producer) as joint:
         outcome = await joint.commit(receipts, wait_until_visible=True)
+        in_run = joint.repeated_in_run
     if outcome is JointOutcome.ALREADY_COMMITTED and options.txn_version is None:
-        await _check_repeat(client, receipts[0])
+        await _check_repeat(client, receipts[0], in_run=in_run)
 
 
-async def _check_repeat(client: SemelClient, receipt: JointReceipt) -> None:
+async def _check_repeat(client: SemelClient, receipt: JointReceipt, *, in_run: bool) -> None:
     """Raise TransactionError unless this is the micro-batch that was written last, done again.
 
-    Spark repeats only that one, after a restart, with the same rows.
+    Spark repeats only that one, after a restart, with the same rows, and once: ``in_run`` says that
+    the run has committed it before, written or repeated.
     """
     handle = receipt.handle
     described = await client.admin().describe_transactions(handle.transactional_id)
@@ -63,7 +65,7 @@ async def _check_repeat(client: SemelClient, receipt: JointReceipt) -> None:
             " older than what was written (restored, or copied), or another run of it is ahead. Go"
             f" on with the newest checkpoint; or begin anew, with another {TRANSACTIONAL_ID}"
         )
-    if described.joint.run == handle.run:
+    if in_run:
         raise TransactionError(
             f"{what} was written before in this run, and this is not written: each write of one"
             f" foreachBatch needs a {TRANSACTIONAL_ID} of its own"

@@ -998,21 +998,27 @@ class EndJointTxnResponse(_message.Message):
     THROTTLE_TIME_MS_FIELD_NUMBER: _builtins.int
     RESULT_FIELD_NUMBER: _builtins.int
     ALREADY_COMMITTED_FIELD_NUMBER: _builtins.int
+    REPEATED_IN_RUN_FIELD_NUMBER: _builtins.int
     throttle_time_ms: _builtins.int
     result: _participants_pb2.TransactionResult.ValueType
     """COMMIT, whatever was asked for, if the version is committed."""
     already_committed: _builtins.bool
     """It was committed before, by another decision than this one."""
+    repeated_in_run: _builtins.bool
+    """This run was told before, in answer to another commit of this version, that it is committed. So
+    what the writers of this one were to write is not there.
+    """
     def __init__(
         self,
         *,
         throttle_time_ms: _builtins.int = ...,
         result: _participants_pb2.TransactionResult.ValueType = ...,
         already_committed: _builtins.bool = ...,
+        repeated_in_run: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["already_committed", b"already_committed", "result", b"result", "throttle_time_ms", b"throttle_time_ms"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["already_committed", b"already_committed", "repeated_in_run", b"repeated_in_run", "result", b"result", "throttle_time_ms", b"throttle_time_ms"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -590,12 +590,15 @@ class JointEndRecord(_message.Message):
     TXN_VERSION_FIELD_NUMBER: _builtins.int
     OUTCOME_FIELD_NUMBER: _builtins.int
     OWNER_FIELD_NUMBER: _builtins.int
+    ALREADY_COMMITTED_FIELD_NUMBER: _builtins.int
     end_id: _builtins.str
     run: _builtins.str
     txn_version: _builtins.int
     outcome: Global___Outcome.ValueType
     owner: _builtins.str
     """Who asked. Empty, of an earlier release: the owner that the id had."""
+    already_committed: _builtins.bool
+    """It was asked for a version that was committed already, and answered so."""
     def __init__(
         self,
         *,
@@ -604,10 +607,11 @@ class JointEndRecord(_message.Message):
         txn_version: _builtins.int = ...,
         outcome: Global___Outcome.ValueType = ...,
         owner: _builtins.str = ...,
+        already_committed: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["end_id", b"end_id", "outcome", b"outcome", "owner", b"owner", "run", b"run", "txn_version", b"txn_version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["already_committed", b"already_committed", "end_id", b"end_id", "outcome", b"outcome", "owner", b"owner", "run", b"run", "txn_version", b"txn_version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -128,6 +128,7 @@ def _write_end(end: JointEnd, out: journal.JointEndRecord) -> None:
     out.run = end.run
     out.txn_version = end.txn_version
     out.outcome = OUTCOMES[end.outcome]
+    out.already_committed = end.already_committed
 
 
 def _read_last_end(message: journal.JointIdRecord) -> JointEnd | None:
@@ -145,4 +146,5 @@ def _read_end(message: journal.JointEndRecord) -> JointEnd:
         run=message.run,
         txn_version=message.txn_version,
         outcome=OUTCOMES_BACK[message.outcome],
+        already_committed=message.already_committed,
     )

@@ -84,7 +84,9 @@ class JointService:
         if wait == wire.WAIT_FOR_COMPLETE:
             await self._wait_for_markers(end.name.transactional_id, ended.outcome, call)
         return wire.EndJointTxnResponse(
-            result=_RESULTS[ended.outcome], already_committed=ended.already_committed
+            result=_RESULTS[ended.outcome],
+            already_committed=ended.already_committed,
+            repeated_in_run=ended.repeated_in_run,
         )
 
     async def _wait_for_markers(self, transactional_id: str, outcome: Outcome, call: Call) -> None:

@@ -1,6 +1,7 @@
 """EndJointTxn: one decision for all writers of a version."""
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from semel_common.ids import Participant
 from semel_coordinator.transactions.machine.decisions import aborted, committed
@@ -62,12 +63,14 @@ def end_joint_txn(
 ) -> Result[JointEnded, TransactionsRecord]:
     """Decide a version as it is asked for, or say how it stands. See `JOINT_TABLE`."""
     joint = state.joints.by_id.get(call.name.transactional_id)
-    if joint is not None and call.end in joint.ends:
-        return Result(JointEnded(outcome=call.end.outcome))
+    known = None if joint is None else joint.end_of(call.end)
+    if known is not None:
+        return Result(JointEnded(outcome=known.outcome, already_committed=known.already_committed))
     cell = JOINT_TABLE[row_of(joint, call.name)]
     answer = cell.commit if call.commit else cell.abort
     if answer is JointAnswer.ALREADY_COMMITTED:
-        return Result(JointEnded(outcome=Outcome.COMMITTED, already_committed=True))
+        assert joint is not None, "an id with a committed version is known"
+        return _already_committed(joint, call)
     commits_empty = answer in (JointAnswer.COMMIT_EMPTY, JointAnswer.COMMIT_NEW)
     if answer is JointAnswer.ABORT_EMPTY or (commits_empty and not call.writers):
         return Result(
@@ -82,6 +85,21 @@ def end_joint_txn(
     records = decide(state, limits, joint, call, now_ms=now_ms)
     ended = joint.known.ended(call.end, now_ms=now_ms)
     return Result(JointEnded(outcome=call.end.outcome), (*records, ended))
+
+
+def _already_committed(joint: Joint, call: EndJointTxn) -> Result[JointEnded, TransactionsRecord]:
+    """Say so, and keep whom it was said to.
+
+    A run that commits its version again, by another call, has not written what that call is about.
+    """
+    if not call.commit or call.name.txn_version != joint.known.committed_version:
+        return Result(JointEnded(outcome=Outcome.COMMITTED, already_committed=True))
+    if joint.has_committed(call.end):
+        return Result(
+            JointEnded(outcome=Outcome.COMMITTED, already_committed=True, repeated_in_run=True)
+        )
+    kept = joint.with_end(replace(call.end, already_committed=True))
+    return Result(JointEnded(outcome=Outcome.COMMITTED, already_committed=True), (kept,))
 
 
 def _end_empty(

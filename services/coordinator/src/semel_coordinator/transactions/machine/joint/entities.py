@@ -32,6 +32,8 @@ class JointEnd(Struct, frozen=True, kw_only=True):
     run: str
     txn_version: int
     outcome: Outcome
+    already_committed: bool = False
+    """By another decision."""
 
 
 class JointId(Struct, frozen=True, kw_only=True):
@@ -149,6 +151,8 @@ class JointEnded(Struct, frozen=True, kw_only=True):
     outcome: Outcome
     already_committed: bool = False
     """By another decision than the one that was asked for."""
+    repeated_in_run: bool = False
+    """The run that asks was told so before, of another commit."""
 
 
 class JointWriter(Struct, frozen=True, kw_only=True):

@@ -81,6 +81,19 @@ class Joint:
         """Return the record that keeps a decision which changes nothing else."""
         return JointEndsKept(transactional_id=self.known.transactional_id, ends=self._with_end(end))
 
+    def end_of(self, asked: JointEnd) -> JointEnd | None:
+        """Return the decision that is asked for once more, if it is kept."""
+        return next(
+            (each for each in self.ends if replace(each, already_committed=False) == asked), None
+        )
+
+    def has_committed(self, asked: JointEnd) -> bool:
+        """Whether a run was told, of another commit, that the version of this one is committed."""
+        return any(
+            replace(each, end_id=asked.end_id, already_committed=False) == asked
+            for each in self.ends
+        )
+
     # -- changes: replay alone calls these -----------------------------------------------------
 
     def begin(self, known: JointId) -> None:
