@@ -46,7 +46,10 @@ BEFORE = {
     "semel topics delete-records orders --partition 0": "seq 1000 | semel produce orders",
 }
 """What a page takes for granted before a line."""
-NO_SETTINGS = {"schema_prefix": "of the URL of a journal"}
+NO_SETTINGS = {
+    "schema_prefix": "of the URL of a journal",
+    "one_shot": "of the handle of a joint transaction",
+}
 """Names in inline code, given a value as settings are, that are none."""
 
 MISTAKES = {
@@ -58,7 +61,6 @@ MISTAKES = {
     "make alerts-check": ("alerts-check", "check-alerts"),
     "make trace-demo KEEP=1": ("KEEP", "KEPT"),
     "python -m bench quotas": ("quotas", "quota"),
-    "kubectl apply -k k8s/topics": ("k8s/topics", "k8s/topic"),
     "docker build --file loadtest/k8s/Dockerfile": ("loadtest/k8s", "loadtest"),
     ".venv/bin/semel topics create audit": (".venv/bin/semel", ".venv/bin/semmel"),
 }
