@@ -106,6 +106,13 @@ class FakeCluster:
         for partition in range(partitions):
             self.logs[ids.TopicPartition(topic_id, partition)] = Log(partition % self.brokers)
 
+    def recreate_topic(self, name: str, partitions: int = 1) -> None:
+        """Delete a topic, and create another one under its name."""
+        topic_id = self.topics.pop(name)
+        for place in [each for each in self.logs if each.topic_id == topic_id]:
+            del self.logs[place]
+        self.create_topic(name, partitions)
+
     def enlarge_topic(self, name: str, partitions: int) -> None:
         for at in range(partitions):
             place = ids.TopicPartition(self.topics[name], at)

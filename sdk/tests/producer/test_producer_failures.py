@@ -17,7 +17,9 @@ from aiosemel.errors import (
     RequestTimedOutError,
     SemelError,
     ThrottlingQuotaExceededError,
+    TransactionAbortedError,
     UnknownServerError,
+    UnknownTopicIdError,
     UnknownTopicOrPartitionError,
 )
 from semel.broker.v1.broker_pb2 import ProduceRequest, ProduceResponse
@@ -236,3 +238,36 @@ async def test_without_any_producer_id_the_producer_is_done(fake: FakeCluster) -
             await delivery
         with pytest.raises(ApplicationRecoverableError, match="done: no"):
             await producer.send("t", b"v")
+
+
+async def test_what_is_sent_to_a_deleted_topic_fails_at_once_and_the_next_goes_to_its_successor(
+    fake: FakeCluster,
+) -> None:
+    async with open_client(fake) as client:
+        producer = client.producer()
+        await producer.send_and_wait("t", b"before", partition=0)
+        fake.recreate_topic("t")
+        started = asyncio.get_running_loop().time()
+        with pytest.raises(UnknownTopicIdError, match="was deleted"):
+            await producer.send_and_wait("t", b"lost", partition=0)
+        assert asyncio.get_running_loop().time() - started < 1
+        stored = await producer.send_and_wait("t", b"after", partition=0)
+    assert stored.offset == 0
+    assert fake.stored("t", 0) == [b"after"]
+
+
+async def test_a_transaction_that_writes_to_a_deleted_topic_aborts_and_the_next_one_goes_on(
+    fake: FakeCluster,
+) -> None:
+    async with open_client(fake) as client:
+        producer = client.transactional_producer("orders")
+        await producer.init_transactions()
+        async with producer.transaction():
+            await producer.send("t", b"before", partition=0)
+        fake.recreate_topic("t")
+        with pytest.raises(TransactionAbortedError, match="was deleted"):
+            async with producer.transaction():
+                await producer.send("t", b"lost", partition=0)
+        async with producer.transaction():
+            await producer.send("t", b"after", partition=0)
+    assert fake.visible("t", 0) == [b"after"]

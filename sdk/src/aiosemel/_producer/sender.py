@@ -6,7 +6,7 @@ drain nothing waits: what has queued goes at once, and what comes later is in th
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from functools import partial
 from typing import Protocol
@@ -22,6 +22,7 @@ from aiosemel.errors import (
     RetriableError,
     SemelError,
     UnknownServerError,
+    UnknownTopicIdError,
 )
 from aiosemel.options import ProducerOptions
 from semel.broker.v1.broker_pb2 import ProducePartitionResult
@@ -140,18 +141,27 @@ class Sender:
             raise
 
     def _send_ready(self, group: asyncio.TaskGroup) -> None:
-        for request in self._accumulator.drain(self._broker_of):
+        gone: set[TopicPartition] = set()
+        for request in self._accumulator.drain(partial(self._broker_of, gone)):
             self._owner.sending(request)
             task = group.create_task(self._produce(request, group), name="produce")
             self._requests.add(task)
             task.add_done_callback(partial(self._answered, request))
+        for topic_partition in gone:
+            self._given_up(
+                self._accumulator.fail_unsent(topic_partition, _deleted(topic_partition))
+            )
         if (self._leaders_missing or self._cluster.known.is_old) and not self._finding_leaders:
             self._finding_leaders = True
             group.create_task(self._find_leaders(), name="find leaders")
 
-    def _broker_of(self, topic_partition: TopicPartition) -> str | None:
+    def _broker_of(self, gone: set[TopicPartition], topic_partition: TopicPartition) -> str | None:
         try:
             return self._cluster.leader_address(topic_partition)
+        except UnknownTopicIdError:
+            # It was known when the batch was begun, and no id is given twice.
+            gone.add(topic_partition)
+            return None
         except RefreshRetriableError:
             self._leaders_missing = True
             return None
@@ -250,13 +260,23 @@ class Sender:
         self._expiry = None
         # The loop's time in milliseconds may be a rounding error before the deadline in seconds.
         now_ms = max(deadline_ms, asyncio.get_running_loop().time() * 1000)
-        for batch in self._accumulator.expire(now_ms):
+        self._given_up(self._accumulator.expire(now_ms))
+        self._watch_deadline()
+        self._woken.set()
+
+    def _given_up(self, batches: Iterable[Batch]) -> None:
+        for batch in batches:
             assert batch.error is not None
             self._owner.failed(batch, batch.error)
             self._settled(batch)
-        self._watch_deadline()
-        self._woken.set()
 
 
 def _answer(result: ProducePartitionResult) -> Answer:
     return status.from_value(result.error) if result.HasField("error") else result.base_offset
+
+
+def _deleted(topic_partition: TopicPartition) -> SemelError:
+    return UnknownTopicIdError(
+        f"the topic with the id {topic_partition.topic_id} was deleted; what is sent from now on"
+        " goes to the one that has its name then"
+    )
