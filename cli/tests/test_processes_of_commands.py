@@ -207,6 +207,29 @@ async def test_an_output_that_takes_nothing_is_said_in_a_sentence(
     assert (process.returncode, said.decode().splitlines()) == (1, [sentence])
 
 
+@pytest.mark.parametrize(
+    ("output", "sentence"),
+    [
+        (">/dev/full", "No space left on device"),
+        (">&-", "standard output is closed: there is nowhere to write to"),
+    ],
+)
+@pytest.mark.parametrize("arguments", ["--version", "--help", "topics --help", ""])
+async def test_help_that_cannot_be_written_is_said_in_a_sentence(
+    arguments: str, output: str, sentence: str
+) -> None:
+    process = await asyncio.create_subprocess_exec(
+        *("sh", "-c", f'exec "$@" {output}', "sh", *SEMEL, *arguments.split()),
+        stderr=asyncio.subprocess.PIPE,
+    )
+    async with asyncio.timeout(DEADLINE_S):
+        _, said = await process.communicate()
+    [line] = said.decode().splitlines()
+    assert process.returncode == 1
+    assert line.startswith("semel: ")
+    assert line.endswith(sentence)
+
+
 async def test_a_cluster_that_others_cannot_find_runs_all_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

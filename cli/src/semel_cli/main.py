@@ -21,7 +21,7 @@ from semel_cli import (
     up,
 )
 from semel_cli.demo import command as demo
-from semel_cli.output import examples
+from semel_cli.output import examples, to_standard_output
 from semel_cli.session import CommandError, SecurityOptions, explained, use_security
 
 app = typer.Typer(
@@ -94,8 +94,6 @@ def semel(
     """Take what holds for every command."""
     del version  # the callback has shown it
     context.with_resource(explained())
-    if sys.stdout is None:
-        raise CommandError("standard output is closed: there is nowhere to write to")
     use_security(
         SecurityOptions(
             tls=tls,
@@ -126,4 +124,18 @@ def main() -> None:
     """Run the command line."""
     if sys.stderr is None:  # Its number must not become another file's.
         sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - it stays open
-    app()
+    try:
+        with explained(), to_standard_output():
+            _run()
+    except typer.Exit as ended:
+        sys.exit(ended.exit_code)
+
+
+def _run() -> None:
+    """Run the command line, with the help and the version that no command's context explains."""
+    if sys.stdout is None:
+        raise CommandError("standard output is closed: there is nowhere to write to")
+    try:
+        app()
+    finally:
+        sys.stdout.flush()  # Here, or Python finds out when nobody can explain it any more.

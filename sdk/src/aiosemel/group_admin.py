@@ -82,7 +82,8 @@ class GroupAdmin:
 
         What open transactions hold there goes too. Raises GroupIdNotFoundError,
         GroupSubscribedToTopicError, UnknownTopicOrPartitionError: all partitions that were not
-        refused have none any more. ``dry_run`` forgets none, and raises what would be raised now.
+        refused have none any more. ``dry_run`` forgets none, and raises what would be raised now;
+        it only looks at the group, so it does not say whether the caller may delete.
         """
         check_group_id(group_id)
         named = [TopicPartition.named(each) for each in partitions]
@@ -114,7 +115,8 @@ class GroupAdmin:
         """Forget a group without members, with all its offsets.
 
         Raises NonEmptyGroupError, and GroupIdNotFoundError unless ``missing_ok``. ``dry_run``
-        forgets nothing, and raises what would be raised now.
+        forgets nothing, and raises what would be raised now; it only looks at the group, so it does
+        not say whether the caller may delete.
         """
         check_group_id(group_id)
         try:

@@ -119,6 +119,10 @@ BAD_FORM: list[tuple[Message, str]] = [
         r"states\[1\] has the unknown value 0",
     ),
     (
+        wire.ListTransactionsRequest(producer_ids=[7, -1]),
+        r"producer_ids\[1\] is -1: must be 1 to",
+    ),
+    (
         wire.ListTransactionsRequest(running_longer_than_ms=-5),
         "running_longer_than_ms is -5: must be 0 to",
     ),

@@ -175,7 +175,10 @@ def list_filter(request: wire.ListTransactionsRequest) -> ListFilter:
         )
     return ListFilter(
         states=frozenset(_STATES[state] for state in request.states),
-        producer_ids=frozenset(request.producer_ids),
+        producer_ids=frozenset(
+            require_int(f"producer_ids[{index}]", each, minimum=1)
+            for index, each in enumerate(request.producer_ids)
+        ),
         running_longer_than_ms=running_longer_than_ms,
         matches=pattern("transactional_id_pattern", request.transactional_id_pattern),
     )
