@@ -19,7 +19,7 @@ class Cluster:
 
     def __init__(self, processes: ProcessCluster, loop: asyncio.AbstractEventLoop) -> None:
         self.processes = processes
-        self.client = SemelClient(processes.bootstrap)
+        self.client = SemelClient(processes.bootstrap, security=processes.security)
         self._loop = loop
         self._numbers = count()
 
@@ -84,12 +84,12 @@ class Cluster:
 
 
 @contextmanager
-def cluster(folder: Path, *, brokers: int = 2) -> Iterator[Cluster]:
-    """Start a cluster in a folder; its services are processes."""
+def cluster(folder: Path, *, brokers: int = 2, tls: bool = False) -> Iterator[Cluster]:
+    """Start a cluster in a folder; its services are processes. ``tls``: it wants certificates."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, name="cluster")
     thread.start()
-    processes = ProcessCluster(folder, brokers=brokers)
+    processes = ProcessCluster(folder, brokers=brokers, tls=tls)
 
     def call(coroutine: Coroutine[object, object, object]) -> None:
         asyncio.run_coroutine_threadsafe(coroutine, loop).result()

@@ -24,10 +24,15 @@ def test_the_address_may_have_the_name_that_it_has_for_kafka() -> None:
     assert Options({"kafka.bootstrap.servers": "a:1"}, []).bootstrap == "a:1"
 
 
-def test_two_different_addresses_are_refused() -> None:
-    options = Options({"bootstrap.servers": "a:1", "kafka.bootstrap.servers": "b:1"}, [])
-    with pytest.raises(OptionError, match="differ"):
-        assert options.bootstrap
+@pytest.mark.parametrize(
+    "name",
+    ["bootstrap.servers", "security.protocol", "ssl.ca.location", "max.request.size"],
+)
+def test_a_name_and_its_kafka_name_must_say_the_same(name: str) -> None:
+    same = Options({name: "a", f"kafka.{name}": "a"}, [], ["max.request.size"])
+    assert same.text(name) == "a"
+    with pytest.raises(OptionError, match=f"{name} and kafka.{name} differ"):
+        Options({name: "a", f"kafka.{name}": "b"}, [], ["max.request.size"])
 
 
 def test_a_missing_address_is_refused() -> None:
@@ -75,6 +80,8 @@ def test_security_has_the_names_that_it_has_for_kafka(prefix: str) -> None:
     ("given", "problem"),
     [
         ({"security.protocol": "tls"}, "none of PLAINTEXT"),
+        ({"security.protocol": ""}, "security.protocol is empty"),
+        ({"security.protocol": "SSL", "ssl.ca.location": " "}, "ssl.ca.location is empty"),
         ({"ssl.ca.location": "ca.pem"}, "ssl.ca.location is of no use"),
         ({"security.protocol": "SASL_SSL"}, "token.location is missing"),
         (
@@ -82,6 +89,14 @@ def test_security_has_the_names_that_it_has_for_kafka(prefix: str) -> None:
             "token.location is of no use",
         ),
         ({"security.protocol": "SSL", "ssl.key.location": "k"}, "belong together"),
+        (
+            {
+                "security.protocol": "SASL_PLAINTEXT",
+                "sasl.oauthbearer.token.location": "t",
+                "ssl.server.name": "n",
+            },
+            "ssl.server.name is of no use: security.protocol is SASL_PLAINTEXT",
+        ),
     ],
 )
 def test_security_that_cannot_work_is_refused(given: dict[str, str], problem: str) -> None:

@@ -109,6 +109,21 @@ def test_a_checkpoint_from_before_is_refused(streams: Streams, tmp_path: Path) -
     assert streams.written() == [b"0", b"1", b"2"]
 
 
+def test_a_topic_that_is_gone_is_named_and_what_was_for_it_is_written_to_the_next_one(
+    streams: Streams,
+) -> None:
+    admin = streams.semel.client.admin()
+    streams.add(0)
+    streams.run()
+    streams.semel.call(admin.delete_topic(streams.topic))
+    streams.add(1)
+    with pytest.raises(PySparkException, match=f"there is no topic '{streams.topic}'"):
+        streams.run()
+    streams.semel.call(admin.create_topic(streams.topic, partitions=1))
+    streams.run()
+    assert streams.written() == [b"1"]
+
+
 def test_for_each_batch_has_the_same_guarantee(streams: Streams) -> None:
     streams.add(0)
     streams.run_for_each(lambda frame, _: streams.save(frame))

@@ -136,3 +136,15 @@ def test_a_topic_that_is_not_there_is_named(sink: SinkOptions, handle: JointHand
     batch = pa.record_batch({"value": ["a"], "topic": ["nowhere"]})
     with pytest.raises(UnknownTopicError, match="no topic 'nowhere'"):
         write(replace(sink, topic=None), handle, iter([batch]), name="t")
+
+
+def test_a_topic_that_was_made_anew_is_written_to(
+    semel: Cluster, sink: SinkOptions, handle: JointHandle, topic: str
+) -> None:
+    """The process has written to the one before it, and may know its id still."""
+    brief = replace(sink, api_timeout_ms=5_000)
+    committed(brief, handle, "a")
+    semel.call(semel.client.admin().delete_topic(topic))
+    semel.call(semel.client.admin().create_topic(topic, partitions=1))
+    committed(brief, replace(handle, txn_version=1), "b")
+    assert semel.values(topic) == [b"b"]

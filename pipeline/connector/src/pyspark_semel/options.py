@@ -14,15 +14,15 @@ from pyspark_semel.errors import OptionError
 
 BOOTSTRAP = "bootstrap.servers"
 _KAFKA = "kafka."
-_BOOTSTRAP_OF_KAFKA = f"{_KAFKA}{BOOTSTRAP}"
 PROTOCOL = "security.protocol"
 CA = "ssl.ca.location"
 CERTIFICATE = "ssl.certificate.location"
 KEY = "ssl.key.location"
 SERVER_NAME = "ssl.server.name"
 TOKEN = "sasl.oauthbearer.token.location"  # noqa: S105 - the name of an option
-_SECURITY = (PROTOCOL, CA, CERTIFICATE, KEY, SERVER_NAME, TOKEN)
-"""How to connect; each may be written with ``kafka.`` before it. Files are on every machine."""
+_TLS = (CA, CERTIFICATE, KEY, SERVER_NAME)
+_SHARED = (BOOTSTRAP, PROTOCOL, *_TLS, TOKEN)
+"""Where the cluster is, and how to connect: of sources and sinks. Files are on every machine."""
 _PROTOCOLS = {"PLAINTEXT": False, "SASL_PLAINTEXT": False, "SSL": True, "SASL_SSL": True}
 """Whether there is TLS."""
 INT32_MAX = (1 << 31) - 1
@@ -44,62 +44,74 @@ def refuse(given: Mapping[str, str], reasons: Mapping[str, str]) -> None:
 class Options:
     """The options of one source or sink, of those that it knows."""
 
-    def __init__(self, given: Mapping[str, str], known: Collection[str]) -> None:
-        """Raise OptionError for the first name that is not known."""
-        shared = (BOOTSTRAP, *_SECURITY)
-        all_names = (*known, *shared, *(f"{_KAFKA}{name}" for name in shared))
+    def __init__(
+        self, given: Mapping[str, str], known: Collection[str], dotted: Collection[str] = ()
+    ) -> None:
+        """Raise OptionError for a name that is not known, and for one that says two things.
+
+        ``dotted`` are names of Kafka's clients: they may have ``kafka.`` before them, as Kafka's
+        connector wants it.
+        """
+        of_clients = (*_SHARED, *dotted)
+        all_names = (*known, *of_clients, *(f"{_KAFKA}{name}" for name in of_clients))
         names = {name.lower(): name for name in all_names}
-        self._values = {name.lower(): value for name, value in given.items()}
-        for name in self._values:
-            if name not in names:
-                near = get_close_matches(name, names, n=1)
+        self._values: dict[str, str] = {}
+        for name, value in given.items():
+            lower = name.lower()
+            if lower not in names:
+                near = get_close_matches(lower, names, n=1)
                 hint = f": did you mean {names[near[0]]}?" if near else ""
-                raise OptionError(f"unknown option {name!r}{hint}")
+                raise OptionError(f"unknown option {lower!r}{hint}")
+            plain = lower.removeprefix(_KAFKA)
+            if self._values.setdefault(plain, value) != value:
+                raise OptionError(f"{plain} and {_KAFKA}{plain} differ: give one of them")
 
     @property
     def bootstrap(self) -> str:
-        """The addresses of the cluster, under Semel's name or Kafka's."""
-        ours, kafkas = self.text(BOOTSTRAP), self.text(_BOOTSTRAP_OF_KAFKA)
-        if ours and kafkas and ours != kafkas:
-            raise OptionError(f"{BOOTSTRAP} and {_BOOTSTRAP_OF_KAFKA} differ: give one of them")
-        if not (ours or kafkas):
+        """The addresses of the cluster."""
+        addresses = self.filled(BOOTSTRAP)
+        if addresses is None:
             raise OptionError(f"the option {BOOTSTRAP} is missing: the address host:port")
-        return ours or kafkas or ""
+        return addresses
 
     @property
     def security(self) -> Security | None:
         """How to connect; None: without TLS and without proof of who this is."""
-        protocol = (self._either(PROTOCOL) or "PLAINTEXT").upper()
+        protocol = (self.filled(PROTOCOL) or "PLAINTEXT").upper()
         if protocol not in _PROTOCOLS:
             raise OptionError(f"{PROTOCOL} is {protocol!r}: none of {', '.join(_PROTOCOLS)}")
-        given = {name: Path(value) for name in _SECURITY[1:] if (value := self._either(name))}
-        if protocol == "PLAINTEXT":
-            if given:
-                raise OptionError(f"{next(iter(given))} is of no use: {PROTOCOL} is PLAINTEXT")
+        tls, has_token = _PROTOCOLS[protocol], protocol.startswith("SASL_")
+        given = {name: value for name in (*_TLS, TOKEN) if (value := self.filled(name))}
+        for name in given:
+            if not (has_token if name == TOKEN else tls):
+                raise OptionError(f"{name} is of no use: {PROTOCOL} is {protocol}")
+        if has_token and TOKEN not in given:
+            raise OptionError(f"{TOKEN} is missing: {PROTOCOL} is {protocol}")
+        if not (tls or has_token):
             return None
-        has_tokens = protocol.startswith("SASL_")
-        if has_tokens != (TOKEN in given):
-            lacks = "is missing" if has_tokens else "is of no use"
-            raise OptionError(f"{TOKEN} {lacks}: {PROTOCOL} is {protocol}")
+        files = {name: Path(value) for name, value in given.items()}
         try:
             return Security(
-                tls=_PROTOCOLS[protocol],
-                ssl_ca_location=given.get(CA),
-                ssl_certificate_location=given.get(CERTIFICATE),
-                ssl_key_location=given.get(KEY),
-                ssl_server_name=self._either(SERVER_NAME),
-                token=given.get(TOKEN),
+                tls=tls,
+                ssl_ca_location=files.get(CA),
+                ssl_certificate_location=files.get(CERTIFICATE),
+                ssl_key_location=files.get(KEY),
+                ssl_server_name=given.get(SERVER_NAME),
+                token=files.get(TOKEN),
             )
         except InvalidConfigError as error:
             raise OptionError(str(error)) from error
 
-    def _either(self, name: str) -> str | None:
-        """Return an option under Semel's name, or Kafka's."""
-        return self.text(name) or self.text(f"{_KAFKA}{name}")
-
     def text(self, name: str) -> str | None:
         """Return the value of an option; None where it was not given."""
         return self._values.get(name.lower())
+
+    def filled(self, name: str) -> str | None:
+        """Return the value of an option that has to say something; None where it was not given."""
+        value = self.text(name)
+        if value is not None and not value.strip():
+            raise OptionError(f"{name} is empty")
+        return value
 
     def boolean(self, name: str, *, default: bool) -> bool:
         """Return an option that is ``true`` or ``false``."""

@@ -1,6 +1,6 @@
 """The options of the sink, read and checked before anything is written. No I/O."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from aiosemel import Compression, ProducerOptions, Security
@@ -17,8 +17,8 @@ API_TIMEOUT_MS = "default.api.timeout.ms"
 MAX_REQUEST_SIZE = "max.request.size"
 COMPRESSION = "compression.type"
 _DOTTED = (TRANSACTION_TIMEOUT_MS, API_TIMEOUT_MS, MAX_REQUEST_SIZE, COMPRESSION)
-"""Those of Kafka's producer, which may be written with ``kafka.`` before them."""
-_OWN = (TOPIC, TRANSACTIONAL_ID, TXN_APP_ID, TXN_VERSION, RESET, *_DOTTED)
+"""Those of Kafka's producer."""
+_OWN = (TOPIC, TRANSACTIONAL_ID, TXN_APP_ID, TXN_VERSION, RESET)
 _NEEDLESS = {
     "includeHeaders": "leave it out: a column headers is written where there is one",
     "kafka.partitioner.class": "give a column partition, where the key's is not to be",
@@ -67,7 +67,7 @@ class SinkOptions:
 
 def of_batch(given: Mapping[str, str]) -> SinkOptions:
     """Read the options of a batch write; raises OptionError."""
-    options = Options(_unprefixed(given), _OWN)
+    options = _options(given, _OWN)
     read = _read(options)
     if read.txn_version is not None and read.transactional_id is None:
         raise OptionError(f"{TXN_VERSION} is given without {TRANSACTIONAL_ID}: a version of what?")
@@ -76,7 +76,7 @@ def of_batch(given: Mapping[str, str]) -> SinkOptions:
 
 def of_stream(given: Mapping[str, str]) -> SinkOptions:
     """Read the options of a stream; raises OptionError."""
-    options = Options(_unprefixed(given), (*_OWN, *_SPARKS))
+    options = _options(given, (*_OWN, *_SPARKS))
     if options.text(TXN_VERSION) is not None:
         raise OptionError(
             f"{TXN_VERSION} is for batch writes: the version of a stream's transaction is the"
@@ -85,14 +85,17 @@ def of_stream(given: Mapping[str, str]) -> SinkOptions:
     return _read(options)
 
 
+def _options(given: Mapping[str, str], known: Collection[str]) -> Options:
+    refuse(given, _NEEDLESS)
+    return Options(given, known, _DOTTED)
+
+
 def _read(options: Options) -> SinkOptions:
-    topic = options.text(TOPIC)
-    if topic is not None and not (topic := topic.strip()):
-        raise OptionError(f"{TOPIC} is empty")
+    topic = options.filled(TOPIC)
     read = SinkOptions(
         bootstrap=options.bootstrap,
         security=options.security,
-        topic=topic,
+        topic=None if topic is None else topic.strip(),
         transactional_id=_transactional_id(options),
         txn_version=options.integer(TXN_VERSION, minimum=0),
         reset=options.boolean(RESET, default=False),
@@ -110,18 +113,6 @@ def _int32(options: Options, name: str, minimum: int) -> int | None:
     return options.integer(name, minimum=minimum, maximum=INT32_MAX)
 
 
-def _unprefixed(given: Mapping[str, str]) -> dict[str, str]:
-    """Return the options without the prefix of Kafka's."""
-    refuse(given, _NEEDLESS)
-    plain: dict[str, str] = {}
-    for name, value in given.items():
-        bare = name.lower().removeprefix("kafka.")
-        own = bare if bare in _DOTTED else name.lower()
-        if plain.setdefault(own, value) != value:
-            raise OptionError(f"{bare} and kafka.{bare} differ: give one of them")
-    return plain
-
-
 def _compression(given: str | None) -> Compression:
     if given is None:
         return Compression.NONE
@@ -132,13 +123,10 @@ def _compression(given: str | None) -> Compression:
 
 def _transactional_id(options: Options) -> str | None:
     """Return the id under the one name or the other: ``txnAppId`` is what Delta calls it."""
-    ours, deltas = options.text(TRANSACTIONAL_ID), options.text(TXN_APP_ID)
+    ours, deltas = options.filled(TRANSACTIONAL_ID), options.filled(TXN_APP_ID)
     if ours is not None and deltas is not None and ours != deltas:
         raise OptionError(
             f"{TRANSACTIONAL_ID} is {ours!r} and {TXN_APP_ID} is {deltas!r}: they are two names of"
             " the same, give one"
         )
-    given = deltas if ours is None else ours
-    if given is not None and not given.strip():
-        raise OptionError(f"{TXN_APP_ID if ours is None else TRANSACTIONAL_ID} is empty")
-    return given
+    return deltas if ours is None else ours

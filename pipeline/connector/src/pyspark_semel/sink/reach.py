@@ -3,7 +3,7 @@
 from functools import cache
 
 from aiosemel import Security
-from aiosemel.errors import RequestTimedOutError, UnknownTopicOrPartitionError
+from aiosemel.errors import RequestTimedOutError
 from pyspark_semel.connection import Connection, connect
 from pyspark_semel.errors import UnknownTopicError, UnreachableError
 from pyspark_semel.sink.options import SinkOptions
@@ -51,10 +51,10 @@ def _check(
 
 
 def _partition_count(connection: Connection, topic: str) -> int:
-    try:
-        described = connection.call(connection.client.admin().describe_topic(topic))
-    except UnknownTopicOrPartitionError as error:
+    """Ask for a topic, so that what is sent next goes to the one that has this name now."""
+    described = connection.call(connection.client.admin().describe_topics([topic]))
+    if topic not in described.topics:
         raise UnknownTopicError(
             f"there is no topic {topic!r} to write to: create it, or see whether its name is right"
-        ) from error
-    return len(described.partitions)
+        )
+    return len(described.topics[topic].partitions)

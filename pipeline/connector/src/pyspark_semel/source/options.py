@@ -35,7 +35,7 @@ _STREAM_ONLY = (
     _GROUP,
     f"kafka.{_GROUP}",
 )
-KNOWN = (
+_KNOWN = (
     *_SUBSCRIPTIONS,
     "startingTimestamp",
     "startingOffsetsByTimestamp",
@@ -47,8 +47,6 @@ KNOWN = (
     "includeHeaders",
     *_BATCH_ONLY,
     *_STREAM_ONLY,
-    *_DOTTED,
-    *(f"kafka.{name}" for name in _DOTTED),
 )
 _NEEDLESS = {
     "kafka.auto.offset.reset": "give startingOffsets, and failOnDataLoss",
@@ -138,7 +136,7 @@ class SourceOptions:
 def parse(given: Mapping[str, str]) -> SourceOptions:
     """Read the options of a source; raises OptionError."""
     refuse(given, _NEEDLESS)
-    options = Options(given, KNOWN)
+    options = Options(given, _KNOWN, _DOTTED)
     return SourceOptions(
         bootstrap=options.bootstrap,
         security=options.security,
@@ -157,9 +155,9 @@ def parse(given: Mapping[str, str]) -> SourceOptions:
         include_headers=options.boolean("includeHeaders", default=False),
         pushdown=options.boolean("pushdown", default=False),
         isolation_level=_isolation(options),
-        group_id=_dotted(options, _GROUP),
-        api_timeout_ms=_dotted_integer(options, _API_TIMEOUT, API_TIMEOUT_MS),
-        fetch_max_bytes=_dotted_integer(options, _FETCH_MAX, _FETCH_BYTES),
+        group_id=options.filled(_GROUP),
+        api_timeout_ms=_int32(options, _API_TIMEOUT) or API_TIMEOUT_MS,
+        fetch_max_bytes=_int32(options, _FETCH_MAX) or _FETCH_BYTES,
     )
 
 
@@ -225,7 +223,7 @@ def _subscription(options: Options) -> Subscription:
         found = f"{' and '.join(given)} are" if given else "none is"
         raise OptionError(f"one of {', '.join(_SUBSCRIPTIONS)} is needed, and {found} given")
     (name,) = given
-    text = options.text(name) or ""
+    text = options.filled(name) or ""
     match name:
         case "subscribe":
             names = tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
@@ -233,8 +231,6 @@ def _subscription(options: Options) -> Subscription:
                 raise OptionError("subscribe names no topic: give names, with commas between")
             return Topics(names)
         case "subscribePattern":
-            if not text.strip():
-                raise OptionError("subscribePattern is empty, and matches no topic")
             try:
                 return Pattern(re.compile(text.strip()))
             except re.error as error:
@@ -298,7 +294,7 @@ def _mentions(bound: Bound | None, offset: int) -> bool:
 
 
 def _strategy(options: Options) -> bool:
-    strategy = (options.text("startingOffsetsByTimestampStrategy") or "error").lower()
+    strategy = (options.filled("startingOffsetsByTimestampStrategy") or "error").lower()
     if strategy not in {"error", "latest"}:
         raise OptionError(
             f"startingOffsetsByTimestampStrategy is {strategy!r}, neither error nor latest"
@@ -317,24 +313,14 @@ def _min_offsets(options: Options) -> int | None:
 
 
 def _isolation(options: Options) -> IsolationLevel:
-    level = _dotted(options, _ISOLATION) or IsolationLevel.READ_COMMITTED.value
+    level = options.filled(_ISOLATION) or IsolationLevel.READ_COMMITTED.value
     if level not in set(IsolationLevel):
         raise OptionError(f"{_ISOLATION} is {level!r}: {' or '.join(IsolationLevel)}")
     return IsolationLevel(level)
 
 
-def _dotted(options: Options, name: str) -> str | None:
-    ours, kafkas = options.text(name), options.text(f"kafka.{name}")
-    if ours is not None and kafkas is not None and ours != kafkas:
-        raise OptionError(f"{name} and kafka.{name} differ: give one of them")
-    return kafkas if ours is None else ours
-
-
-def _dotted_integer(options: Options, name: str, default: int) -> int:
-    text = _dotted(options, name)
-    if text is None:
-        return default
-    return Options({name: text}, (name,)).integer(name, minimum=1, maximum=INT32_MAX) or default
+def _int32(options: Options, name: str) -> int | None:
+    return options.integer(name, minimum=1, maximum=INT32_MAX)
 
 
 _UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
