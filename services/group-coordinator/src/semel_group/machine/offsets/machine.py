@@ -261,8 +261,10 @@ class OffsetsMachine:
     def _check_offsets(
         self, known: Collection[TopicPartition], offsets: Iterable[OffsetCommitted]
     ) -> None:
-        count = len(known) + sum(each.partition not in known for each in offsets)
-        if count > self._limits.offsets_max:
+        """Refuse positions that are one too many; those that are there may always move."""
+        new = sum(each.partition not in known for each in offsets)
+        count = len(known) + new
+        if new and count > self._limits.offsets_max:
             raise ThrottlingQuotaExceededError(
                 f"{count} partitions have offsets: at most {self._limits.offsets_max}"
             )
