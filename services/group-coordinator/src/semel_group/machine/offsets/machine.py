@@ -169,13 +169,14 @@ class OffsetsMachine:
         asked: dict[GroupId, list[IdleProducer[GroupId]]] = {}
         for each in idle:
             asked.setdefault(each.participant, []).append(each)
+        as_they_were = set(idle)
         records = [
             ProducerForgotten(group_id=group.group_id, producer_id=still.producer_id)
             for group, those in asked.items()
             for still in self.idle_producers(
                 group, [each.producer_id for each in those], now_ms=now_ms
             )
-            if still in those
+            if still in as_they_were
         ]
         return Result(len(records), records)
 
