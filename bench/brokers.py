@@ -121,7 +121,7 @@ async def _waits(client: SemelClient, topic: str) -> AsyncIterator[list[float]]:
         async with client.producer() as producer:
             while True:
                 began = time.perf_counter()
-                await producer.send(topic, b"value", partition=0)
+                await producer.send_and_wait(topic, b"value", partition=0)
                 waits.append(time.perf_counter() - began)
 
     async with asyncio.TaskGroup() as group:

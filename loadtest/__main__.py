@@ -25,7 +25,7 @@ def main() -> int:
     """Run, print and check; returns the exit status."""
     parser = argparse.ArgumentParser(prog="python -m loadtest", description=__doc__)
     parser.add_argument("scenarios", nargs="*", help="only these, in the order of the thresholds")
-    parser.add_argument("--ghz", default="build/tools/ghz", help="the program")
+    parser.add_argument("--ghz", default="ghz", help="the program (%(default)s)")
     parser.add_argument("--bootstrap", help="a cluster that runs; else one is started here")
     arguments = parser.parse_args()
     runs = read_runs()

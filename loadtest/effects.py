@@ -4,6 +4,7 @@ An answer of Produce or Fetch, or a frame, may hold an error where ghz sees a ca
 """
 
 import asyncio
+import time
 from collections.abc import Sequence
 
 import grpc
@@ -15,6 +16,7 @@ from loadtest.target import TOPIC, Target
 from semel.broker.v1.broker_pb2_grpc import BrokerServiceStub
 
 _MARKERS_TIMEOUT_S = 30.0
+_POLL_S = 0.1
 
 
 class Effects:
@@ -56,13 +58,13 @@ class Effects:
         return sum(counts.values())
 
     async def _settled(self) -> int:
-        """Return how many records are committed, once all markers are there."""
-        async with asyncio.timeout(_MARKERS_TIMEOUT_S):
-            while True:
-                found = await self._count(IsolationLevel.READ_COMMITTED)
-                if found >= self._before:
-                    return found
-                await asyncio.sleep(0.1)
+        """Return how many records are committed, once all markers are there or time is up."""
+        give_up_at = time.monotonic() + _MARKERS_TIMEOUT_S
+        while True:
+            found = await self._count(IsolationLevel.READ_COMMITTED)
+            if found >= self._before or time.monotonic() >= give_up_at:
+                return found
+            await asyncio.sleep(_POLL_S)
 
     async def _groups_with_offsets(self, groups: Sequence[str]) -> int:
         async with asyncio.timeout(_MARKERS_TIMEOUT_S):

@@ -17,7 +17,7 @@ from loadtest.page import page
 from loadtest.prepare import Preparation
 from loadtest.requests import RECORDS_PER_CALL, produce_request
 from loadtest.scenarios import DATA, ROOT, SCENARIOS, Run, read_config, read_runs
-from loadtest.target import find_target
+from loadtest.target import TOPIC, find_target
 
 from aiosemel import SemelClient
 from semel.broker.v1.broker_pb2_grpc import BrokerServiceStub
@@ -136,6 +136,26 @@ async def test_an_append_that_is_refused_inside_its_answer_is_noticed() -> None:
         assert await effects.check(run, ()) == [f"0 records, not {2 * RECORDS_PER_CALL}"]
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(240)
+async def test_markers_that_do_not_come_are_one_more_thing_that_is_wrong(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("loadtest.effects._MARKERS_TIMEOUT_S", 0.2)
+    async with (
+        LocalCluster() as cluster,
+        SemelClient(cluster.bootstrap) as client,
+        find_target(cluster.bootstrap) as target,
+        client.transactional_producer("open") as producer,
+    ):
+        await producer.init_transactions()
+        await producer.begin_transaction()
+        await producer.send_and_wait(TOPIC, b"value", partition=target.partitions[0])
+        effects, run = Effects(client, target), replace(RUN, scenario="end-txn")
+        await effects.begin(run)
+        assert await effects.check(run, ()) == ["0 committed records, not 1"]
+
+
 def test_data_that_is_no_request_does_not_parse() -> None:
     row = MessageToDict(request_class(read_config("fetch"))(), preserving_proto_field_name=True)
     with pytest.raises(ParseError):
@@ -183,8 +203,10 @@ def test_the_job_in_a_cluster_runs_what_is_there() -> None:
     home = re.findall(r"WORKDIR (.*)", image)
     assert re.findall(r"workingDir: (.*)", job) == home
     assert f"mountPath: {home[0]}/{DATA.parents[0].parent.relative_to(ROOT)}}}" in job
+    sent = re.findall(r"^!(\S+)$", (ROOT / ".dockerignore").read_text("utf-8"), re.MULTILINE)
     for source, target in re.findall(r"^COPY (\S+) (\S+)$", image, re.MULTILINE):
         assert (ROOT / source).exists()
+        assert source.partition("/")[0] in sent
         assert target == f"{home[0]}/{source}"
     ghz = re.findall(r"GHZ_VERSION\s*:?=\s*(\S+)", image + (ROOT / "Makefile").read_text("utf-8"))
     assert len(ghz) == 2

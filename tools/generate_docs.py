@@ -95,7 +95,7 @@ def _errors() -> Iterator[str]:
     general_classes.extend(_general_classes(SemelError))
     for general in general_classes:
         leaves = [leaf for leaf in general.__subclasses__() if "code" in leaf.__dict__]
-        if not leaves or (general is SemelError and not leaves):
+        if not leaves:
             continue
         yield ""
         yield f"## {general.__name__}"

@@ -89,7 +89,7 @@ def test_what_cannot_be_reset_is_said_in_a_sentence(
     semel: CommandLine, topic: str, group: str
 ) -> None:
     command = ("groups", "reset-offsets", group)
-    assert "0 places to reset to" in semel(*command, status=2).err
+    assert "no place to reset to: give one of" in semel(*command, status=2).err
     assert "2 places" in semel(*command, "--to-latest", "--to-earliest", status=2).err
     wrong = semel(*command, "--to-latest", "--topic", f"{topic}:x", status=2)
     assert "must be NAME or NAME:0,1,2" in wrong.err

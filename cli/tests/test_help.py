@@ -81,6 +81,18 @@ def test_every_command_explains_itself_with_examples(path: Path) -> None:
     assert CommandLine({"COLUMNS": "100"})(*path, "-h").out == out
 
 
+@pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
+def test_examples_fit_a_terminal_of_80_columns(path: Path) -> None:
+    """One that is wrapped cannot be pasted."""
+    narrow, wide = (CommandLine({"COLUMNS": each})(*path, "--help").out for each in ("80", "200"))
+    assert example_lines(narrow) == example_lines(wide)
+
+
+def example_lines(shown: str) -> list[str]:
+    """Return the lines of a help's examples."""
+    return [line.strip() for line in shown.partition("Examples")[2].splitlines()]
+
+
 def test_the_first_help_shows_where_to_begin() -> None:
     assert "semel up" in CommandLine({})("--help").out
 

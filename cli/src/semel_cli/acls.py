@@ -76,7 +76,8 @@ DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Check and show, c
 
 @app.command(
     epilog=examples(
-        "semel acls add --principal User:shop -o read -o write --topic orders- --prefixed",
+        "semel acls add --principal User:shop -o read -o write \\",
+        "    --topic orders- --prefixed",
         "semel acls add --principal User:eve -o all --topic '*' --deny",
     )
 )

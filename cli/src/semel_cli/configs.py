@@ -26,7 +26,8 @@ ConfigOption = Annotated[
 ALTER_EXAMPLES = examples(
     "semel topics alter orders --config retention.ms=86400000 --dry-run",
     "semel topics alter orders --partitions 8",
-    "semel topics alter prices --config cleanup.policy=compact --reset retention.ms",
+    "semel topics alter prices --config cleanup.policy=compact \\",
+    "    --reset retention.ms",
 )
 CONFIGS_EXAMPLES = examples("semel topics configs orders")
 

@@ -21,7 +21,7 @@ _POLL_MS = 500
 
 EXAMPLES = examples(
     "semel consume greetings --from-beginning",
-    "semel consume orders --group reports          # goes on where the group stopped",
+    "semel consume orders --group reports   # goes on where the group stopped",
     "semel consume orders --partition 2 --offset 100 --max-messages 10",
     "semel consume orders --format json --timeout 1 --from-beginning | jq .value",
     "semel consume orders --format '%t-%p@%o %k = %v\\n'",
@@ -41,7 +41,7 @@ class _Request:
     write: Formatter
 
 
-Topics = Annotated[list[str], typer.Argument(metavar="TOPIC…", show_default=False)]
+Topics = Annotated[list[str], typer.Argument(metavar="TOPIC", show_default=False)]
 FromBeginning = Annotated[
     bool,
     typer.Option(

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 RESET_EXAMPLES = examples(
     "semel groups reset-offsets reports --to-earliest --dry-run",
-    "semel groups reset-offsets reports --to-datetime 2026-03-01T08:00 --topic orders",
+    "semel groups reset-offsets reports --to-datetime 2026-03-01T08:00 -t orders",
     "semel groups reset-offsets reports --shift-by -100 --topic orders:0,2",
 )
 DELETE_EXAMPLES = examples(
@@ -224,9 +224,10 @@ def _target(
     if timestamp_ms is not None:
         wanted.append(ToTimestamp(timestamp_ms))
     if len(wanted) != 1:
+        given = f"{len(wanted)} places" if wanted else "no place"
         raise UsageError(
-            f"{len(wanted)} places to reset to are given: give one of --to-earliest, --to-latest,"
-            " --to-offset, --shift-by, --to-datetime and --to-timestamp"
+            f"{given} to reset to: give one of --to-earliest, --to-latest, --to-offset,"
+            " --shift-by, --to-datetime and --to-timestamp"
         )
     return wanted[0]
 

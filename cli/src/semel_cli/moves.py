@@ -16,7 +16,7 @@ MOVE_EXAMPLES = examples(
     "semel topics move orders --partition 0 --partition 2 --to 3 --wait",
     "semel topics move orders --to 3 --dry-run",
     "semel topics move orders --partition 2 --cancel",
-    "semel topics move __consumer_offsets --partition 3 --to 1   # of group coordinators",
+    "semel topics move __consumer_offsets --partition 3 --to 1   # groups",
 )
 MOVES_EXAMPLES = examples("semel cluster moves", "semel cluster moves --format json")
 REBALANCE_EXAMPLES = examples(

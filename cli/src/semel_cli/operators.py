@@ -33,9 +33,10 @@ FIND_HANGING_EXAMPLES = examples(
     "semel transactions find-hanging --open-longer-than 60 --format json",
 )
 ABORT_EXAMPLES = examples(
-    "semel transactions abort orders-1 --producer-id 1125899906842625 --epoch 41 --dry-run",
-    "semel transactions abort orders-1 --producer-id 1125899906842625 --epoch 41"
-    " --reason 'its host is lost'",
+    "semel transactions abort orders-1 \\",
+    "    --producer-id 1125899906842625 --epoch 41 --dry-run",
+    "semel transactions abort orders-1 \\",
+    "    --producer-id 1125899906842625 --epoch 41 --reason 'its host is lost'",
 )
 FENCE_EXAMPLES = examples(
     "semel transactions fence orders-1 --dry-run",

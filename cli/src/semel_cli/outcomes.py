@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 EXAMPLES = examples(
     "semel transactions outcome orders-1 41",
-    "semel transactions outcome orders-1 41 --producer-id 1125899906842625 --format json",
+    "semel transactions outcome orders-1 41 \\",
+    "    --producer-id 1125899906842625 --format json",
 )
 
 

@@ -38,8 +38,8 @@ BATCH_MAX_BYTES = 1 << 20
 EXAMPLES = examples(
     "echo hello | semel produce greetings",
     "semel produce users --key-separator : < users.txt",
-    "semel produce orders --transactional-id load-1 < orders.txt   # all of it, or nothing",
-    "echo me | semel produce leader --partition 0 --expected-offset 7   # whoever is first",
+    "semel produce orders --transactional-id load-1 < orders.txt   # all or none",
+    "echo me | semel produce leader -p 0 --expected-offset 7   # whoever is first",
     "semel consume orders --from-beginning --format json \\",
     "  --timeout 1 | semel produce copy --format json",
 )

@@ -22,11 +22,12 @@ if TYPE_CHECKING:
     from semel_local.recovery import Recovered, Sources
 
 EXAMPLES = examples(
-    "semel recover broker-0 --data /data/broker-0 --reason 'disk failed' --dry-run",
+    "semel recover broker-0 --data /data/broker-0 --reason 'old copy' --dry-run",
     "semel recover broker-1 --data /data/broker-1 --lost --reason 'disk failed'",
     "semel recover broker-0 --data ./cluster/broker-0 --reason 'older copy' \\",
-    "    --metadata-from coordinator-0=./cluster/coordinator-0   # of a stopped `semel up`",
-    "semel recover coordinator-0 --data /data/coordinator-0 --reason 'disk failed' \\",
+    "    --metadata-from coordinator-0=./cluster/coordinator-0   # of `semel up`",
+    "semel recover coordinator-0 --data /data/coordinator-0 \\",
+    "    --reason 'disk failed' \\",
     "    --metadata-from broker-0=/data/broker-0 \\",
     "    --metadata-from group-coordinator-0=/data/group-coordinator-0",
 )

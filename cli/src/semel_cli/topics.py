@@ -31,7 +31,7 @@ app = typer.Typer(
     help="Create, list, describe, alter, move and delete topics.", no_args_is_help=True
 )
 
-TopicArguments = Annotated[list[str], typer.Argument(metavar="TOPIC…", show_default=False)]
+TopicArguments = Annotated[list[str], typer.Argument(metavar="TOPIC", show_default=False)]
 TopicArgument = Annotated[str, typer.Argument(show_default=False)]
 
 

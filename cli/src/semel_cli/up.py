@@ -37,8 +37,8 @@ EXAMPLES = examples(
     "semel up --brokers 3 --data ./orders-cluster",
     "semel up --metrics",
     "semel up --tls",
-    "semel up --port 0                              # any port that is free",
-    "semel up --jaeger                              # with traces, and where to see them",
+    "semel up --port 0     # any port that is free",
+    "semel up --jaeger     # with traces, and where to see them",
 )
 
 MetricsOption = Annotated[

@@ -37,6 +37,8 @@ TOPICS_IN_REQUEST = 1_000
 METADATA_PATIENCE_MS = 1_000
 """How long one of several that may be asked for metadata may take, before the next one is asked;
 doubled while nobody answers. It is answered from memory, and without it nothing goes on."""
+TOPIC_QUIET_MS = 1_000
+"""How long a topic that is not there is waited for in silence: one that was just made soon is."""
 
 _log = logging.getLogger(__name__)
 
@@ -65,6 +67,8 @@ class Refreshing:
         self._patience_ms = METADATA_PATIENCE_MS
         self.failures = Failures()
         """Of asking everyone who may answer."""
+        self._absent: dict[str, Failures] = {}
+        """Of finding each topic that is waited for, shared by all that wait for it."""
 
     # -- what is known --------------------------------------------------------------------------
 
@@ -97,6 +101,7 @@ class Refreshing:
             try:
                 topic = await self._ask_for_topic(name, deadline)
             finally:
+                self._absent.pop(name, None)
                 if topic is None:
                     self._topics_wanted.pop(name, None)
         return topic
@@ -120,6 +125,7 @@ class Refreshing:
 
     async def _ask_for_topic(self, name: str, deadline: Deadline) -> TopicMetadata:
         pauses = self._backoff()
+        absent = self._absent.setdefault(name, Failures(quiet_ms=TOPIC_QUIET_MS))
         while (topic := self.cached_topic(name)) is None:
             self._topics_wanted[name] = None
             await self._refresh(deadline, all_topics=self.is_old)
@@ -128,7 +134,9 @@ class Refreshing:
                 raise error
             # A request that was shared may have gone out before anybody wanted this topic.
             if self.cached_topic(name) is None and name in self._topics_answered:
-                await pause_before_repeat(pauses, deadline, error or _unknown_topic(name))
+                last = error or _unknown_topic(name)
+                _log.log(absent.failed(last), "waiting for topic %s: %s", name, last)
+                await pause_before_repeat(pauses, deadline, last)
         return topic
 
     def is_ahead_of(self, response: cluster.MetadataResponse) -> bool:

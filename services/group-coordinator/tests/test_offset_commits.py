@@ -79,6 +79,18 @@ def test_a_group_may_have_so_many_offsets_and_no_more() -> None:
         group.commit({2: 1})
 
 
+def test_a_group_that_has_too_many_offsets_still_moves_those_that_it_has() -> None:
+    """A transaction's offsets are counted by themselves, and then are there as well."""
+    group = GroupHarness(limits=GroupLimits(offsets_max=1))
+    group.commit({0: 1})
+    group.txn_commit({1: 1})
+    group.marker(COMMIT)
+    group.commit({0: 2, 1: 2})
+    assert group.committed(1) == 2
+    with pytest.raises(ThrottlingQuotaExceededError, match="3 partitions have offsets: at most 1"):
+        group.commit({2: 1})
+
+
 def test_an_instance_may_have_so_many_groups_with_offsets_and_no_more() -> None:
     group = GroupHarness(limits=GroupLimits(groups_max=1))
     group.commit({0: 1})

@@ -30,6 +30,8 @@ class Machine:
     fences: dict[GroupId, dict[int, int]]
     looked: list[int] = field(default_factory=list)
     """How many producers were looked at in each go."""
+    forgot: list[int] = field(default_factory=list)
+    """How many were forgotten in each go."""
 
     def participants(self) -> Result[Sequence[GroupId], str]:
         return Result(list(self.fences))
@@ -51,6 +53,7 @@ class Machine:
         assert now_ms
         for each in idle:
             assert self.fences[each.participant].pop(each.producer_id) == each.fence
+        self.forgot.append(len(idle))
         return Result(len(idle), ["forgotten"])
 
 
@@ -127,12 +130,13 @@ async def test_a_coordinator_that_is_away_keeps_nobody_else_s_producers() -> Non
     assert machine.fences == {GROUPS[0]: {producer(1, coordinator=1): 4}}
 
 
-async def test_many_are_looked_at_and_asked_about_in_pieces() -> None:
+async def test_many_are_looked_at_asked_about_and_forgotten_in_pieces() -> None:
     machine = Machine({GROUPS[0]: {producer(n): 1 for n in range(1, 2_501)}, GROUPS[1]: {}})
     forgetting = Forgetting(machine)
     await forgetting.loop().forget_idle()
     assert machine.looked == [1_000, 1_000, 500]
     assert forgetting.asked == [1_000, 1_000, 500]
+    assert machine.forgot == [1_000, 1_000, 500]
     assert machine.fences == {each: {} for each in GROUPS}
 
 

@@ -15,6 +15,7 @@ from semel_pipelines.settings import session
 
 FORMAT = "semel"
 _POLL_S = 1
+_STOPPING = (signal.SIGTERM, signal.SIGINT)
 
 _log = logging.getLogger(__name__)
 
@@ -77,8 +78,21 @@ def add_session_arguments(made: argparse.ArgumentParser) -> None:
     made.add_argument("--master", default="local[*]", help="of Spark's cluster (%(default)s)")
     made.add_argument("--remote", metavar="sc://HOST:PORT", help="a Spark Connect server instead")
     made.add_argument(
-        "--conf", action="append", default=[], metavar="KEY=VALUE", help="of Spark; may be repeated"
+        "--conf",
+        type=_setting,
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="of Spark; may be repeated",
     )
+
+
+def _setting(text: str) -> tuple[str, str]:
+    """Read one setting. Raises ArgumentTypeError."""
+    key, equals, value = text.partition("=")
+    if not key or not equals:
+        raise argparse.ArgumentTypeError(f"{text!r} is not KEY=VALUE")
+    return key, value
 
 
 def place(arguments: argparse.Namespace) -> Place:
@@ -95,8 +109,7 @@ def place(arguments: argparse.Namespace) -> Place:
 @contextmanager
 def spark_session(arguments: argparse.Namespace, name: str) -> Iterator[SparkSession]:
     """Start Spark as the arguments say, and stop it."""
-    conf = dict(each.split("=", 1) for each in arguments.conf)
-    spark = session(name, arguments.master, conf, remote=arguments.remote)
+    spark = session(name, arguments.master, dict(arguments.conf), remote=arguments.remote)
     try:
         yield spark
     finally:
@@ -106,12 +119,19 @@ def spark_session(arguments: argparse.Namespace, name: str) -> Iterator[SparkSes
 def follow(query: StreamingQuery) -> None:
     """Wait until a query has ended; told to stop (SIGTERM, Ctrl-C), let it finish what is there.
 
-    A query that is stopped in a batch loses nothing, but does it again when it is next started.
-    Raises StreamingQueryException if it fails.
+    Told a second time, it ends at once: where records come faster than they are done, there is no
+    end to what is there. A query that is stopped in a batch loses nothing, but does it again when
+    it is next started. Raises StreamingQueryException if it fails.
     """
     told = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: told.set())
+
+    def tell(*_: object) -> None:
+        told.set()
+        for number in _STOPPING:
+            signal.signal(number, signal.SIG_DFL)
+
+    for number in _STOPPING:
+        signal.signal(number, tell)
     reported = -1
     while not query.awaitTermination(_POLL_S):
         reported = _report(query, reported)

@@ -35,7 +35,7 @@ R_contra = TypeVar("R_contra", contravariant=True)
 T = TypeVar("T")
 
 _PIECE = 1_000
-"""So many producers are looked at in one go, and asked about in one request."""
+"""So many producers are looked at or forgotten in one go, and asked about in one request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,11 +148,15 @@ class ProducerExpiry(Generic[P, R]):
         for coordinator, asked in self._by_coordinator(idle).items():
             for start in range(0, len(asked), _PIECE):
                 needless += await self._ask(coordinator, asked[start : start + _PIECE])
-        now_ms = self._clock.now_ms()
-        if not needless or self._clock.jumps != jumps:
-            return 0
-        decide = partial(self._machine.forget_producers, needless, now_ms=now_ms)
-        return await self._runner.run(decide, privileged=True)
+        forgotten = 0
+        for start in range(0, len(needless), _PIECE):
+            now_ms = self._clock.now_ms()
+            if self._clock.jumps != jumps:
+                break
+            piece = needless[start : start + _PIECE]
+            decide = partial(self._machine.forget_producers, piece, now_ms=now_ms)
+            forgotten += await self._runner.run(decide, privileged=True)
+        return forgotten
 
     def _by_coordinator(self, idle: Iterable[IdleProducer[P]]) -> dict[int, list[IdleProducer[P]]]:
         by_coordinator: dict[int, list[IdleProducer[P]]] = defaultdict(list)

@@ -22,7 +22,10 @@ record Invoices(String bootstrap, String orders, List<String> outputs, String tr
   static String classOf(StatusRuntimeException failure) {
     for (var detail : StatusProto.fromThrowable(failure).getDetailsList()) {
       try {
-        return detail.unpack(ErrorInfo.class).getMetadataOrDefault("error_class", "");
+        var info = detail.unpack(ErrorInfo.class);
+        if (info.getDomain().equals("semel")) {
+          return info.getMetadataOrDefault("error_class", "");
+        }
       } catch (InvalidProtocolBufferException other) { // A detail of another type.
       }
     }

@@ -169,13 +169,14 @@ class OffsetsMachine:
         asked: dict[GroupId, list[IdleProducer[GroupId]]] = {}
         for each in idle:
             asked.setdefault(each.participant, []).append(each)
+        as_they_were = set(idle)
         records = [
             ProducerForgotten(group_id=group.group_id, producer_id=still.producer_id)
             for group, those in asked.items()
             for still in self.idle_producers(
                 group, [each.producer_id for each in those], now_ms=now_ms
             )
-            if still in those
+            if still in as_they_were
         ]
         return Result(len(records), records)
 
@@ -261,8 +262,10 @@ class OffsetsMachine:
     def _check_offsets(
         self, known: Collection[TopicPartition], offsets: Iterable[OffsetCommitted]
     ) -> None:
-        count = len(known) + sum(each.partition not in known for each in offsets)
-        if count > self._limits.offsets_max:
+        """Refuse positions that are one too many; those that are there may always move."""
+        new = sum(each.partition not in known for each in offsets)
+        count = len(known) + new
+        if new and count > self._limits.offsets_max:
             raise ThrottlingQuotaExceededError(
                 f"{count} partitions have offsets: at most {self._limits.offsets_max}"
             )
