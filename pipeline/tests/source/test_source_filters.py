@@ -82,6 +82,17 @@ def test_a_time_narrows_from_below_only(each: Filter, since: int | None) -> None
     assert narrowing([each]).timestamp_ms == since
 
 
+@pytest.mark.parametrize("hours", [(0, 1), (1, 0)], ids=["rising", "falling"])
+def test_of_two_times_the_later_counts(hours: tuple[int, int]) -> None:
+    filters = [GreaterThan(("timestamp",), MOMENT - timedelta(hours=each)) for each in hours]
+    assert narrowing(filters).timestamp_ms == MOMENT_MS
+
+
+def test_a_time_before_1970_leaves_out_nothing() -> None:
+    long_ago = datetime(1969, 1, 1, tzinfo=UTC)
+    assert narrowing([GreaterThan(("timestamp",), long_ago)]).timestamp_ms == 0
+
+
 def test_records_before_the_first_that_is_late_enough_are_left_out() -> None:
     narrow = narrowing([GreaterThan(("timestamp",), MOMENT)])
     assert narrow.narrow(LOG, {TopicPartition("t", 0): 7}).start_offset == 7
