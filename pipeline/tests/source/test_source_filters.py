@@ -43,6 +43,12 @@ def test_no_offset_that_passes_is_left_out(filters: list[tuple[Filter, set[int]]
     assert passing <= set(range(narrow.start_offset, narrow.end_offset)) <= set(range(2, 10))
 
 
+@pytest.mark.parametrize("each", [EqualTo(COLUMN, 5), In(COLUMN, (5,))])
+def test_of_one_offset_nothing_beside_it_is_read(each: Filter) -> None:
+    narrow = narrowing([each]).narrow(LOG, {})
+    assert (narrow.start_offset, narrow.end_offset) == (5, 6)
+
+
 @pytest.mark.parametrize(
     ("filters", "admitted"),
     [
