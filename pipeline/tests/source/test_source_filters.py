@@ -43,6 +43,12 @@ def test_no_offset_that_passes_is_left_out(filters: list[tuple[Filter, set[int]]
     assert passing <= set(range(narrow.start_offset, narrow.end_offset)) <= set(range(2, 10))
 
 
+@pytest.mark.parametrize("each", [EqualTo(COLUMN, 5), In(COLUMN, (5,))])
+def test_of_one_offset_nothing_beside_it_is_read(each: Filter) -> None:
+    narrow = narrowing([each]).narrow(LOG, {})
+    assert (narrow.start_offset, narrow.end_offset) == (5, 6)
+
+
 @pytest.mark.parametrize(
     ("filters", "admitted"),
     [
@@ -80,6 +86,17 @@ MOMENT_MS = 1_767_268_800_000
 def test_a_time_narrows_from_below_only(each: Filter, since: int | None) -> None:
     """Timestamps need not rise: after one that is too late, others may pass."""
     assert narrowing([each]).timestamp_ms == since
+
+
+@pytest.mark.parametrize("hours", [(0, 1), (1, 0)], ids=["rising", "falling"])
+def test_of_two_times_the_later_counts(hours: tuple[int, int]) -> None:
+    filters = [GreaterThan(("timestamp",), MOMENT - timedelta(hours=each)) for each in hours]
+    assert narrowing(filters).timestamp_ms == MOMENT_MS
+
+
+def test_a_time_before_1970_leaves_out_nothing() -> None:
+    long_ago = datetime(1969, 1, 1, tzinfo=UTC)
+    assert narrowing([GreaterThan(("timestamp",), long_ago)]).timestamp_ms == 0
 
 
 def test_records_before_the_first_that_is_late_enough_are_left_out() -> None:

@@ -182,6 +182,11 @@ def test_a_batch_neither_starts_at_the_end_nor_ends_at_the_start(name: str, valu
             "startingOffsets of t-0 is 7, more than endingOffsets, which is 4",
         ),
         (
+            {"startingOffsets": '{"t":{"0":7}}'},
+            {"endingOffsets": '{"t":{"0":0}}'},
+            "startingOffsets of t-0 is 7, more than endingOffsets, which is 0",
+        ),
+        (
             {"startingOffsetsByTimestamp": '{"t":{"0":7}}'},
             {"endingOffsetsByTimestamp": '{"t":{"0":4}}'},
             "startingOffsetsByTimestamp of t-0 is 7, more than endingOffsetsByTimestamp",

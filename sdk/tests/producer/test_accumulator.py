@@ -149,6 +149,15 @@ def test_a_request_is_no_larger_than_allowed() -> None:
     assert sizes == [2, 1]
 
 
+def test_a_batch_that_is_larger_than_a_request_goes_alone() -> None:
+    accumulator = made()
+    large, small = append(accumulator, P0, size=70), append(accumulator, P1, size=10)
+    requests = accumulator.drain(everywhere)
+    assert [request.batches for request in requests] == [(large,)]
+    accumulator.answered(requests[0])
+    assert drained(accumulator) == [small]
+
+
 def test_what_has_no_leader_waits() -> None:
     accumulator = made()
     append(accumulator)

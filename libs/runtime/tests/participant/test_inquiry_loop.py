@@ -84,7 +84,7 @@ class Asking:
 
     def serve(self, coordinator: int) -> None:
         """Let a coordinator answer."""
-        self._serve(coordinator, self._inquire)
+        self.serve_with(coordinator, self._inquire)
 
     def silence(self, coordinator: int) -> None:
         """Let a coordinator never answer."""
@@ -93,13 +93,24 @@ class Asking:
             await asyncio.Event().wait()
             raise AssertionError
 
-        self._serve(coordinator, wait)
+        self.serve_with(coordinator, wait)
 
-    def _serve(
+    def delay(self, coordinator: int, delay_ms: int) -> None:
+        """Let a coordinator note at once what it is asked, and take its time to answer."""
+
+        async def wait(request: Request, call: Call) -> Response:
+            answer = await self._inquire(request, call)
+            await after(delay_ms)
+            return answer
+
+        self.serve_with(coordinator, wait)
+
+    def serve_with(
         self,
         coordinator: int,
         handler: Callable[[Request, Call], Awaitable[Response]],
     ) -> None:
+        """Let a coordinator do what is given with each request."""
         handlers = Handlers()
         handlers.add(INQUIRE_TRANSACTIONS, handler)
         self.network.serve(f"coordinator-{coordinator}:1", handlers)
@@ -242,6 +253,39 @@ async def test_a_coordinator_that_does_not_answer_holds_up_only_its_own_transact
         assert each.transactions.open == [open_at(1)]
         each.serve(1)
         await after(6_000)
+        assert each.transactions.open == []
+
+
+@in_virtual_time
+async def test_a_coordinator_has_one_request_at_a_time() -> None:
+    async with asking() as each:
+        each.delay(0, 1_000)
+        each.open(open_at(0))
+        await after(900)
+        assert each.asked == [[0]]
+
+
+@in_virtual_time
+async def test_a_slow_coordinator_is_asked_the_rest_as_soon_as_it_has_answered() -> None:
+    async with asking() as each:
+        each.delay(0, 450)
+        each.open(*(open_at(0, epoch) for epoch in range(10_000)))
+        await after(700)
+        assert [len(epochs) for epochs in each.asked] == [1_000, 1_000]
+
+
+@in_virtual_time
+async def test_what_a_coordinator_leaves_unanswered_is_asked_again() -> None:
+    async with asking() as each:
+
+        async def answer_nothing(_: Request, __: Call) -> Response:
+            return Response()
+
+        each.serve_with(0, answer_nothing)
+        each.open(open_at(0))
+        await after(150)
+        each.serve(0)
+        await after(400)
         assert each.transactions.open == []
 
 

@@ -354,7 +354,7 @@ class TransactionManager:
 
     def _check_acknowledged(self) -> None:
         """Let the transaction only be aborted unless everything sent is acknowledged."""
-        if self.state in _OPEN and self._acknowledged != self._sent:
+        if self._acknowledged != self._sent:
             waiting = [
                 participant for participant in self._sent if participant not in self._acknowledged
             ]

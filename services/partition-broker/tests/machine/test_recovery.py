@@ -41,6 +41,15 @@ def test_what_was_open_aborts_and_cannot_go_on() -> None:
     assert broker.plan().aborted.covers(PRODUCER, 0, 0)
 
 
+def test_what_was_open_aborts_in_the_name_of_the_newest_coordinator() -> None:
+    broker = BrokerHarness()
+    broker.append()
+    broker.commit(coordinator_epoch=5)
+    open_at = broker.append(epoch=1)
+    recover(broker)
+    assert broker.plan().aborted.covers(PRODUCER, 1, open_at)
+
+
 def test_the_next_offset_is_above_all_that_were_given() -> None:
     broker = BrokerHarness()
     broker.append(producer_id=OTHER, transactional=False)

@@ -103,7 +103,6 @@ class InquiryLoop(Generic[P, R]):
         self._random = random
         self._options = options
         self._opened = asyncio.Event()
-        self._opened.set()  # A process before this one may have left some open.
         self._hurried = asyncio.Event()
         self._awaited: set[OpenTransactionAt[P]] = set()
         self._asked: dict[OpenTransactionAt[P], _Asked] = {}

@@ -79,7 +79,7 @@ def raised(
     """
     led_now = {each.log_id for each in changed if isinstance(each, LogState) and logs.leads(each)}
     known = {log.log_id for log in logs if logs.is_own(log) or log.log_id in led_now}
-    moved = [LogEndMoved(log_id=each, log_end_offset=floor) for each in known]
+    moved = [LogEndMoved(log_id=each, log_end_offset=floor) for each in sorted(known)]
     created, others = [], []
     for each in changed:
         if isinstance(each, LogState) and each.log_id in led_now - known:
