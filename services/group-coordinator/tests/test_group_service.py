@@ -208,6 +208,21 @@ async def test_a_silent_member_is_removed() -> None:
 
 
 @in_virtual_time
+async def test_a_member_that_speaks_while_another_one_is_removed_stays() -> None:
+    async with cluster_in_memory(group_consumer_session_timeout_ms=10_000) as service:
+        await two_members(service)
+        service.volume.hold()
+        while not service.volume.unsynced:
+            await after(100)
+        speaking = asyncio.create_task(service.heartbeat("b", 2, 2, 3))
+        await after(100)
+        service.volume.release()
+        assert (await speaking).member_epoch == 3
+        await after(2_000)
+        assert assigned(await service.heartbeat("b", 3, 2, 3)) == [0, 1, 2, 3]
+
+
+@in_virtual_time
 async def test_a_member_that_gives_nothing_up_is_removed() -> None:
     async with cluster_in_memory() as service:
         await service.heartbeat("a", 0, rebalance_timeout_ms=3_000)

@@ -37,6 +37,14 @@ class _Session:
     member_epoch: int
     revoke_until_ms: float | None = None
 
+    def over(self, now_ms: float) -> str | None:
+        """Return why its time is over; None while it is not."""
+        if now_ms >= self.silent_until_ms:
+            return "session timeout"
+        if self.revoke_until_ms is not None and now_ms >= self.revoke_until_ms:
+            return "rebalance timeout"
+        return None
+
 
 class MemberSessions:
     """The deadlines of all members. Without I/O: it is told the time."""
@@ -95,13 +103,16 @@ class MemberSessions:
 
     def expired(self, now_ms: float) -> list[tuple[MemberKey, str]]:
         """Return the members whose time is over, each with the reason."""
-        found = []
-        for key, session in self._sessions.items():
-            if now_ms >= session.silent_until_ms:
-                found.append((key, "session timeout"))
-            elif session.revoke_until_ms is not None and now_ms >= session.revoke_until_ms:
-                found.append((key, "rebalance timeout"))
-        return found
+        return [
+            (key, reason)
+            for key, session in self._sessions.items()
+            if (reason := session.over(now_ms)) is not None
+        ]
+
+    def is_expired(self, key: MemberKey, now_ms: float) -> bool:
+        """Whether a member is there, and its time is over."""
+        session = self._sessions.get(key)
+        return session is not None and session.over(now_ms) is not None
 
 
 class MemberExpiry:
@@ -145,6 +156,8 @@ class MemberExpiry:
     async def expire(self, now_ms: float) -> None:
         """Remove the members whose time is over by now."""
         for key, reason in self._sessions.expired(now_ms):
+            if not self._sessions.is_expired(key, now_ms):
+                continue  # It has spoken while others were removed.
             self._sessions.forget(key)
             wall_ms = self._clock.now_ms()
             expire = partial(self._machine.expire_member, key, now_ms=wall_ms)
