@@ -126,6 +126,23 @@ async def server(
         await process.stop(grace_s=10.0)
 
 
+async def create_topic(
+    node: Node, classpath: Sequence[Path], name: str, *, partitions: int
+) -> None:
+    """Create a topic before anybody uses it. Raises KafkaError."""
+    command = (
+        *("java", "-cp", class_path(classpath), "org.apache.kafka.tools.TopicCommand"),
+        *("--bootstrap-server", node.bootstrap, "--create", "--topic", name),
+        *("--partitions", str(partitions), "--replication-factor", "1"),
+    )
+    creating = await asyncio.create_subprocess_exec(
+        *command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
+    )
+    said, _ = await creating.communicate()
+    if creating.returncode:
+        raise KafkaError(f"the topic {name} could not be created:\n{said.decode()}")
+
+
 def _prepare(folder: Path, options: NodeOptions) -> tuple[int, Path]:
     """Write the settings of a broker; returns its port and their file."""
     folder.mkdir(parents=True)

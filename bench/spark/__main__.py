@@ -22,7 +22,14 @@ from rich.console import Console
 from rich.table import Table
 
 from aiosemel import SemelClient
-from bench.kafka_node.server import KafkaError, NodeOptions, jars, missing, server
+from bench.kafka_node.server import (
+    KafkaError,
+    NodeOptions,
+    create_topic,
+    jars,
+    missing,
+    server,
+)
 from bench.spark.figures import PARTITIONS, SIZES, Line, Row, System, Workload, rows
 from semel_local import ProcessCluster
 
@@ -92,7 +99,9 @@ async def measure(chosen: Sequence[Row], repetitions: int, folder: Path) -> Sequ
                 topic = f"bench-{row.size_bytes}-{repetition}"
                 if row.workload is Workload.SMALL_BATCH:
                     topic = f"small-{repetition}"
-                await _create(client, row, topic)
+                for name in _written(row, topic):
+                    await client.admin().create_topic(name, partitions=PARTITIONS)
+                    await create_topic(kafka, broker, name, partitions=PARTITIONS)
                 for system in _turns(repetition):
                     value = await drivers[system].run(row, topic)
                     if repetition:
@@ -101,11 +110,11 @@ async def measure(chosen: Sequence[Row], repetitions: int, folder: Path) -> Sequ
         return [Line(row=row, values=values[row]) for row in chosen]
 
 
-async def _create(client: SemelClient, row: Row, topic: str) -> None:
-    """Create what a workload writes to; Kafka creates its topics when they are first used."""
+def _written(row: Row, topic: str) -> Sequence[str]:
+    """Return the topics that a workload is the first to use: to create them is not on the clock."""
     if row.workload in {Workload.WRITE, Workload.SMALL_BATCH}:
-        for name in (topic, f"{topic}-copy"):
-            await client.admin().create_topic(name, partitions=PARTITIONS)
+        return (topic, f"{topic}-copy")
+    return ()
 
 
 def _turns(repetition: int) -> Sequence[System]:
