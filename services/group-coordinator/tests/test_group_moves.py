@@ -142,6 +142,16 @@ def test_the_newest_coordinator_epoch_of_the_new_leader_does_not_go_back(pair: P
     assert pair.new.machine.offsets.coordinator_epochs.newest(7) == 9
 
 
+def test_the_member_epochs_of_the_new_leader_do_not_go_back(pair: Pair) -> None:
+    image = pair.new.machine.cluster.image
+    assert image is not None
+    pair.new.run(pair.new.machine.raise_epochs(image, 1 << 50, now_ms=pair.new.now_ms))
+    pair.old.run(pair.old.machine.raise_epochs(image, 1 << 40, now_ms=pair.old.now_ms))
+    pair.move()
+    (given,) = pair.new.machine.membership.epochs_given()
+    assert given.group_epoch == 1 << 50
+
+
 def test_a_group_that_is_made_again_goes_on_above_its_epochs(pair: Pair) -> None:
     old = pair.old
     old.leave("a")
@@ -399,6 +409,13 @@ def test_an_older_copy_of_the_old_leader_does_not_serve_what_moves_away(pair: Pa
         pair.old.fetch(0)
     pair.old.led(GIVEN_UP)
     assert pair.old.committed(0) == 5
+
+
+def test_an_older_copy_of_the_new_leader_serves_what_has_moved_to_it(pair: Pair) -> None:
+    pair.move()
+    image = pair.new.next_image()
+    pair.new.run(pair.new.machine.raise_epochs(image, 1 << 50, now_ms=pair.new.now_ms))
+    assert pair.new.committed(0) == 5
 
 
 def test_an_older_copy_of_the_old_leader_forgets_what_has_moved_away(pair: Pair) -> None:

@@ -69,6 +69,16 @@ def test_what_is_newer_here_stays() -> None:
     assert take_over(controller, older().image) == before
 
 
+def test_an_image_of_the_same_version_that_says_something_else_is_newer() -> None:
+    controller, other = older(), ControllerHarness()
+    other.brokers(2)
+    other.create("kept", 1)
+    other.create("made-since", 1)
+    assert other.image.version == controller.image.version
+    assert controller.machine.is_behind(other.image)
+    assert not controller.machine.is_behind(controller.image)
+
+
 def test_claim_epochs_are_those_of_the_volumes() -> None:
     controller = older()
     take_over(controller, newest().image, claim_epoch=7)

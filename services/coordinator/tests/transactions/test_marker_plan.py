@@ -13,7 +13,12 @@ from semel_coordinator.transactions.machine import (
     in_order,
 )
 from semel_coordinator.transactions.markers import MarkerOptions
-from semel_coordinator.transactions.markers.plan import NOWHERE, MarkerPlan, Target
+from semel_coordinator.transactions.markers.plan import (
+    NOWHERE,
+    LaneStanding,
+    MarkerPlan,
+    Target,
+)
 from semel_runtime.cluster.image import ServiceRole
 
 BROKER_0 = Target(ServiceRole.BROKER, 0)
@@ -343,3 +348,28 @@ def test_a_transaction_log_partition_that_is_lost_sends_no_more() -> None:
     harness.add(Q, 1, A0)
     assert harness.take(BROKER_0, now=1.0) == ["Q1 commit a0"]
     assert harness.plan.missing(key) == {A0}
+
+
+# -- what operators see, and what moves away -------------------------------------------------------
+
+
+def test_a_lane_stands_at_what_waits_what_is_in_flight_and_what_is_held() -> None:
+    harness = PlanHarness(batch_markers_max=1)
+    harness.add(P, 0, A0)
+    harness.add(Q, 0, A0)
+    harness.add(Q, 1, A0)
+    harness.take(BROKER_0)
+    assert dict(harness.plan.standing()) == {BROKER_0: LaneStanding(3, 1, 0)}
+    harness.deliver(BROKER_0, {0: [A0]})
+    harness.take(BROKER_0, now=10)
+    assert dict(harness.plan.standing()) == {BROKER_0: LaneStanding(3, 1, 0)}
+    harness.plan.undelivered(BROKER_0, 20)
+    assert dict(harness.plan.standing()) == {BROKER_0: LaneStanding(3, 0, 1)}
+
+
+def test_what_has_moved_away_is_dropped_and_the_rest_goes_on() -> None:
+    harness = PlanHarness()
+    moved, kept = harness.add(P, 0, A0), harness.add(Q, 0, A0)
+    harness.plan.drop(3)
+    assert harness.plan.missing(moved) is None
+    assert harness.plan.missing(kept) == {A0}

@@ -1,11 +1,13 @@
 """An older copy of a coordinator's volume: what it gives out after `semel recover`."""
 
+from collections.abc import Sequence
+
 import pytest
 from joint_harness import JointHarness, name_of
 from transactions_harness import A0, A1, TransactionsHarness, image
 
 from semel_common.errors import ProducerFencedError, SemelError
-from semel_common.ids import producer_id_counter_of
+from semel_common.ids import partition_for_id, producer_id_counter_of
 from semel_coordinator.transactions.machine import (
     InquiryOutcome,
     KnownOutcome,
@@ -19,10 +21,10 @@ FLOOR = 1 << 50
 PRODUCER_IDS_FLOOR = 1 << 45
 
 
-def recover(harness: TransactionsHarness) -> None:
-    """Raise everything, and start again with what the journal has."""
+def recover(harness: TransactionsHarness, partitions: Sequence[int] = range(10)) -> None:
+    """Raise everything in these partitions, and start again with what the journal has."""
     raised = harness.machine.raised(
-        range(10),
+        partitions,
         image=image(),
         floor=FLOOR,
         producer_ids_floor=PRODUCER_IDS_FLOOR,
@@ -127,6 +129,14 @@ def test_a_joint_transaction_goes_on_after_a_reset_only() -> None:
         harness.join("writer", again)
     after = harness.join("writer", again, reset=True)
     assert after == (before.producer_id, FLOOR)
+
+
+def test_a_joint_transaction_that_another_coordinator_owns_is_left_to_it() -> None:
+    harness = JointHarness()
+    harness.join("writer")
+    own = partition_for_id("joint", image().layout.transaction_log_partitions)
+    recover(harness, [each for each in range(10) if each != own])
+    assert harness.described().known.open_version == 1
 
 
 def test_a_second_recovery_raises_everything_again() -> None:
