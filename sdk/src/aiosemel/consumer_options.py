@@ -3,9 +3,10 @@
 Options are values, checked when they are made.
 """
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 from aiosemel._isolation import IsolationLevel
+from aiosemel._option_checks import check_integers, check_order
 from aiosemel._partition import OffsetReset
 from aiosemel.errors import InvalidConfigError
 
@@ -61,19 +62,8 @@ class ConsumerOptions:
                 raise InvalidConfigError(f"{name} is {getattr(self, name)!r}: {', '.join(allowed)}")
         if type(self.group_instance_id) is not str:
             raise InvalidConfigError(f"group_instance_id is {self.group_instance_id!r}, not a text")
-        for option in fields(self):
-            value = getattr(self, option.name)
-            if type(value) is int and value < _MINIMUM.get(option.name, 1):
-                raise InvalidConfigError(
-                    f"{option.name} is {value}, less than {_MINIMUM.get(option.name, 1)}"
-                )
-        if self.max_partition_fetch_bytes > self.fetch_max_bytes:
-            raise InvalidConfigError(
-                f"fetch_max_bytes is {self.fetch_max_bytes}, less than max_partition_fetch_bytes, "
-                f"which is {self.max_partition_fetch_bytes}"
-            )
+        check_integers(self, may_be_zero=("fetch_max_wait_ms",))
+        check_order(self, "max_partition_fetch_bytes", "fetch_max_bytes")
 
-
-_MINIMUM = {"fetch_max_wait_ms": 0}
 
 __all__ = ["ConsumerOptions", "IsolationLevel", "OffsetReset"]

@@ -6,6 +6,7 @@ Options are values, checked when they are made: an option that cannot work never
 from dataclasses import dataclass
 from enum import StrEnum
 
+from aiosemel._option_checks import check_integers, check_order
 from aiosemel.errors import InvalidConfigError
 
 
@@ -35,9 +36,8 @@ class ClientOptions:
 
     def __post_init__(self) -> None:
         """Refuse what cannot work, with InvalidConfigError."""
-        _at_least(1, self, "request_timeout_ms", "default_api_timeout_ms", "metadata_max_age_ms")
-        _at_least(0, self, "retry_backoff_ms", "retry_backoff_max_ms")
-        _ordered(self, "retry_backoff_ms", "retry_backoff_max_ms")
+        check_integers(self, may_be_zero=("retry_backoff_ms", "retry_backoff_max_ms"))
+        check_order(self, "retry_backoff_ms", "retry_backoff_max_ms")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,8 +79,7 @@ class ProducerOptions:
 
     def __post_init__(self) -> None:
         """Refuse what cannot work, with InvalidConfigError."""
-        _at_least(1, self, "request_timeout_ms", "max_block_ms", "batch_size_bytes")
-        _at_least(1, self, "transaction_timeout_ms")
+        check_integers(self, may_be_zero=("registration_delay_ms", "cancelled_commit_grace_ms"))
         if self.transaction_timeout_ms > _INT32_MAX:
             raise InvalidConfigError(
                 f"transaction_timeout_ms is {self.transaction_timeout_ms}, more than {_INT32_MAX}"
@@ -89,31 +88,16 @@ class ProducerOptions:
             raise InvalidConfigError(
                 f"compression is {self.compression!r}: {', '.join(Compression)}"
             )
-        _at_least(0, self, "registration_delay_ms", "cancelled_commit_grace_ms")
-        if not 1 <= self.max_in_flight <= MAX_IN_FLIGHT_LIMIT:
+        if self.max_in_flight > MAX_IN_FLIGHT_LIMIT:
             raise InvalidConfigError(
                 f"max_in_flight is {self.max_in_flight}, not 1 to {MAX_IN_FLIGHT_LIMIT}"
             )
-        _ordered(self, "request_timeout_ms", "delivery_timeout_ms")
-        _ordered(self, "batch_size_bytes", "max_request_size_bytes")
-        _ordered(self, "max_request_size_bytes", "buffer_memory_bytes")
+        check_order(self, "request_timeout_ms", "delivery_timeout_ms")
+        check_order(self, "batch_size_bytes", "max_request_size_bytes")
+        check_order(self, "max_request_size_bytes", "buffer_memory_bytes")
 
 
 MAX_IN_FLIGHT_LIMIT = 5
 """Brokers remember the last 5 batches of a producer: a repeat of an older one is not recognised."""
 
 _INT32_MAX = (1 << 31) - 1
-_Options = ClientOptions | ProducerOptions
-
-
-def _at_least(minimum: int, options: _Options, *names: str) -> None:
-    for name in names:
-        value = getattr(options, name)
-        if value < minimum:
-            raise InvalidConfigError(f"{name} is {value}, less than {minimum}")
-
-
-def _ordered(options: _Options, lower: str, upper: str) -> None:
-    low, high = getattr(options, lower), getattr(options, upper)
-    if low > high:
-        raise InvalidConfigError(f"{upper} is {high}, less than {lower}, which is {low}")

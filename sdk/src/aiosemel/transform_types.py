@@ -1,13 +1,14 @@
 """What users of ``transform`` give it, and what it tells them."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import TypeAlias
 
+from aiosemel._option_checks import check_integers, check_order
 from aiosemel._producer.deliveries import Delivery
 from aiosemel._producer.sizes import Headers
 from aiosemel.consumer_records import ConsumerRecord
-from aiosemel.errors import IllegalStateError, InvalidConfigError
+from aiosemel.errors import IllegalStateError
 from aiosemel.offsets import TopicPartition
 from aiosemel.transactional_producer import TransactionalProducer
 
@@ -166,15 +167,8 @@ class TransformOptions:
 
     def __post_init__(self) -> None:
         """Refuse what cannot work, with InvalidConfigError."""
-        for option in fields(self):
-            value, minimum = getattr(self, option.name), _MINIMUM.get(option.name, 0)
-            if value < minimum:
-                raise InvalidConfigError(f"{option.name} is {value}, less than {minimum}")
-        if self.retry_backoff_ms > self.retry_backoff_max_ms:
-            raise InvalidConfigError(
-                f"retry_backoff_max_ms is {self.retry_backoff_max_ms}, less than retry_backoff_ms, "
-                f"which is {self.retry_backoff_ms}"
-            )
+        check_integers(self, may_be_zero=_MAY_BE_ZERO)
+        check_order(self, "retry_backoff_ms", "retry_backoff_max_ms")
 
 
-_MINIMUM = {"max_records": 1, "max_bytes": 1, "poll_timeout_ms": 1}
+_MAY_BE_ZERO = ("linger_ms", "handler_retries", "retry_backoff_ms", "retry_backoff_max_ms")

@@ -5,7 +5,16 @@ from collections.abc import Awaitable, Callable
 import pytest
 from producer_harness import GROUP, FakeCluster, begun, open_client
 
-from aiosemel import Producer, SemelClient, TopicPartition
+from aiosemel import (
+    ClientOptions,
+    ConsumerOptions,
+    Producer,
+    ProducerOptions,
+    SemelClient,
+    TopicPartition,
+    TransformOptions,
+)
+from aiosemel.errors import InvalidConfigError
 
 
 @pytest.mark.parametrize("is_known", [True, False])
@@ -74,3 +83,20 @@ async def test_offsets_are_numbers_by_partition(
         await producer.send("t", b"v", partition=0)
         await producer.commit()
     assert fake.visible("t", 0) == [b"v"]
+
+
+@pytest.mark.parametrize("given", [1.5, True, "1", None], ids=repr)
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [
+        (ClientOptions, "request_timeout_ms"),
+        (ProducerOptions, "max_in_flight"),
+        (ConsumerOptions, "fetch_max_wait_ms"),
+        (TransformOptions, "max_records"),
+    ],
+)
+def test_an_option_that_counts_is_a_whole_number(
+    options: Callable[..., object], name: str, given: object
+) -> None:
+    with pytest.raises(InvalidConfigError, match=f"{name} is {given!r}, not a whole number"):
+        options(**{name: given})

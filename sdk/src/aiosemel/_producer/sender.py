@@ -159,7 +159,7 @@ class Sender:
         try:
             return self._cluster.leader_address(topic_partition)
         except UnknownTopicIdError:
-            # It was known when the batch was begun, and no id is given twice.
+            # It was known when the batch was begun, and what is known only gets newer.
             gone.add(topic_partition)
             return None
         except RefreshRetriableError:
@@ -277,6 +277,6 @@ def _answer(result: ProducePartitionResult) -> Answer:
 
 def _deleted(topic_partition: TopicPartition) -> SemelError:
     return UnknownTopicIdError(
-        f"the topic with the id {topic_partition.topic_id} was deleted; what is sent from now on"
-        " goes to the one that has its name then"
+        f"no topic has the id {topic_partition.topic_id} any more: it was deleted, or may not"
+        " be seen; what is sent from now on goes to the one that has its name"
     )
