@@ -23,9 +23,7 @@ record Invoices(String bootstrap, String orders, List<String> outputs, String tr
     for (var detail : StatusProto.fromThrowable(failure).getDetailsList()) {
       try {
         var info = detail.unpack(ErrorInfo.class);
-        if (info.getDomain().equals("semel")) {
-          return info.getMetadataOrDefault("error_class", "");
-        }
+        if (info.getDomain().equals("semel")) { return info.getMetadataOrDefault("error_class", ""); }
       } catch (InvalidProtocolBufferException other) { // A detail of another type.
       }
     }
