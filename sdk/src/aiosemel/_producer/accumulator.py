@@ -339,13 +339,10 @@ class Accumulator:
             self.fail(batch, error)
         return queued
 
-    def fail_unsent(self, topic_partition: TopicPartition, error: SemelError) -> list[Batch]:
-        """Give up, and return, the batches of a partition that are not on their way to a broker."""
+    def unsent(self, topic_partition: TopicPartition) -> list[Batch]:
+        """Return the batches of a partition that are not on their way to a broker."""
         partition = self._partitions[topic_partition]
-        unsent = [batch for batch in (*partition.in_flight, *partition.queue) if not batch.is_sent]
-        for batch in unsent:
-            self.fail(batch, error)
-        return unsent
+        return [batch for batch in (*partition.in_flight, *partition.queue) if not batch.is_sent]
 
     def fail_all(self, error: SemelError) -> list[Batch]:
         """Give up, and return, all batches."""

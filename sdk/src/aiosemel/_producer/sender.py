@@ -6,7 +6,7 @@ drain nothing waits: what has queued goes at once, and what comes later is in th
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import nullcontext
 from functools import partial
 from typing import Protocol
@@ -148,9 +148,8 @@ class Sender:
             self._requests.add(task)
             task.add_done_callback(partial(self._answered, request))
         for topic_partition in gone:
-            self._given_up(
-                self._accumulator.fail_unsent(topic_partition, _deleted(topic_partition))
-            )
+            for batch in self._accumulator.unsent(topic_partition):
+                self._give_up(batch, _deleted(topic_partition))
         if (self._leaders_missing or self._cluster.known.is_old) and not self._finding_leaders:
             self._finding_leaders = True
             group.create_task(self._find_leaders(), name="find leaders")
@@ -260,15 +259,12 @@ class Sender:
         self._expiry = None
         # The loop's time in milliseconds may be a rounding error before the deadline in seconds.
         now_ms = max(deadline_ms, asyncio.get_running_loop().time() * 1000)
-        self._given_up(self._accumulator.expire(now_ms))
-        self._watch_deadline()
-        self._woken.set()
-
-    def _given_up(self, batches: Iterable[Batch]) -> None:
-        for batch in batches:
+        for batch in self._accumulator.expire(now_ms):
             assert batch.error is not None
             self._owner.failed(batch, batch.error)
             self._settled(batch)
+        self._watch_deadline()
+        self._woken.set()
 
 
 def _answer(result: ProducePartitionResult) -> Answer:
