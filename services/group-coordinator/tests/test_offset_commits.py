@@ -103,6 +103,13 @@ def test_an_instance_may_have_so_many_groups_with_offsets_and_no_more() -> None:
     assert group.marker(COMMIT, groups=["another"]) == ()
 
 
+def test_a_group_that_has_offsets_in_a_transaction_only_takes_its_room() -> None:
+    group = GroupHarness(limits=GroupLimits(groups_max=1))
+    group.txn_commit({0: 1})
+    with pytest.raises(ThrottlingQuotaExceededError, match="there are 1 groups with offsets"):
+        group.commit({0: 1}, Committer(group_id="another"))
+
+
 def test_groups_of_which_only_fences_are_known_take_nobody_the_room() -> None:
     group = GroupHarness(limits=GroupLimits(groups_max=1))
     group.marker(COMMIT, groups=["ghost", "another ghost"])
