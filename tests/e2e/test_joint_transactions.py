@@ -19,6 +19,7 @@ from aiosemel import (
     OffsetReset,
     ProducerFencedError,
     SemelClient,
+    TopicPartition,
     TransactionAbortedError,
 )
 from aiosemel.errors import AbortableTransactionError
@@ -105,6 +106,20 @@ async def read(client: SemelClient, topic: str, count: int) -> list[str]:
         return values + [(each.value or b"").decode() for some in polled.values() for each in some]
 
 
+async def visible(client: SemelClient, topic: str) -> list[str]:
+    """Read what committed readers see by now, in order of values."""
+    options = ConsumerOptions(auto_offset_reset=OffsetReset.EARLIEST, fetch_max_wait_ms=50)
+    places = [TopicPartition(topic, partition) for partition in PARTITIONS]
+    values: list[str] = []
+    async with client.consumer(options=options) as consumer:
+        consumer.assign(places)
+        ends = await consumer.end_offsets(places)
+        while any(consumer.positions().get(each, 0) < ends[each] for each in places):
+            for records in (await consumer.poll(timeout_ms=500)).values():
+                values += [(each.value or b"").decode() for each in records]
+    return sorted(values)
+
+
 async def open_version(client: SemelClient, name: str) -> int | None:
     described = await client.admin().describe_transactions(name)
     assert described.joint is not None
@@ -140,11 +155,29 @@ async def test_losing_attempts_and_dead_writers_are_left_out(
         winner, loser = await tasks.run(joint.handle, [0, 0])
         assert loser.producer_id != winner.producer_id
         await joint.commit([winner], wait_until_visible=True)
-    assert sorted(await read(client, topic, 100)) == values_of(0)
-    # The losers' markers have arrived too: nothing holds the partition back.
+        # The losers' markers have arrived too: nothing holds the partition back.
+        assert await visible(client, topic) == values_of(0)
     async with client.joint_transaction(name, 1, owner="query") as joint:
         await joint.commit(await tasks.run(joint.handle, [4]), wait_until_visible=True)
-    assert sorted(await read(client, topic, 200)) == values_of(0, 4)
+        assert await visible(client, topic) == values_of(0, 4)
+
+
+async def test_what_an_older_run_left_holds_no_reader_back(
+    client: SemelClient, topic: str, name: str, tasks: Tasks
+) -> None:
+    """The newer run's writers get its producer ids, and write elsewhere with them."""
+    older = client.joint_transaction(name, 5, owner="query", run="A")
+    await tasks.lose(older.handle, 0)
+    with suppress(ValueError):
+        async with client.join(older.handle) as writer:
+            await writer.send_and_wait(topic, b"never seen", partition=1)
+            raise ValueError
+    async with client.joint_transaction(name, 5, owner="query", run="B") as newer:
+        receipts: list[JointReceipt] = []
+        for task in (2, 3, 4, 1):  # One by one, so that the first two ids write to 2 and 3.
+            receipts += await tasks.run(newer.handle, [task])
+        await newer.commit(receipts, wait_until_visible=True)
+        assert await visible(client, topic) == values_of(1, 2, 3, 4)
 
 
 async def test_the_driver_ends_it_with_nothing_but_receipts(
@@ -170,9 +203,10 @@ async def test_a_driver_that_wakes_up_too_late_changes_nothing(
     with pytest.raises(TransactionAbortedError) as aborted:
         await zombie.commit(of_zombie)
     assert isinstance(aborted.value.__cause__, ProducerFencedError)
-    assert await successor.commit(of_successor) is JointOutcome.COMMITTED
+    outcome = await successor.commit(of_successor, wait_until_visible=True)
+    assert outcome is JointOutcome.COMMITTED
     assert await zombie.commit(of_zombie) is JointOutcome.ALREADY_COMMITTED
-    assert sorted(await read(client, topic, 200)) == values_of(0, 1)
+    assert await visible(client, topic) == values_of(0, 1)
     with pytest.raises(ProducerFencedError):
         await client.join(
             JointHandle(transactional_id=name, txn_version=4, owner="query", run="A")
@@ -198,7 +232,9 @@ async def test_a_block_that_fails_aborts(client: SemelClient, topic: str, name: 
             raise ValueError
     assert joint.outcome is JointOutcome.ABORTED
     await client.producer().send_and_wait(topic, b"seen", partition=0)
-    assert await read(client, topic, 1) == ["seen"]
+    # The next version waits for the markers of this one.
+    await client.joint_transaction(name, 1, owner="query").commit([], wait_until_visible=True)
+    assert await visible(client, topic) == ["seen"]
 
 
 async def test_a_version_lives_as_long_as_its_writers_and_no_longer(

@@ -1,6 +1,7 @@
 """A writer of a joint transaction: records in, a receipt out."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Self
 
 from aiosemel._context import Context
@@ -39,7 +40,10 @@ class JointWriter:
         self._context = context
         self._handle = handle
         self._name = f"{name}-{context.random.getrandbits(128):032x}"
-        self._transactions = Transactions(context, options, handle.transactional_id)
+        # Whoever ends the transaction may never hear of this writer: it failed, or another one did
+        # the same work. Readers would wait until its participants ask what became of it.
+        at_once = replace(options, registration_delay_ms=0)
+        self._transactions = Transactions(context, at_once, handle.transactional_id)
         self._keep_alive = KeepAlive(context, handle, self._ended)
         self._already_committed: bool | None = None
         self._receipt: JointReceipt | None = None

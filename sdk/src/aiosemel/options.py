@@ -71,7 +71,7 @@ class ProducerOptions:
     registration_delay_ms: int = 250
     """How long a transaction lasts before the coordinator is told who takes part, so that operators
     see it, in milliseconds. Shorter ones are never registered: their end names who took part. Of a
-    transactional producer."""
+    transactional producer; writers of joint transactions tell it at once."""
     cancelled_commit_grace_ms: int = 1_000
     """How long a commit that is cancelled after it was sent may go on to learn its outcome, in
     milliseconds. Of a transactional producer, and of the owner of a joint transaction, who also

@@ -189,7 +189,8 @@ class TransactionalProducer:
     async def commit(self, *, wait_until_visible: bool = False) -> None:
         """Commit the transaction: it is durable, and decided, when this returns.
 
-        Readers see it within milliseconds; with ``wait_until_visible=True``, at once.
+        Readers see it within milliseconds; with ``wait_until_visible=True``, at once. Where others
+        have older transactions open in a partition, readers wait for these in any case.
 
         Raises TransactionAbortedError if it did not commit and never will: call ``abort`` then, or,
         if its ``__cause__`` is an ApplicationRecoverableError, close this producer.

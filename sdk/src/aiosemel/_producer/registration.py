@@ -4,6 +4,9 @@ It makes the transaction visible to operators, and quick to abort when this proc
 rests on the participants' inquiries instead (protocol.md, sections 3 and 6). So a transaction that
 ends before ``registration_delay_ms`` is never registered: EndTxn names its participants anyway, and
 a request and a durable write of the coordinator are saved.
+
+Writers of a joint transaction register at once, and wait for it before they leave: who decides for
+them may have no receipt of theirs.
 """
 
 import asyncio
@@ -15,7 +18,7 @@ from aiosemel._producer.encode import topic_partitions
 from aiosemel._producer.spans import ProducerSpans, active
 from aiosemel._producer.transaction_manager import TransactionManager
 from aiosemel._retry import Deadline
-from aiosemel.errors import RetriableError, SemelError
+from aiosemel.errors import RequestTimedOutError, RetriableError, SemelError
 from aiosemel.options import ProducerOptions
 from semel.coordinator.v1.transactions_pb2 import AddOffsetsToTxnRequest, AddPartitionsToTxnRequest
 from semel_common.ids import TopicPartition
@@ -59,6 +62,22 @@ class Registration:
         """Register a group, if the transaction lasts."""
         self._groups[group_id] = None
         self._wait()
+
+    async def settle(self, deadline: Deadline) -> None:
+        """Register all that has gathered, and wait until that is answered, or failed.
+
+        Raises RequestTimedOutError.
+        """
+        if self._timer is not None:
+            self._timer.cancel()
+            self._register()
+        if not self._tasks:
+            return
+        _, pending = await asyncio.wait(self._tasks, timeout=deadline.remaining_ms() / 1000)
+        if pending:
+            raise RequestTimedOutError(
+                f"the coordinator has not answered who takes part in {self._transactional_id}"
+            )
 
     def cancel(self) -> None:
         """Register no more: the transaction is over."""

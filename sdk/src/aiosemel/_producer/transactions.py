@@ -278,6 +278,8 @@ class Transactions:
     async def seal(self) -> tuple[Participant, ...]:
         """Take no more sends, and return who has acknowledged all there were.
 
+        The coordinator knows them by then: it aborts for them, if it is not told to commit.
+
         Raises TransactionAbortedError when a send has failed; RequestTimedOutError: call it again.
         """
         self._begin_call(Call.COMMIT)
@@ -286,11 +288,11 @@ class Transactions:
             try:
                 await self._offsets.wait(self._deadline())
                 await self.pipeline.flush(self._deadline())
+                await self._registration.settle(self._deadline())
             except (asyncio.CancelledError, RequestTimedOutError):
                 self.manager.withdraw()
                 raise
             end = self.manager.end_commit()
-            self._registration.cancel()
             return () if end is None else end.participants
         finally:
             self._in_progress = None
@@ -300,9 +302,17 @@ class Transactions:
         self._failed(error, self.manager.producer_epoch)
 
     async def leave(self, error: SemelError) -> None:
-        """Stop, and leave the end of the transaction to whoever ends it."""
-        self._registration.cancel()
-        await self.pipeline.close(error)
+        """Stop, and leave the end of the transaction to whoever ends it.
+
+        That may be somebody who knows nothing of what was sent here: the coordinator is told.
+        """
+        try:
+            await self.pipeline.close(error)
+            await self._registration.settle(Deadline.after_ms(CLOSE_TIMEOUT_MS))
+        except RequestTimedOutError as unanswered:
+            _log.warning("%s; they will ask it", unanswered)
+        finally:
+            self._registration.cancel()
 
     async def abort(self) -> None:
         """Abort; see ``Ending``."""

@@ -59,9 +59,6 @@ class SinkOptions:
             buffer_memory_bytes=max(_BUFFER_BYTES, self.max_request_size_bytes),
             batch_size_bytes=min(_BATCH_BYTES, self.max_request_size_bytes),
             compression=self.compression,
-            # The coordinator hears at once where a task writes: if the task loses, or fails, it
-            # is aborted there with the decision, and readers need not wait until brokers ask.
-            registration_delay_ms=0,
         )
 
 
