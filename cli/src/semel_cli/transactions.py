@@ -216,7 +216,8 @@ def _transaction(each: "TransactionDescription") -> Json:
 def _state(text: str) -> "TransactionState":
     from aiosemel.descriptions import TransactionState
 
-    for state in TransactionState:
+    known = [state for state in TransactionState if state is not TransactionState.UNKNOWN]
+    for state in known:
         if state.lower() == text.lower():
             return state
-    raise UsageError(f"state {text!r} is none of {', '.join(TransactionState)}")
+    raise UsageError(f"state {text!r} is none of {', '.join(known)}")

@@ -115,7 +115,7 @@ def group_listing(answer: group.GroupListing) -> GroupListing:
     """Describe a group in a list."""
     return GroupListing(
         group_id=answer.group_id,
-        state=GROUP_STATES[answer.state],
+        state=GROUP_STATES.get(answer.state, GroupState.UNKNOWN),
         member_count=answer.member_count,
     )
 
@@ -124,7 +124,7 @@ def whole_group(answer: group.GroupDescription) -> GroupDescription:
     """Describe a group."""
     return GroupDescription(
         group_id=answer.group_id,
-        state=GROUP_STATES[answer.state],
+        state=GROUP_STATES.get(answer.state, GroupState.UNKNOWN),
         group_epoch=answer.group_epoch,
         assignor=answer.assignor,
         members=tuple(_member(member) for member in answer.members),
@@ -166,7 +166,7 @@ def transaction_listing(answer: transactions.TransactionListing) -> TransactionL
         transactional_id=answer.transactional_id,
         producer_id=answer.producer_id,
         producer_epoch=answer.producer_epoch,
-        state=TRANSACTION_STATES[answer.state],
+        state=TRANSACTION_STATES.get(answer.state, TransactionState.UNKNOWN),
         start_time_ms=answer.start_time_ms or None,
         incomplete_transactions=answer.incomplete_transactions,
         transaction_timeout_ms=answer.transaction_timeout_ms,
@@ -214,7 +214,7 @@ def _transaction(
 ) -> TransactionDescription:
     return TransactionDescription(
         producer_epoch=answer.producer_epoch,
-        state=TRANSACTION_STATES[answer.state],
+        state=TRANSACTION_STATES.get(answer.state, TransactionState.UNKNOWN),
         start_time_ms=answer.start_time_ms or None,
         participants=_participants(answer.participants, names),
         missing_markers=_participants(answer.missing_markers, names),

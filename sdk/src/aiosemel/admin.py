@@ -6,7 +6,7 @@ RequestTimedOutError is raised. What it asks for may have happened then, and whe
 
 import asyncio
 from collections.abc import Iterable, Mapping
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from aiosemel import _describe, _topic_admin
 from aiosemel._cluster import Cluster
@@ -35,6 +35,7 @@ from aiosemel.descriptions import (
 )
 from aiosemel.errors import (
     InvalidPartitionsError,
+    InvalidRequestError,
     TopicAlreadyExistsError,
     UnknownTopicOrPartitionError,
 )
@@ -59,6 +60,9 @@ from semel_common.wire import methods, status
 
 _GROUP_STATES = {state: number for number, state in _describe.GROUP_STATES.items()}
 _TRANSACTION_STATES = {state: number for number, state in _describe.TRANSACTION_STATES.items()}
+
+_State = TypeVar("_State", GroupState, TransactionState)
+_Number = TypeVar("_Number")
 
 ConfigValue: TypeAlias = str | int | float
 """What an option may be set to."""
@@ -289,7 +293,7 @@ class Admin:
 
     async def list_groups(self, *, states: Iterable[GroupState] = ()) -> tuple[GroupListing, ...]:
         """Return the groups of all group coordinators, by id; ``states`` empty: in any state."""
-        request = group.ListGroupsRequest(states=[_GROUP_STATES[state] for state in states])
+        request = group.ListGroupsRequest(states=_numbers(states, _GROUP_STATES))
         found: list[GroupListing] = []
         deadline = self._deadline()
         for route in await self._cluster.everyone(GROUP_COORDINATOR, deadline):
@@ -348,7 +352,7 @@ class Admin:
         InvalidRequestError for one that is none.
         """
         request = transactions.ListTransactionsRequest(
-            states=[_TRANSACTION_STATES[state] for state in states],
+            states=_numbers(states, _TRANSACTION_STATES),
             producer_ids=producer_ids,
             running_longer_than_ms=running_longer_than_ms,
             transactional_id_pattern=transactional_id_pattern,
@@ -427,3 +431,12 @@ class Admin:
 
 def _config_texts(configs: Mapping[str, ConfigValue]) -> dict[str, str]:
     return {name: str(value) for name, value in configs.items()}
+
+
+def _numbers(states: Iterable[_State], numbers: Mapping[_State, _Number]) -> list[_Number]:
+    """Return states as they are sent. Raises InvalidRequestError for one that nothing is in."""
+    asked = list(states)
+    for state in asked:
+        if state not in numbers:
+            raise InvalidRequestError(f"state {state!s} is none to ask for", field="states")
+    return [numbers[state] for state in asked]

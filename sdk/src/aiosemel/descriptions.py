@@ -127,6 +127,8 @@ class GroupState(StrEnum):
     """Members are moving to their target assignments."""
     STABLE = "stable"
     """Every member holds its target assignment."""
+    UNKNOWN = "unknown"
+    """One that this SDK does not know: the cluster is newer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,6 +188,8 @@ class TransactionState(StrEnum):
     PREPARE_ABORT = "PrepareAbort"
     COMPLETE_COMMIT = "CompleteCommit"
     COMPLETE_ABORT = "CompleteAbort"
+    UNKNOWN = "Unknown"
+    """One that this SDK does not know: the cluster is newer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

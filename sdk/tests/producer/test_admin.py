@@ -23,6 +23,7 @@ from aiosemel.descriptions import (
 from aiosemel.errors import (
     BrokerNotAvailableError,
     GroupIdNotFoundError,
+    InvalidRequestError,
     InvalidTopicError,
     RequestTimedOutError,
     SemelError,
@@ -335,6 +336,19 @@ async def test_every_filter_may_be_left_out(fake: FakeCluster) -> None:
     assert not fake.asked(transactions.ListTransactionsRequest)[0].HasField(
         "running_longer_than_ms"
     )
+
+
+async def test_a_state_of_a_newer_cluster_is_unknown(fake: FakeCluster) -> None:
+    newer = transactions.TransactionListing(transactional_id="a")
+    newer.state = 99  # type: ignore[assignment]  # a server that knows more
+    nothing = transactions.ListTransactionsResponse()
+    listed = transactions.ListTransactionsResponse(transactions=[newer])
+    can(fake, "ListTransactions", coordinator=listed, coordinator1=nothing)
+    async with open_client(fake) as client:
+        (found,) = await client.admin().list_transactions()
+        assert found.state is TransactionState.UNKNOWN
+        with pytest.raises(InvalidRequestError, match="state Unknown is none to ask for"):
+            await client.admin().list_transactions(states=[TransactionState.UNKNOWN])
 
 
 async def test_a_transactional_id_is_described_with_names_of_topics(fake: FakeCluster) -> None:
