@@ -106,12 +106,13 @@ def test_a_topic_is_not_overwritten(spark: SparkSession, semel: Cluster, topic: 
 
 
 def test_a_write_that_fails_leaves_nothing_to_be_seen(spark: SparkSession, semel: Cluster) -> None:
+    """Its only task has no receipt to give, and nobody waits for the time-out."""
     topic = semel.topic(2)
-    frame = spark.range(0, 20_000, 1, 2).selectExpr(
+    frame = spark.range(0, 20_000, 1, 1).selectExpr(
         "if(id = 19999, repeat('x', 1000000), 'small') value"
     )
     with pytest.raises(PySparkException, match=r"is too large.*max\.request\.size"):
-        save(frame, semel, topic=topic)
+        save(frame, semel, topic=topic, **{"transaction.timeout.ms": "900000"})
     semel.send(topic, [b"later"], partition=0)
     semel.send(topic, [b"later"], partition=1)
     while semel.values(topic) != [b"later", b"later"]:

@@ -60,6 +60,17 @@ def test_a_batch_that_says_nothing_has_a_transaction_of_its_own() -> None:
     assert handle.one_shot
 
 
+@pytest.mark.parametrize("given", [{}, {"txnAppId": "load", "txnVersion": "3"}])
+def test_a_driver_knows_what_its_tasks_write_outside_of_streams(given: Mapping[str, str]) -> None:
+    read = options.of_batch({**CLUSTER, **given})
+    assert identity.of_lone_batch(read, WRITE_ID) == of_batch(given, {})
+
+
+def test_a_driver_does_not_know_the_version_of_a_stream() -> None:
+    read = options.of_batch({**CLUSTER, "txnAppId": "load"})
+    assert identity.of_lone_batch(read, WRITE_ID) is None
+
+
 def test_only_an_id_that_nobody_has_chosen_is_used_once() -> None:
     given = {"txnAppId": "load", "txnVersion": "3"}
     assert not of_batch(given, {}).one_shot

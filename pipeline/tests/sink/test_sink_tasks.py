@@ -8,6 +8,7 @@ import pytest
 from cluster import Cluster
 
 from aiosemel import IsolationLevel, JointHandle
+from aiosemel.errors import TransactionalIdNotFoundError
 from pyspark_semel.errors import RecordError, TransactionError, UnknownTopicError
 from pyspark_semel.sink import decide, options
 from pyspark_semel.sink.options import SinkOptions
@@ -122,6 +123,24 @@ def test_an_abort_after_the_commit_changes_nothing(
     decide.abort(sink, receipts_of([written]))
     decide.abort(sink, [])
     assert semel.values(topic) == [b"a"]
+
+
+def test_an_abort_without_a_receipt_is_of_what_its_own_run_has_open(
+    semel: Cluster, sink: SinkOptions, handle: JointHandle, topic: str
+) -> None:
+    of_nobody = replace(handle, transactional_id=f"nobody-{topic}")
+    decide.abort(sink, [], of_nobody)
+    with pytest.raises(TransactionalIdNotFoundError):
+        semel.call(semel.client.admin().describe_transactions(of_nobody.transactional_id))
+    written = write(sink, handle, rows("a"), name="t")
+    decide.abort(sink, [], replace(handle, run="another"))
+    decide.abort(sink, [], replace(handle, txn_version=1))
+    decide.commit(sink, receipts_of([written]))
+    later = replace(handle, txn_version=1)
+    write(sink, later, rows("lost"), name="t")
+    decide.abort(sink, [], later)
+    committed(sink, replace(handle, txn_version=2), "b")
+    assert sorted(map(str, semel.values(topic))) == ["b'a'", "b'b'"]
 
 
 def test_a_row_that_is_too_large_is_named_with_what_to_do(

@@ -35,4 +35,5 @@ class BatchWriter(DataSourceArrowWriter):
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Give it up, unless it is committed."""
-        decide.abort(self._options, receipts_of(messages))
+        expected = identity.of_lone_batch(self._options, self._write_id)
+        decide.abort(self._options, receipts_of(messages), expected)

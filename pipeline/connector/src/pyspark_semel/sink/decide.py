@@ -3,8 +3,8 @@
 import logging
 from collections.abc import Sequence
 
-from aiosemel import JointOutcome, JointReceipt, SemelClient
-from aiosemel.errors import SemelError
+from aiosemel import JointHandle, JointOutcome, JointReceipt, SemelClient
+from aiosemel.errors import SemelError, TransactionalIdNotFoundError
 from pyspark_semel.connection import connect
 from pyspark_semel.errors import TransactionError
 from pyspark_semel.settings import flush_spans
@@ -28,13 +28,21 @@ def commit(options: SinkOptions, receipts: Sequence[JointReceipt]) -> None:
         flush_spans()
 
 
-def abort(options: SinkOptions, receipts: Sequence[JointReceipt]) -> None:
-    """Abort, if any task says what, and it is not committed; else the time-out does, if need be."""
-    if receipts:
-        connection = connect(
-            options.bootstrap, api_timeout_ms=options.api_timeout_ms, security=options.security
-        )
-        connection.call(_abort(connection.client, options, receipts))
+def abort(
+    options: SinkOptions, receipts: Sequence[JointReceipt], expected: JointHandle | None = None
+) -> None:
+    """Abort what is not committed.
+
+    Which it is the tasks say. If none does, it is ``expected``, provided that this write has it
+    open. If that is not known either, the next run aborts it, or its time-out.
+    """
+    handle = receipts[0].handle if receipts else expected
+    if handle is None:
+        return
+    connection = connect(
+        options.bootstrap, api_timeout_ms=options.api_timeout_ms, security=options.security
+    )
+    connection.call(_abort(connection.client, options, handle, receipts))
 
 
 async def _commit(
@@ -73,13 +81,29 @@ async def _check_repeat(client: SemelClient, receipt: JointReceipt, *, in_run: b
 
 
 async def _abort(
-    client: SemelClient, options: SinkOptions, receipts: Sequence[JointReceipt]
+    client: SemelClient,
+    options: SinkOptions,
+    handle: JointHandle,
+    receipts: Sequence[JointReceipt],
 ) -> None:
-    joint = client.joint_transaction_of(receipts[0].handle, options.producer)
+    joint = client.joint_transaction_of(handle, options.producer)
     try:
-        await joint.abort(receipts)
+        if receipts or await _is_open(client, handle):
+            await joint.abort(receipts)
     except SemelError as error:
         # Spark has an error to tell already; the next run, or the coordinator, aborts.
-        _log.warning("abort of %s failed: %s", receipts[0].handle, error)
+        _log.warning("abort of %s failed: %s", handle, error)
     finally:
         await joint.close()
+
+
+async def _is_open(client: SemelClient, handle: JointHandle) -> bool:
+    """Whether this very write is at work: an abort by one that is not would fence the other."""
+    try:
+        described = await client.admin().describe_transactions(handle.transactional_id)
+    except TransactionalIdNotFoundError:
+        return False
+    joint = described.joint
+    return (
+        joint is not None and joint.run == handle.run and joint.open_version == handle.txn_version
+    )

@@ -3,7 +3,8 @@
 Theory of operation. A transaction is named by id, version, owner and run (see ``JointHandle``).
 Spark tells a task of a stream which query, which run of it and which micro-batch it works for; it
 tells the driver's part of a sink none of that. So tasks make the name, and the driver learns it
-from their receipts.
+from their receipts. If a write fails before there is one, the driver can but suppose that it was in
+no ``foreachBatch``; readers wait for the time-out of others.
 
 A batch write within ``foreachBatch`` is told the same, on classic Spark, and has the same names.
 Any other batch write is what its options say it is; or, without any, a transaction that nobody can
@@ -96,6 +97,20 @@ def of_batch(options: SinkOptions, local_property: LocalProperty, write_id: str)
     found = micro_batch(local_property)
     if found is None and options.txn_version is None:
         _check_nothing_is_missing(options, local_property)
+    return _of_batch(options, found, write_id)
+
+
+def of_lone_batch(options: SinkOptions, write_id: str) -> JointHandle | None:
+    """Return the transaction of a batch write if it is in no ``foreachBatch``, without a task.
+
+    None: it is in one for sure, because its options leave the version to that.
+    """
+    if options.transactional_id is not None and options.txn_version is None:
+        return None
+    return _of_batch(options, None, write_id)
+
+
+def _of_batch(options: SinkOptions, found: MicroBatch | None, write_id: str) -> JointHandle:
     version = options.txn_version
     if version is None:
         version = 0 if found is None else found.batch_id
