@@ -1,7 +1,7 @@
 """Seeds of the simulation: none finds anything, and each is the same wherever it runs.
 
 The seeds run in a pool of processes of its own, one for each core, in pieces, so that a failure is
-told early, and pytest-xdist can share the pieces out.
+told early.
 """
 
 import os
