@@ -166,14 +166,17 @@ class GroupMachine:
             return Result(fetch_all(group, held, self.topics))
         return Result(fetch_named(group, held, self.topics, asked))
 
-    def remove_deleted_topics(self, offsets_max: int) -> Result[int, Record]:
+    def remove_deleted_topics(
+        self, group_ids: Iterable[str], offsets_max: int
+    ) -> Result[int, Record]:
         """Forget offsets of topics that are gone, so many at most. Answers how many it were."""
         if self.cluster.image is None:
             return Result(0)
         gone = (
             OffsetRemoved(group_id=group_id, partition=partition)
-            for group_id, partition in self.offsets.partitions()
-            if not self.topics.exists(partition.topic_id) and self.moves.is_served(group_id)
+            for group_id in self.moves.served(group_ids)
+            for partition in self.offsets.group(group_id).partitions()
+            if not self.topics.exists(partition.topic_id)
         )
         records = tuple(islice(gone, offsets_max))
         return Result(len(records), records)

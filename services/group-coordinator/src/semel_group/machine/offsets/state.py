@@ -101,6 +101,11 @@ class GroupOffsets:
         """Whether a transaction holds a position in a partition."""
         return any(partition in each.partitions() for each in self.pending.values())
 
+    def partitions(self) -> list[TopicPartition]:
+        """Return every partition in which the group has a position, or may get one."""
+        held = (each.partitions() for each in self.pending.values())
+        return sorted(set(self.committed).union(*held))
+
     def producer(self, group_id: str, producer_id: int) -> ProducerState:
         """Return what is known of a producer."""
         known = self.producers.get(producer_id)
