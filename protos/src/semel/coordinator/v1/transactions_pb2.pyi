@@ -745,7 +745,10 @@ class JoinTxnRequest(_message.Message):
     RESET_FIELD_NUMBER: _builtins.int
     ONE_SHOT_FIELD_NUMBER: _builtins.int
     writer: _builtins.str
-    """Unique among the writers of this run and version: a repeat gets the same answer."""
+    """Unique among the writers of this run and version, those of earlier attempts included: a repeat
+    gets the same answer, and TRANSACTION_ABORTABLE once the attempt is aborted. So many are known as
+    ever wrote at once under this id.
+    """
     transaction_timeout_ms: _builtins.int
     """How long the transaction may stay open after it was opened, or last kept alive, in
     milliseconds. That of the first join counts.
