@@ -10,7 +10,7 @@ from semel_common.errors import InvalidRequestError
 from semel_common.ids import TopicPartition
 from semel_group.machine.commits import distinct
 from semel_group.machine.records import OffsetCommitted, TxnOffsetsCommitted
-from semel_group.machine.values import NamedPartition, TopicName
+from semel_group.machine.values import Committer, NamedPartition, TopicName
 
 MANY = 1_000
 EACH = 20
@@ -87,3 +87,25 @@ def test_a_partition_that_is_named_twice_is_found_among_many() -> None:
     with pytest.raises(InvalidRequestError, match=f"partition {MANY - 1} of topic id gone-id"):
         distinct([*named, named[-1]])
     assert Counted.looks < EACH * MANY
+
+
+def test_what_is_refused_holds_on_to_nothing_that_it_was_decided_with() -> None:
+    """Frames of many errors are so much garbage that to collect it takes longer than all else."""
+    harness = GroupHarness()
+    harness.join("a")
+    harness.commit({0: 1}, Committer(group_id="other"))
+    unknown = [NamedPartition(TopicName("gone", ""), 0)]
+    machine = harness.machine
+    fetched = harness.run(
+        machine.fetch_offsets(Committer(group_id=GROUP), unknown, require_stable=False)
+    )
+    refused = [
+        *(each.error for each in harness.commit({99: 1}, Committer(group_id="other"))),
+        *(each.error for each in fetched.offsets),
+        *(each.error for each in harness.run(machine.delete_offsets(GROUP, unknown))),
+        *harness.run(machine.delete_groups([GROUP])),
+    ]
+    assert len(refused) == 4
+    for error in refused:
+        assert error is not None
+        assert error.__traceback__ is None

@@ -57,7 +57,8 @@ class GroupDeletion:
                 partition = self._topics.partition(name, number)
                 self._check_not_subscribed(group_id, partition)
             except SemelError as error:
-                refused.append(RefusedOffset(topic=name, partition=number, error=error))
+                value = error.as_value()
+                refused.append(RefusedOffset(topic=name, partition=number, error=value))
                 continue
             if partition in group.committed or partition in held:
                 removed[partition] = OffsetRemoved(group_id=group_id, partition=partition)

@@ -110,8 +110,9 @@ class GroupMachine:
             try:
                 admitted.append(admission.admit(each))
             except SemelError as error:
+                value = error.as_value()
                 refused.append(
-                    RefusedOffset(topic=each.topic, partition=each.partition, error=error)
+                    RefusedOffset(topic=each.topic, partition=each.partition, error=value)
                 )
         records = self.offsets.commit_offsets(committer.group_id, distinct(admitted)).records
         return Result(tuple(refused), records)
@@ -297,7 +298,7 @@ class GroupMachine:
                 records.append(self._deletion.delete_group(group_id))
                 refused.append(None)
             except SemelError as error:
-                refused.append(error)
+                refused.append(error.as_value())
         return Result(tuple(refused), tuple(records))
 
     def expire_offsets(
@@ -438,7 +439,7 @@ class GroupMachine:
         try:
             self.moves.check_in_charge(group_id)
         except SemelError as error:
-            return error
+            return error.as_value()
         if not self._exists(group_id):
             return _no_such_group(group_id)
         group = self.membership.groups.get(group_id)
