@@ -69,7 +69,8 @@ class JointWriter:
 
         Raises ProducerFencedError when a newer run was seen, JointOwnerMismatchError when the id
         belongs to another owner. Waits as long as another version of this run is open. After
-        RequestTimedOutError, or when it was cancelled, call it again.
+        RequestTimedOutError, or when it was cancelled, call it again; TransactionAbortableError
+        when the version was aborted meanwhile: a new writer can join its next attempt.
         """
         self._check_open()
         if self._already_committed is not None:

@@ -46,7 +46,8 @@ class TransactionOutcomeDescription:
     abort_reason: AbortReason | None
     """None: it was not aborted, or the reason is not known any more."""
     is_complete: bool
-    """Whether every reader sees the outcome: all markers are written."""
+    """Whether all markers are written, so that readers see the outcome. A partition that was
+    written to, and neither registered nor named, still has to ask."""
     current_epoch: int | None
     """Of the producer's current transaction; None: not known any more."""
     time_left_ms: int | None

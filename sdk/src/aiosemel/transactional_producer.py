@@ -52,7 +52,9 @@ class TransactionalProducer:
     ) -> tuple[PreparedTransactionId, ...]:
         """Take over the transactional id: fence its older producers, abort what they left open.
 
-        Also waits until every reader sees how the earlier transactions ended. With
+        Also waits until readers see how the earlier transactions ended: all that has committed
+        under this id. Behind what a producer had sent just before it was killed, and not registered
+        (``registration_delay_ms``), they wait until that partition has asked, some 10 s. With
         ``wait_until_visible=False`` it does not, which is enough for who restores only offsets.
         With ``keep_prepared=True``, transactions that were prepared stay so, and are returned, the
         oldest first: complete each as the outside system says. Without it they abort.

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from joint_harness import JointHarness
 from msgspec.structs import replace
-from transactions_harness import TransactionsHarness, image
+from transactions_harness import A0, A1, B0, GROUP, TransactionsHarness, image
 
 from semel_common.ids import InternalTopic, partition_for_id
 from semel_coordinator.transactions.machine import (
@@ -116,6 +116,19 @@ class Pair:
         self.led(MOVING)
         self.take_over(self.hand_over(), pieces=pieces)
         self.led(MOVED)
+
+
+def busy_pair() -> Pair:
+    """Return two of which the first has transactions in each of their states."""
+    pair = Pair()
+    old = pair.old
+    first = old.init()
+    old.add(first, A0)
+    old.complete(first)
+    second = old.commit(first, [A0])
+    third = old.prepare(second, [A1, GROUP])
+    old.add(third, B0)
+    return pair
 
 
 def use_now(harness: TransactionsHarness) -> None:

@@ -379,7 +379,7 @@ class GroupHarness:
 
     def forget_deleted_topics(self, offsets_max: int = 100) -> int:
         """Forget offsets of topics that are gone."""
-        return self.run(self.machine.remove_deleted_topics(offsets_max))
+        return self.run(self.machine.remove_deleted_topics(self.machine.group_ids(), offsets_max))
 
 
 def new_offsets(offsets: Mapping[int, int], metadata: str = "") -> list[NewOffset]:

@@ -75,7 +75,7 @@ def test_nothing_is_not_the_same_as_absent() -> None:
         ({"member_id": "m" * 256}, "member_id 'm+…' has 256 characters: at most 255"),
         ({"member_epoch": -3}, "member_epoch is -3"),
         ({"member_epoch": -2}, "instance_id is empty: only a static member leaves"),
-        ({"rebalance_timeout_ms": -1}, "rebalance_timeout_ms is -1"),
+        ({"rebalance_timeout_ms": -1}, "rebalance_timeout_ms is -1: must be 0 to 2147483647$"),
         ({"server_assignor": "x" * 256}, "server_assignor 'x+…' has 256 characters"),
         ({"subscription": wire.Subscription(topics=[""])}, "subscription.topics is empty"),
         ({"subscription": wire.Subscription(topics=["t" * 250])}, "has 250 characters"),
@@ -277,6 +277,8 @@ def test_states_are_read_and_none_means_all() -> None:
     assert requests.group_states(asked) == {GroupState.EMPTY, GroupState.STABLE}
     with pytest.raises(InvalidRequestError, match="states has the unknown value 0"):
         requests.group_states(wire.ListGroupsRequest(states=[wire.GROUP_STATE_UNSPECIFIED]))
+    with pytest.raises(InvalidRequestError, match="states has 4 entries: must be 0 to 3"):
+        requests.group_states(wire.ListGroupsRequest(states=[wire.GROUP_STATE_EMPTY] * 4))
 
 
 def test_so_many_groups_may_be_described_at_once() -> None:

@@ -1,5 +1,7 @@
 """Lags are asked of the leaders; who does not answer makes those of others no less known."""
 
+import asyncio
+
 import pytest
 from group_harness import GROUP, GroupHarness, image
 from msgspec.structs import replace
@@ -10,6 +12,7 @@ from semel_common.ids import TopicPartition
 from semel_common.wire.methods import COUNT_RECORDS
 from semel_common.wire.status import to_value
 from semel_group.lag import LagOptions, LagWatch, Position
+from semel_group.machine.values import Committer
 from semel_runtime.cluster.image import Instance, Listener, PartitionLeader, ServiceRole, Topic
 from semel_runtime.server.calls import Call, Handlers
 from semel_runtime.testing.network import MemoryNetwork
@@ -93,3 +96,21 @@ async def test_who_fails_is_left_out_until_it_answers(
     brokers[0].failing = False
     await lag.look()
     assert len(lag.lags) == 3
+
+
+async def test_nobody_waits_while_many_positions_are_gathered() -> None:
+    """Even the group whose turn it is can go in between."""
+    groups, partitions = 100, 70
+    harness = GroupHarness()
+    harness.run(harness.machine.update_cluster(image({"orders": partitions}, version=2)))
+    for number in range(groups):
+        harness.commit(dict.fromkeys(range(partitions), 4), Committer(group_id=f"{number:02}"))
+    looking = asyncio.create_task(LagWatch(harness.machine, MemoryNetwork(), OPTIONS).look())
+    turns = 0
+    await asyncio.sleep(0)
+    while not looking.done():
+        turns += 1
+        harness.run(harness.machine.delete_groups([f"{1_000 * turns // partitions:02}"]))
+        await asyncio.sleep(0)
+    await looking
+    assert turns >= groups * partitions // 1_000

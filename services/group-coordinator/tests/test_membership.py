@@ -193,7 +193,9 @@ def test_an_unknown_assignor_is_refused(group: GroupHarness) -> None:
 
 
 def test_what_a_leaving_member_held_is_free_at_once(pair: GroupHarness) -> None:
-    assert pair.leave("a").member_epoch == -1
+    left = pair.leave("a")
+    assert (left.member_epoch, left.assignment) == (-1, None)
+    assert left.settled, "who is gone is not asked to come back soon"
     answer = pair.heartbeat("b", owned=orders(2, 3))
     assert answer.assignment == tuple(sorted(orders(0, 1, 2, 3)))
 

@@ -368,7 +368,7 @@ def test_markers_wait_until_the_cluster_is_known() -> None:
     machine = GroupMachine(0, GroupLimits())
     with pytest.raises(CoordinatorNotAvailableError):
         machine.write_txn_markers(CLUSTER_ID, [txn_marker(COMMIT)], now_ms=0)
-    assert machine.remove_deleted_topics(10) == Result(0)
+    assert machine.remove_deleted_topics([GROUP], 10) == Result(0)
 
 
 # -- limits --------------------------------------------------------------------------------------

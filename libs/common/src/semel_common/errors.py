@@ -5,7 +5,7 @@ its docstring says is correct; the leaves exist for those who want to know more.
 lists them all. How errors travel is the business of ``semel_common.wire.status``.
 """
 
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from semel_common.error_codes import ErrorClass, ErrorCode
 
@@ -24,6 +24,10 @@ class SemelError(Exception):
         super().__init__(message)
         self.message = message
         self.details = {name: str(value) for name, value in details.items()}
+
+    def as_value(self) -> Self:
+        """Return it to be kept as a value: without the frames that raised it, and all they hold."""
+        return self.with_traceback(None)
 
 
 class RetriableError(SemelError):

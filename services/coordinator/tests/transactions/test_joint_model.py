@@ -51,6 +51,10 @@ class Model:
     version: int | None = None
     """The one that is open."""
     live: dict[str, TransactionKey] = field(default_factory=dict)
+    aborted: set[tuple[JointName, str]] = field(default_factory=set)
+    """Writers of attempts that were aborted."""
+    aborted_last: set[tuple[JointName, str]] = field(default_factory=set)
+    """Those of the last one, while its run is in charge: these are known for sure."""
 
     def is_mine(self, name: JointName) -> bool:
         """Whether a call names the version that is open, and the run in charge."""
@@ -76,10 +80,11 @@ class JointMachine(RuleBasedStateMachine):
         self.ends: deque[tuple[str, JointName, JointEnded]] = deque(maxlen=16)
         """The last decisions that were asked for, and their answers: these are answered again."""
 
-    @rule(name=names, writer=writers, reset=st.booleans())
-    def join(self, name: JointName, writer: str, reset: bool) -> None:
+    @rule(name=names, mine=st.booleans(), writer=writers, reset=st.booleans())
+    def join(self, name: JointName, mine: bool, writer: str, reset: bool) -> None:
         """JoinTxn."""
         model = self.model
+        name = self._of_run_in_charge(name) if mine and model.runs else name
         try:
             key = self.harness.ask_to_join(writer, name, reset=reset)
         except JointOwnerMismatchError:
@@ -93,10 +98,16 @@ class JointMachine(RuleBasedStateMachine):
         except ConcurrentTransactionsError:
             assert model.version not in (None, name.txn_version)
             return
+        except TransactionAbortableError:
+            assert (name, writer) in model.aborted
+            assert model.owner == name.owner
+            assert model.runs[-1] == name.run
+            return
         if key is None:
             assert name.owner == model.owner
             assert name.txn_version <= model.committed
             return
+        assert (name, writer) not in model.aborted_last
         if model.is_mine(name):
             assert model.live.get(writer, key) == key
             if writer not in model.live:
@@ -112,6 +123,7 @@ class JointMachine(RuleBasedStateMachine):
             assert model.runs[-1] == name.run
         else:
             model.runs.append(name.run)
+            model.aborted_last.clear()
         model.version = name.txn_version
         self._give(key)
         model.live[writer] = key
@@ -182,10 +194,11 @@ class JointMachine(RuleBasedStateMachine):
             self.committing |= {key: set(those) for key, those in wrote.items()}
         else:
             assert not wrote
-        self._end()
+        self._end(committed=True)
         model.owner = name.owner
         if name.run not in model.runs:
             model.runs.append(name.run)
+            model.aborted_last.clear()
         assert model.runs[-1] == name.run
         model.committed = name.txn_version
         self.ends.append((end_id, name, ended))
@@ -252,11 +265,12 @@ class JointMachine(RuleBasedStateMachine):
         elif self.harness.records:
             assert model.owner in ("", name.owner)
             is_new = name.run not in model.runs
+            if is_new or model.is_mine(name):
+                self._end()
             if is_new:
                 model.owner = name.owner
                 model.runs.append(name.run)
-            if is_new or model.is_mine(name):
-                self._end()
+                model.aborted_last.clear()
             self.ends.append((end_id, name, ended))
         else:
             assert ended.outcome is Outcome.COMMITTED
@@ -291,14 +305,22 @@ class JointMachine(RuleBasedStateMachine):
         self.harness.restart()
         assert state_of(self.harness.machine) == live
 
+    def _of_run_in_charge(self, name: JointName) -> JointName:
+        return name_of(name.txn_version, run=self.model.runs[-1], owner=self.model.owner)
+
     def _give(self, key: TransactionKey) -> None:
         assert key not in self.given, "a writer's transaction is its own"
         self.given.add(key)
 
-    def _end(self) -> None:
-        self.settled |= set(self.model.live.values())
-        self.model.live.clear()
-        self.model.version = None
+    def _end(self, *, committed: bool = False) -> None:
+        model = self.model
+        self.settled |= set(model.live.values())
+        if model.version is not None and not committed:
+            name = name_of(model.version, run=model.runs[-1], owner=model.owner)
+            model.aborted_last = {(name, each) for each in model.live}
+            model.aborted |= model.aborted_last
+        model.live.clear()
+        model.version = None
 
     @invariant()
     def operators_see_what_is_open(self) -> None:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from joint_harness import JointHarness, name_of
 from joint_steps import JointStep, joint_steps
-from transactions_harness import A0, A1, B0, GROUP, TransactionsHarness, after, image, state_of
+from transactions_harness import A0, A1, B0, TransactionsHarness, after, image, state_of
 from transactions_on_the_move import (
     GIVEN_UP,
     MOVED,
@@ -17,6 +17,7 @@ from transactions_on_the_move import (
     OTHER,
     PARTITION,
     Pair,
+    busy_pair,
     harness,
     use_now,
 )
@@ -145,15 +146,7 @@ def test_nothing_changes_what_was_handed_over(
 @pytest.fixture
 def pair() -> Pair:
     """Transactions in each of their states."""
-    pair = Pair()
-    old = pair.old
-    first = old.init()
-    old.add(first, A0)
-    old.complete(first)
-    second = old.commit(first, [A0])
-    third = old.prepare(second, [A1, GROUP])
-    old.add(third, B0)
-    return pair
+    return busy_pair()
 
 
 def test_what_was_begun_before_a_move_is_ended_after_it(pair: Pair) -> None:

@@ -277,7 +277,8 @@ async def test_a_completion_that_was_lost_is_found_again(cluster: Cluster) -> No
         await until(lambda: coordinator.machine.is_complete(key))
         cluster.volume.lose_unsynced()
         cluster.volume.release()
-        await until(coordinator.runner.failed.is_set)
+        async with asyncio.timeout(10):
+            await coordinator.runner.failed.wait()
     async with cluster.coordinator() as coordinator:
         assert not coordinator.machine.is_complete(key)
         await until(lambda: coordinator.machine.is_complete(key))

@@ -201,7 +201,7 @@ def test_an_operator_who_aborts_one_writer_ends_the_version(joint: JointHarness)
 def test_a_repeated_abort_of_a_writer_hits_no_later_version(joint: JointHarness) -> None:
     key = joint.join("a")
     abort_writer(joint, key)
-    again = joint.join("a")
+    again = joint.join("b")
     assert again == after(key)
     assert abort_writer(joint, key) == OperatorAbort(already_aborted=True)
     assert joint.described().known.open_version == 1
@@ -210,7 +210,7 @@ def test_a_repeated_abort_of_a_writer_hits_no_later_version(joint: JointHarness)
 def test_an_epoch_that_no_writer_has_joined_with_is_aborted_alone(joint: JointHarness) -> None:
     first, second = joint.join("a"), joint.join("b")
     joint.abort_joint()
-    joint.join("a")
+    joint.join("c")
     assert abort_writer(joint, after(second)) == OperatorAbort()
     assert joint.described().known.open_version == 1
     with pytest.raises(InvalidRequestError, match="never given out"):

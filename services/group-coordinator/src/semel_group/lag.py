@@ -2,7 +2,8 @@
 
 Only brokers know how many of the records ahead are markers or aborted. A look costs them the
 headers of the batches in question, so it is repeated seldom, and each call is bounded: of a lag too
-long to be counted through, what was not looked at counts by its offsets.
+long to be counted through, what was not looked at counts by its offsets. Positions are gathered in
+pieces, so that nobody waits for it, however many there are.
 """
 
 import asyncio
@@ -25,6 +26,8 @@ from semel_runtime.cluster.image import ServiceRole
 log = structlog.get_logger(__name__)
 
 _PARTITIONS_PER_CALL = 1_000
+_POSITIONS_PER_STEP = 1_000
+"""Positions that are looked up in one go, a few milliseconds."""
 
 
 class Position(NamedTuple):
@@ -68,7 +71,7 @@ class LagWatch:
     async def look(self) -> None:
         """Ask all brokers once."""
         lags: dict[Position, int] = {}
-        for address, positions in self._by_leader().items():
+        for address, positions in (await self._by_leader()).items():
             rest = iter(positions.items())
             while some := dict(islice(rest, _PARTITIONS_PER_CALL)):
                 try:
@@ -77,22 +80,30 @@ class LagWatch:
                     log.warning("lag is not known", broker=address, error=error.message)
         self._lags = lags
 
-    def _by_leader(self) -> Mapping[str, Mapping[Position, int]]:
-        cluster, listener = self._machine.cluster, self._options.listener
+    async def _by_leader(self) -> Mapping[str, Mapping[Position, int]]:
         by_leader: defaultdict[str, dict[Position, int]] = defaultdict(dict)
-        for position, offset in self._positions():
-            try:
-                leader = cluster.leader_of(position.partition).leader_id
-                address = cluster.address(ServiceRole.BROKER, leader, listener)
-            except SemelError as error:
-                log.debug("lag is not known", partition=position.partition, error=error.message)
-            else:
-                by_leader[address][position] = offset
+        everything = self._positions()
+        while some := tuple(islice(everything, _POSITIONS_PER_STEP)):
+            for position, offset in some:
+                address = self._leader_address(position)
+                if address is not None:
+                    by_leader[address][position] = offset
+            await asyncio.sleep(0)
         return by_leader
 
+    def _leader_address(self, position: Position) -> str | None:
+        cluster = self._machine.cluster
+        try:
+            leader = cluster.leader_of(position.partition).leader_id
+            return cluster.address(ServiceRole.BROKER, leader, self._options.listener)
+        except SemelError as error:
+            log.debug("lag is not known", partition=position.partition, error=error.message)
+            return None
+
     def _positions(self) -> Iterator[tuple[Position, int]]:
+        """Yield each group as it is when it has its turn: others go on in between."""
         for group_id in self._machine.group_ids():
-            for partition, offset in self._machine.committed_offsets(group_id):
+            for partition, offset in tuple(self._machine.committed_offsets(group_id)):
                 yield Position(group_id, partition), offset
 
     async def _count(

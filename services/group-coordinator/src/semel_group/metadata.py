@@ -6,13 +6,12 @@ import structlog
 
 from semel_group.machine import GroupMachine
 from semel_group.machine.records import Record
+from semel_group.steps import RECORDS_PER_STEP, through_groups
 from semel_runtime.cluster.image import ClusterImage
 from semel_runtime.journal import Journal
 from semel_runtime.runner import Runner
 
 log = structlog.get_logger(__name__)
-
-_OFFSETS_PER_STEP = 1_000
 
 
 class MetadataTaker:
@@ -32,11 +31,7 @@ class MetadataTaker:
         await self._remove_deleted_topics()
 
     async def _remove_deleted_topics(self) -> None:
-        """Forget offsets in bounded steps, each durable before the next."""
-        step = partial(self._machine.remove_deleted_topics, _OFFSETS_PER_STEP)
-        removed = last = await self._runner.run(step, privileged=True)
-        while last == _OFFSETS_PER_STEP:
-            last = await self._runner.run(step, privileged=True)
-            removed += last
+        decide = partial(self._machine.remove_deleted_topics, offsets_max=RECORDS_PER_STEP)
+        removed = await through_groups(self._runner, self._machine.group_ids(), decide)
         if removed:
             log.info("offsets of deleted topics removed", offsets=removed)

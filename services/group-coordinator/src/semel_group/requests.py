@@ -49,7 +49,9 @@ _GROUPS_MAX = 10_000
 def heartbeat(request: wire.ConsumerGroupHeartbeatRequest, *, arrived_ms: int = 0) -> Heartbeat:
     """Read a heartbeat. Who joins says everything, and owns nothing yet."""
     epoch = require_int("member_epoch", request.member_epoch, minimum=STATIC_LEAVE_EPOCH)
-    timeout_ms = require_int("rebalance_timeout_ms", request.rebalance_timeout_ms)
+    timeout_ms = require_int(
+        "rebalance_timeout_ms", request.rebalance_timeout_ms, maximum=INT32_MAX
+    )
     read = Heartbeat(
         group_id=group_id(request.group_id),
         member_id=require_name("member_id", request.member_id),
@@ -230,6 +232,7 @@ def _txn_marker(marker: participants.TxnMarker) -> TxnMarker:
 def group_states(request: wire.ListGroupsRequest) -> frozenset[GroupState]:
     """Read which states are asked for; none: all."""
     known = tuple(GroupState)
+    require_count("states", request.states, maximum=len(known))
     return frozenset(
         GroupState(require_known("states", each, known)) for each in request.states
     ) or frozenset(known)

@@ -1,19 +1,18 @@
 """Lets groups forget offsets that they have not needed for long."""
 
 import asyncio
-from functools import partial
+from collections.abc import Sequence
 
 import structlog
 
 from semel_group.machine import GroupMachine
 from semel_group.machine.records import Record
+from semel_group.steps import RECORDS_PER_STEP, through_groups
 from semel_runtime.clock import Clock
+from semel_runtime.machine import Result
 from semel_runtime.runner import Runner
 
 log = structlog.get_logger(__name__)
-
-_GROUPS_PER_STEP = 100
-_RECORDS_PER_STEP = 1_000
 
 
 class OffsetRetention:
@@ -41,16 +40,11 @@ class OffsetRetention:
 
     async def expire(self) -> None:
         """Let go of what has expired by now."""
-        expired = 0
-        group_ids = self._machine.group_ids()
-        for start in range(0, len(group_ids), _GROUPS_PER_STEP):
-            some = group_ids[start : start + _GROUPS_PER_STEP]
-            step = partial(
-                self._machine.expire_offsets, some, _RECORDS_PER_STEP, now_ms=self._clock.now_ms()
-            )
-            last = _RECORDS_PER_STEP
-            while last == _RECORDS_PER_STEP:
-                last = await self._runner.run(step, privileged=True)
-                expired += last
+        expired = await through_groups(self._runner, self._machine.group_ids(), self._expire)
         if expired:
             log.info("offsets expired", records=expired)
+
+    def _expire(self, group_ids: Sequence[str]) -> Result[int, Record]:
+        return self._machine.expire_offsets(
+            group_ids, RECORDS_PER_STEP, now_ms=self._clock.now_ms()
+        )

@@ -30,8 +30,6 @@ _PLAIN_MAX_BYTES = 1 << 20
 """Plain records are handled one by one, and meanwhile nobody else is served."""
 _BATCH_BYTES = 1 << 20
 """What a read may find, however little it asks for: the first batch is answered whole."""
-_ANSWER_MS = 20
-"""How long before its caller's deadline a fetch stops waiting, so that the answer gets there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,7 +136,7 @@ class Fetcher:
         )
         isolation = isolation_level(request.isolation_level)
         max_wait_ms = require_int("max_wait_ms", request.max_wait_ms, maximum=INT32_MAX)
-        remaining_ms = call.remaining_ms(max_wait_ms + _ANSWER_MS) - _ANSWER_MS
+        wait_ms = min(max_wait_ms, call.remaining_ms(max_wait_ms))
         max_bytes = self._max_bytes("max_bytes", request.max_bytes, _DEFAULT_MAX_BYTES)
         if request.plain_records:
             max_bytes = min(max_bytes, _PLAIN_MAX_BYTES)
@@ -146,7 +144,7 @@ class Fetcher:
             isolation=isolation,
             min_bytes=max(1, require_int("min_bytes", request.min_bytes, maximum=INT32_MAX)),
             max_bytes=max_bytes,
-            until=asyncio.get_running_loop().time() + min(max_wait_ms, remaining_ms) / 1000,
+            until=asyncio.get_running_loop().time() + wait_ms / 1000,
             partitions=self._partitions(request, isolation, max_bytes, response),
         )
 

@@ -57,7 +57,7 @@ class LogGiver:
     ) -> wire.HandOverLogResponse:
         """Serve a partition no more, and answer a piece of what is known of it."""
         move = _move(request)
-        first = require_int("first_record", request.first_record)
+        first = require_int("first_record", request.first_record, maximum=INT32_MAX)
         # A full disk must not keep anybody from leaving.
         await self._runner.run(partial(self._machine.hand_over_log, move), privileged=True)
         state = self._state(move)
@@ -90,10 +90,11 @@ class LogGiver:
 
 def _move(request: wire.CopyLogRequest | wire.HandOverLogRequest) -> Move:
     require_name("topic_id", request.topic_id)
+    partition = require_int("partition", request.partition, maximum=INT32_MAX)
     return Move(
-        partition=TopicPartition(request.topic_id, require_int("partition", request.partition)),
+        partition=TopicPartition(request.topic_id, partition),
         leader_epoch=require_int("leader_epoch", request.leader_epoch),
-        moving_to=require_int("broker_id", request.broker_id),
+        moving_to=require_int("broker_id", request.broker_id, maximum=INT32_MAX),
     )
 
 

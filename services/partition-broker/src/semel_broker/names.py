@@ -4,7 +4,7 @@ from typing import Protocol
 
 from semel_broker.machine.values import IsolationLevel, PartitionName
 from semel_common.errors import InvalidRequestError
-from semel_runtime.server.checks import require_int, require_known, require_name
+from semel_runtime.server.checks import INT32_MAX, require_int, require_known, require_name
 
 _TOPIC_LENGTH_MAX = 249
 _TOPIC_ID_LENGTH_MAX = 64
@@ -38,7 +38,7 @@ def partition_name(message: NamesPartition) -> PartitionName:
         require_name("topic", topic, length_max=_TOPIC_LENGTH_MAX)
     elif not topic_id:
         raise InvalidRequestError("topic and topic_id are empty: one must be given", field="topic")
-    partition = require_int("partition", message.partition)
+    partition = require_int("partition", message.partition, maximum=INT32_MAX)
     return PartitionName(topic=topic, topic_id=topic_id, partition=partition)
 
 

@@ -137,7 +137,7 @@ class BrokerWriter:
                 check_keys(arrival, batch_max_bytes=maximum)
             return arrival
         except SemelError as error:
-            return error
+            return error.as_value()
 
     def _append(
         self, arrivals: Sequence[Arrival], now_ms: int

@@ -10,6 +10,7 @@ from broker_harness import (
     at,
     header,
     image,
+    outcome,
     topic,
 )
 
@@ -71,6 +72,14 @@ def test_what_is_not_served_here_is_refused_by_every_call(
         broker.plan(name=name)
     (listed,) = broker.run(broker.machine.list_offsets([name], COMMITTED))
     assert isinstance(listed, refusal)
+
+
+def test_an_error_that_is_a_value_holds_on_to_nothing(broker: BrokerHarness) -> None:
+    located = broker.run(broker.machine.list_offsets([at(9)], COMMITTED))
+    marked = broker.mark(outcome(partition=9, commit=True))
+    for refusal in (*located, *marked):
+        assert isinstance(refusal, SemelError)
+        assert refusal.__traceback__ is None
 
 
 def test_name_and_id_may_both_be_given(broker: BrokerHarness) -> None:

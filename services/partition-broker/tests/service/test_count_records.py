@@ -89,6 +89,9 @@ async def test_an_unknown_partition_is_refused_alone(broker: Broker) -> None:
 async def test_a_wrong_call_is_refused(broker: Broker) -> None:
     with pytest.raises(InvalidRequestError, match="from_offset is -1"):
         await broker.count_records(-1)
+    negative = wire.CountRecordsPartition(topic="orders", partition=-1)
+    with pytest.raises(InvalidRequestError, match=r"partition is -1: must be 0 to 2147483647$"):
+        await broker.call(COUNT_RECORDS, wire.CountRecordsRequest(partitions=[negative]))
     with pytest.raises(InvalidRequestError, match="partitions has 0"):
         await broker.call(COUNT_RECORDS, wire.CountRecordsRequest())
 

@@ -26,7 +26,7 @@ from semel.coordinator.v1 import moves_pb2 as moves
 from semel.coordinator.v1 import transactions_pb2 as transactions
 from semel_common.batches import decode_records
 from semel_common.error_codes import ErrorCode
-from semel_common.errors import FencedLeaderEpochError
+from semel_common.errors import FencedLeaderEpochError, InvalidRequestError
 from semel_common.ids import producer_id_of
 from semel_common.wire.methods import (
     COMPLETE_PARTITION_REASSIGNMENT,
@@ -338,3 +338,12 @@ async def test_the_new_leader_asks_about_transactions_that_nobody_ends() -> None
         new.clock.advance(60_000)
         await after(1_000)
         assert (await new.fetch()).last_stable_offset == 2
+
+
+@pytest.mark.parametrize("field_name", ["partition", "broker_id", "first_record"])
+async def test_a_number_that_the_wire_has_no_room_for_is_not_offered(
+    broker: Broker, field_name: str
+) -> None:
+    request = wire.HandOverLogRequest(topic_id="orders-id", **{field_name: -1})
+    with pytest.raises(InvalidRequestError, match=rf"{field_name} is -1: must be 0 to 2147483647$"):
+        await broker.call(HAND_OVER_LOG, request)

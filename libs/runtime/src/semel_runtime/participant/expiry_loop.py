@@ -140,6 +140,7 @@ class ProducerExpiry(Generic[P, R]):
             piece = producer_ids[start : start + _PIECE]
             look = partial(self._machine.idle_producers, participant, piece, now_ms=now_ms)
             idle += await self._runner.run(look)
+            await asyncio.sleep(0)
         return idle
 
     async def _forget(self, idle: Sequence[IdleProducer[P]], jumps: int) -> int:

@@ -13,6 +13,9 @@ from semel_runtime.server.principal import Origin
 if TYPE_CHECKING:
     from semel_runtime.metrics.requests import MethodMetrics, RequestMetrics
 
+_ANSWER_MS = 20
+"""How long before its caller's deadline a handler stops waiting, so that the answer gets there."""
+
 
 class Written:
     """What is to happen once an answer has been written, or never will be."""
@@ -53,10 +56,14 @@ class Call(Struct, frozen=True, kw_only=True):
             self.written.add(callback)
 
     def remaining_ms(self, default_ms: int) -> int:
-        """Return how long the caller still waits, at least 0; ``default_ms`` if it set no limit."""
+        """Return how long to wait, so that the caller still gets the answer; at least 0.
+
+        ``default_ms`` if it set no limit.
+        """
         if self.deadline is None:
             return default_ms
-        return max(0, int((self.deadline - asyncio.get_running_loop().time()) * 1000))
+        left_ms = int((self.deadline - asyncio.get_running_loop().time()) * 1000)
+        return max(0, left_ms - _ANSWER_MS)
 
 
 Handler: TypeAlias = Callable[[Req, Call], Awaitable[Res]]

@@ -131,7 +131,9 @@ class GetTransactionOutcomeResponse(_message.Message):
     abort_reason: Global___AbortReason.ValueType
     """With ABORTED."""
     complete: _builtins.bool
-    """Whether all markers are written, so that every reader sees the outcome."""
+    """Whether all markers are written, so that readers see the outcome. Not yet those of a partition
+    that was written to, and neither registered nor named: it asks, after its inquiry interval.
+    """
     transactional_id: _builtins.str
     """Empty: the producer id has none, or has it no longer."""
     producer_id: _builtins.int

@@ -33,7 +33,9 @@ class _WaitForEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_WaitFor.Value
     WAIT_FOR_DECIDED: _WaitFor.ValueType  # 1
     """The outcomes are durable."""
     WAIT_FOR_COMPLETE: _WaitFor.ValueType  # 2
-    """All markers are written: readers see the outcomes."""
+    """All markers are written: readers see the outcomes. Not yet those of a partition that was written
+    to, and neither registered nor named: it asks, after its inquiry interval.
+    """
 
 class WaitFor(_WaitFor, metaclass=_WaitForEnumTypeWrapper):
     """WaitFor says what must have happened before the answer."""
@@ -43,7 +45,9 @@ WAIT_FOR_UNSPECIFIED: WaitFor.ValueType  # 0
 WAIT_FOR_DECIDED: WaitFor.ValueType  # 1
 """The outcomes are durable."""
 WAIT_FOR_COMPLETE: WaitFor.ValueType  # 2
-"""All markers are written: readers see the outcomes."""
+"""All markers are written: readers see the outcomes. Not yet those of a partition that was written
+to, and neither registered nor named: it asks, after its inquiry interval.
+"""
 Global___WaitFor: _TypeAlias = WaitFor  # noqa: Y015
 
 class _TransactionState:
@@ -745,7 +749,10 @@ class JoinTxnRequest(_message.Message):
     RESET_FIELD_NUMBER: _builtins.int
     ONE_SHOT_FIELD_NUMBER: _builtins.int
     writer: _builtins.str
-    """Unique among the writers of this run and version: a repeat gets the same answer."""
+    """Unique among the writers of this run and version, those of earlier attempts included: a repeat
+    gets the same answer, and TRANSACTION_ABORTABLE once the attempt is aborted. So many are known as
+    ever wrote at once under this id.
+    """
     transaction_timeout_ms: _builtins.int
     """How long the transaction may stay open after it was opened, or last kept alive, in
     milliseconds. That of the first join counts.

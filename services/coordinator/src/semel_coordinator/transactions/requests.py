@@ -165,6 +165,7 @@ def described_ids(
 
 def list_filter(request: wire.ListTransactionsRequest) -> ListFilter:
     """Read which transactional ids are to be listed."""
+    require_count("states", request.states, maximum=len(_STATES))
     for index, state in enumerate(request.states):
         require_known(f"states[{index}]", state, tuple(_STATES))
     require_count("producer_ids", request.producer_ids, maximum=_PRODUCER_IDS_MAX)

@@ -1,5 +1,7 @@
 """Whether one offset may be committed, whoever commits it and however."""
 
+from collections import Counter
+
 from msgspec import Struct
 
 from semel_common.errors import InvalidRequestError, OffsetMetadataTooLargeError
@@ -47,9 +49,9 @@ class Admission(Struct, frozen=True, kw_only=True):
 
 def distinct(offsets: list[OffsetCommitted]) -> tuple[OffsetCommitted, ...]:
     """Return the offsets if no partition has two. Raises InvalidRequestError."""
-    seen = {each.partition for each in offsets}
-    if len(seen) < len(offsets):
-        twice = next(p for p in sorted(seen) if sum(each.partition == p for each in offsets) > 1)
+    named = Counter(each.partition for each in offsets)
+    if len(named) < len(offsets):
+        twice = min(partition for partition, count in named.items() if count > 1)
         raise InvalidRequestError(
             f"partition {twice.partition} of topic id {twice.topic_id} has two offsets"
         )

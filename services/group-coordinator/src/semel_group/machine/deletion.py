@@ -48,6 +48,8 @@ class GroupDeletion:
 
         Refused are unknown partitions, and topics that a member reads.
         """
+        group = self._offsets.group(group_id)
+        held = group.held()
         removed: dict[TopicPartition, Record] = {}
         refused: list[RefusedOffset] = []
         for name, number in asked:
@@ -55,10 +57,10 @@ class GroupDeletion:
                 partition = self._topics.partition(name, number)
                 self._check_not_subscribed(group_id, partition)
             except SemelError as error:
-                refused.append(RefusedOffset(topic=name, partition=number, error=error))
+                value = error.as_value()
+                refused.append(RefusedOffset(topic=name, partition=number, error=value))
                 continue
-            group = self._offsets.group(group_id)
-            if partition in group.committed or group.is_pending(partition):
+            if partition in group.committed or partition in held:
                 removed[partition] = OffsetRemoved(group_id=group_id, partition=partition)
         return Result(tuple(refused), tuple(removed.values()))
 
@@ -82,11 +84,12 @@ class GroupDeletion:
     def _expired_offsets(self, group_id: str, now_ms: int) -> Iterator[OffsetRemoved]:
         group = self._offsets.group(group_id)
         membership = self._membership
+        held = group.held()
         for partition in sorted(group.committed):
             committed_ms = group.committed[partition][1].commit_time_ms
             unsubscribed_ms = membership.unsubscribed_ms(group_id, partition.topic_id)
             kept_ms = now_ms - max(committed_ms, unsubscribed_ms)
-            if kept_ms < self._limits.offsets_retention_ms or group.is_pending(partition):
+            if kept_ms < self._limits.offsets_retention_ms or partition in held:
                 continue
             topic = self._topics.name_of(partition.topic_id).topic
             if not membership.is_subscribed(group_id, topic):

@@ -41,7 +41,7 @@ def fetch_named(
         try:
             partition = topics.partition(name, number)
         except SemelError as error:
-            offsets.append(_nothing(name, number, error))
+            offsets.append(_nothing(name, number, error.as_value()))
             continue
         full_name = topics.name_of(partition.topic_id)
         offsets.append(_fetched(group, held, full_name, partition))

@@ -110,8 +110,9 @@ class GroupMachine:
             try:
                 admitted.append(admission.admit(each))
             except SemelError as error:
+                value = error.as_value()
                 refused.append(
-                    RefusedOffset(topic=each.topic, partition=each.partition, error=error)
+                    RefusedOffset(topic=each.topic, partition=each.partition, error=value)
                 )
         records = self.offsets.commit_offsets(committer.group_id, distinct(admitted)).records
         return Result(tuple(refused), records)
@@ -166,14 +167,17 @@ class GroupMachine:
             return Result(fetch_all(group, held, self.topics))
         return Result(fetch_named(group, held, self.topics, asked))
 
-    def remove_deleted_topics(self, offsets_max: int) -> Result[int, Record]:
+    def remove_deleted_topics(
+        self, group_ids: Iterable[str], offsets_max: int
+    ) -> Result[int, Record]:
         """Forget offsets of topics that are gone, so many at most. Answers how many it were."""
         if self.cluster.image is None:
             return Result(0)
         gone = (
             OffsetRemoved(group_id=group_id, partition=partition)
-            for group_id, partition in self.offsets.partitions()
-            if not self.topics.exists(partition.topic_id) and self.moves.is_served(group_id)
+            for group_id in self.moves.served(group_ids)
+            for partition in self.offsets.group(group_id).partitions()
+            if not self.topics.exists(partition.topic_id)
         )
         records = tuple(islice(gone, offsets_max))
         return Result(len(records), records)
@@ -294,7 +298,7 @@ class GroupMachine:
                 records.append(self._deletion.delete_group(group_id))
                 refused.append(None)
             except SemelError as error:
-                refused.append(error)
+                refused.append(error.as_value())
         return Result(tuple(refused), tuple(records))
 
     def expire_offsets(
@@ -435,7 +439,7 @@ class GroupMachine:
         try:
             self.moves.check_in_charge(group_id)
         except SemelError as error:
-            return error
+            return error.as_value()
         if not self._exists(group_id):
             return _no_such_group(group_id)
         group = self.membership.groups.get(group_id)

@@ -74,7 +74,7 @@ def _write_txn_marker(
         try:
             moves.check_in_charge(group_id)
         except SemelError as error:
-            refused.append(RefusedMarker(group_id=group_id, error=error))
+            refused.append(RefusedMarker(group_id=group_id, error=error.as_value()))
             continue
         records += offsets.end_transaction(
             group_id, marker.transaction, marker.result, now_ms=now_ms

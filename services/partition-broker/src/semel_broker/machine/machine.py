@@ -405,4 +405,4 @@ def _value(decide: Callable[[], T]) -> T | SemelError:
     try:
         return decide()
     except SemelError as error:
-        return error
+        return error.as_value()

@@ -58,7 +58,7 @@ class OutcomeDecisions:
             self.records.extend(seen)
             self.records.extend(self._decide(log, outcome))
         except SemelError as error:
-            return error
+            return error.as_value()
         return None
 
     def _decide(self, log: PartitionLog, outcome: Outcome) -> Iterator[MarkerRecord]:

@@ -627,22 +627,52 @@ class JointEndsKeptRecord(_message.Message):
 
     TRANSACTIONAL_ID_FIELD_NUMBER: _builtins.int
     ENDS_FIELD_NUMBER: _builtins.int
+    ABORTED_FIELD_NUMBER: _builtins.int
     transactional_id: _builtins.str
     @_builtins.property
     def ends(self) -> _containers.RepeatedCompositeFieldContainer[Global___JointEndRecord]: ...
+    @_builtins.property
+    def aborted(self) -> _containers.RepeatedCompositeFieldContainer[Global___JointAbortedWriterRecord]:
+        """Writers that are not to join again, in snapshots; none: as it was."""
+
     def __init__(
         self,
         *,
         transactional_id: _builtins.str = ...,
         ends: _abc.Iterable[Global___JointEndRecord] | None = ...,
+        aborted: _abc.Iterable[Global___JointAbortedWriterRecord] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["ends", b"ends", "transactional_id", b"transactional_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["aborted", b"aborted", "ends", b"ends", "transactional_id", b"transactional_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___JointEndsKeptRecord: _TypeAlias = JointEndsKeptRecord  # noqa: Y015
+
+@_typing.final
+class JointAbortedWriterRecord(_message.Message):
+    """JointAbortedWriterRecord is a writer of an attempt of the id's run that was aborted."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TXN_VERSION_FIELD_NUMBER: _builtins.int
+    WRITER_FIELD_NUMBER: _builtins.int
+    txn_version: _builtins.int
+    writer: _builtins.str
+    def __init__(
+        self,
+        *,
+        txn_version: _builtins.int = ...,
+        writer: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["txn_version", b"txn_version", "writer", b"writer"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___JointAbortedWriterRecord: _TypeAlias = JointAbortedWriterRecord  # noqa: Y015
 
 @_typing.final
 class JointPoolGrownRecord(_message.Message):

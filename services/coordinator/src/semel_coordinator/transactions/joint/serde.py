@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from semel.coordinator.journal.v1 import transactions_pb2 as journal
 from semel_coordinator.transactions.machine import (
+    AbortedWriter,
     JointEnd,
     JointEndsKept,
     JointId,
@@ -35,6 +36,8 @@ def write(record: JointRecord, out: journal.JointRecord) -> None:
             out.ends_kept.transactional_id = record.transactional_id
             for end in record.ends:
                 _write_end(end, out.ends_kept.ends.add())
+            for each in record.aborted:
+                out.ends_kept.aborted.add(txn_version=each.txn_version, writer=each.writer)
         case JointPoolGrown():
             out.pool_grown.transactional_id = record.transactional_id
             out.pool_grown.producer_ids.extend(record.producer_ids)
@@ -61,7 +64,11 @@ def read(message: journal.JointRecord) -> JointRecord:
         case "ends_kept":
             kept = message.ends_kept
             return JointEndsKept(
-                transactional_id=kept.transactional_id, ends=tuple(map(_read_end, kept.ends))
+                transactional_id=kept.transactional_id,
+                ends=tuple(map(_read_end, kept.ends)),
+                aborted=tuple(
+                    AbortedWriter(each.txn_version, each.writer) for each in kept.aborted
+                ),
             )
         case "pool_grown":
             grown = message.pool_grown

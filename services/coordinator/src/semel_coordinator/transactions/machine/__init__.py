@@ -15,6 +15,7 @@ from semel_coordinator.transactions.machine.inquiry import Inquiry, InquiryAnswe
 from semel_coordinator.transactions.machine.joint.ending import EndJointTxn
 from semel_coordinator.transactions.machine.joint.entities import (
     NO_VERSION,
+    AbortedWriter,
     JointDescription,
     JointEnd,
     JointEnded,
@@ -62,6 +63,7 @@ from semel_coordinator.transactions.machine.timeouts import TimedOut
 __all__ = [
     "NO_VERSION",
     "AbortReason",
+    "AbortedWriter",
     "CoordinatorEpoch",
     "DecidedTransaction",
     "EndJointTxn",

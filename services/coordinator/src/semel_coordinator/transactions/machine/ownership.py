@@ -12,7 +12,8 @@ from semel_runtime.cluster.copy import ClusterCopy
 class Ownership:
     """Answers by the cluster's metadata, and by what was handed over or is not served yet.
 
-    Every method raises CoordinatorNotAvailableError as long as the layout is not known here.
+    Who asks for a partition gets CoordinatorNotAvailableError as long as the layout is not known
+    here.
     """
 
     def __init__(self, state: TransactionsState, *, instance_id: int, cluster: ClusterCopy) -> None:
@@ -47,7 +48,10 @@ class Ownership:
         return not self._state.is_unserved(transaction_log_partition_of(producer_id))
 
     def serves_id(self, transactional_id: str) -> bool:
-        """Whether what is known of a transactional id is served here."""
+        """Whether what is known of a transactional id is served here.
+
+        Asked of all ids one after the other: while nothing moves, none of them is hashed for it.
+        """
         if not self._state.handed_over and not self._state.taken_over:
             return True
         count = self._cluster.layout.transaction_log_partitions

@@ -194,13 +194,6 @@ class OffsetsMachine:
         """Return the groups that have a position, or may get one."""
         return (group_id for group_id, group in self._groups.items() if not group.is_empty)
 
-    def partitions(self) -> Iterable[tuple[str, TopicPartition]]:
-        """Return every partition in which a group has a position, or may get one."""
-        for group_id, group in self._groups.items():
-            held = (each.partitions() for each in group.pending.values())
-            for partition in sorted(set(group.committed).union(*held)):
-                yield group_id, partition
-
     def has_open_transactions(self) -> bool:
         """Whether any transaction is open."""
         return bool(self._pending)

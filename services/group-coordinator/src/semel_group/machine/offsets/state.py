@@ -68,9 +68,9 @@ class PendingTransaction(Struct, frozen=True):
         kept = tuple((at, each) for at, each in older if each.offsets)
         return PendingTransaction((*kept, (position, commit)))
 
-    def without(self, partition: TopicPartition) -> "PendingTransaction":
-        """Return it without a partition."""
-        left = [(at, _without(each, frozenset({partition}))) for at, each in self.commits]
+    def without(self, partitions: frozenset[TopicPartition]) -> "PendingTransaction":
+        """Return it without some partitions."""
+        left = [(at, _without(each, partitions)) for at, each in self.commits]
         return PendingTransaction((*(entry for entry in left[:-1] if entry[1].offsets), left[-1]))
 
 
@@ -97,9 +97,13 @@ class GroupOffsets:
         """Whether nothing at all is known of the group."""
         return not self.has_offsets and not self.producers
 
-    def is_pending(self, partition: TopicPartition) -> bool:
-        """Whether a transaction holds a position in a partition."""
-        return any(partition in each.partitions() for each in self.pending.values())
+    def held(self) -> frozenset[TopicPartition]:
+        """Return the partitions in which a transaction holds a position."""
+        return frozenset().union(*(each.partitions() for each in self.pending.values()))
+
+    def partitions(self) -> list[TopicPartition]:
+        """Return every partition in which the group has a position, or may get one."""
+        return sorted(self.held().union(self.committed))
 
     def producer(self, group_id: str, producer_id: int) -> ProducerState:
         """Return what is known of a producer."""
@@ -174,14 +178,13 @@ class GroupOffsets:
         self.committed.pop(partition, None)
         for transaction, pending in self.pending.items():
             if partition in pending.partitions():
-                self.pending[transaction] = pending.without(partition)
+                self.pending[transaction] = pending.without(frozenset({partition}))
 
     def _remove_all(self) -> None:
         """Forget every position. The producers stay fenced, and their transactions to be ended."""
         self.committed.clear()
         for transaction, pending in self.pending.items():
-            for partition in pending.partitions():
-                self.pending[transaction] = self.pending[transaction].without(partition)
+            self.pending[transaction] = pending.without(pending.partitions())
 
 
 def _without(

@@ -1,5 +1,7 @@
 """What the coordinator keeps of joint transactions, and writes, as immutable values."""
 
+from typing import NamedTuple
+
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -89,6 +91,13 @@ class JointId(Struct, frozen=True, kw_only=True):
         )
 
 
+class AbortedWriter(NamedTuple):
+    """A writer of an attempt at a version that was aborted; of the run that is in charge."""
+
+    txn_version: int
+    writer: str
+
+
 class JointEndsKept(Struct, frozen=True, kw_only=True):
     """The last decisions that owners asked for, the latest last.
 
@@ -97,6 +106,8 @@ class JointEndsKept(Struct, frozen=True, kw_only=True):
 
     transactional_id: str
     ends: tuple[JointEnd, ...]
+    aborted: tuple[AbortedWriter, ...] = ()
+    """The writers that are not to join again, in snapshots; else empty, which changes nothing."""
 
 
 class JointPoolGrown(Struct, frozen=True, kw_only=True):

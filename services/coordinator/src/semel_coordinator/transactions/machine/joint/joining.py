@@ -4,7 +4,11 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from semel_common.errors import InvalidRequestError, ThrottlingQuotaExceededError
+from semel_common.errors import (
+    InvalidRequestError,
+    ThrottlingQuotaExceededError,
+    TransactionAbortableError,
+)
 from semel_common.ids import producer_id_of
 from semel_coordinator.transactions.machine.entities import Producer, TransactionKey
 from semel_coordinator.transactions.machine.init_producer_id import give_producer_id
@@ -27,7 +31,7 @@ from semel_coordinator.transactions.machine.limits import TransactionLimits
 from semel_coordinator.transactions.machine.records import TransactionsRecord
 from semel_coordinator.transactions.machine.room import check_room_for_id
 from semel_coordinator.transactions.machine.state import TransactionsState
-from semel_coordinator.transactions.machine.states import AbortReason
+from semel_coordinator.transactions.machine.states import AbortReason, Outcome
 from semel_runtime.machine import Result
 
 
@@ -57,6 +61,8 @@ def join_txn(
     answer = cell.reset if call.reset else cell.join
     if answer is JointAnswer.ALREADY_COMMITTED:
         return Result(None)
+    if joint is not None and joint.was_aborted(name, call.writer):
+        raise _late(name, call.writer)
     if answer is JointAnswer.OPEN_ANEW:
         records = opening(state, limits, call, now_ms=now_ms)
         return _joined(state, limits, call, partition, records, now_ms=now_ms)
@@ -67,6 +73,17 @@ def join_txn(
     if producer_id is not None:  # A repeat.
         return Result(TransactionKey(producer_id, state.producers[producer_id].producer_epoch))
     return _joined(state, limits, call, partition, [], now_ms=now_ms)
+
+
+def _late(name: JointName, writer: str) -> TransactionAbortableError:
+    """Refuse a join that repeats one of an attempt which is aborted: it would begin another one.
+
+    Nobody would write in that, or end it before its time-out, and the next version would wait.
+    """
+    return TransactionAbortableError(
+        f"{name.transactional_id!r}: writer {writer!r} of version {name.txn_version} is aborted",
+        outcome=Outcome.ABORTED.value,
+    )
 
 
 def opening(

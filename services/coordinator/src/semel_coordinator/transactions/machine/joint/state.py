@@ -1,6 +1,7 @@
 """What is known of joint transactions: records in, indexes out. Nothing else changes it."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import assert_never
 
 from msgspec.structs import replace
@@ -8,11 +9,13 @@ from msgspec.structs import replace
 from semel_coordinator.transactions.machine.joint.entities import (
     ENDS_KEPT,
     NO_VERSION,
+    AbortedWriter,
     JointEnd,
     JointEndsKept,
     JointId,
     JointIdExpired,
     JointKeptAlive,
+    JointName,
     JointPoolGrown,
     JointPoolShrunk,
     JointRecord,
@@ -23,7 +26,7 @@ from semel_coordinator.transactions.machine.joint.entities import (
 class Joint:
     """One id of joint transactions, with its pool and the writers of the open version."""
 
-    __slots__ = ("_places", "_pool", "_writers", "ends", "kept_alive_ms", "known")
+    __slots__ = ("_aborted", "_places", "_pool", "_writers", "ends", "kept_alive_ms", "known")
 
     def __init__(self, known: JointId) -> None:
         """Begin with no producer ids."""
@@ -36,6 +39,8 @@ class Joint:
         """Of each producer id in the pool."""
         self._writers: dict[str, int] = {}
         """Places in the pool by writer, of the open version."""
+        self._aborted: dict[AbortedWriter, None] = {}
+        """The last ones of this run, the latest last; as many as there are producer ids at most."""
 
     # -- questions -----------------------------------------------------------------------------
 
@@ -63,6 +68,11 @@ class Joint:
         """Return the producer id of a writer of the open version."""
         place = self._writers.get(writer)
         return None if place is None else self._pool[place]
+
+    def was_aborted(self, name: JointName, writer: str) -> bool:
+        """Whether a writer was one of an earlier attempt, so that its join is a late repeat."""
+        is_ours = (name.owner, name.run) == (self.known.owner, self.known.run)
+        return is_ours and AbortedWriter(name.txn_version, writer) in self._aborted
 
     def is_live(self, producer_id: int) -> bool:
         """Whether a producer id of the pool belongs to a writer of the open version."""
@@ -100,14 +110,24 @@ class Joint:
         """Take what is known from now on; writers before are those of a version that is over."""
         if known.last_end is not None and known.last_end != self.known.last_end:
             self.ends = self._with_end(known.last_end)
+        self._note_aborted(known)
         self.known = known
         self.kept_alive_ms = known.start_ms
         self._writers.clear()
 
-    def keep(self, ends: Iterable[JointEnd]) -> None:
+    def keep(self, kept: JointEndsKept) -> None:
         """Take the last decisions; one of an earlier release names no owner: it is of this one."""
         owner = self.known.owner
-        self.ends = tuple(each if each.owner else replace(each, owner=owner) for each in ends)
+        self.ends = tuple(each if each.owner else replace(each, owner=owner) for each in kept.ends)
+        if kept.aborted:
+            self._aborted = dict.fromkeys(kept.aborted)
+
+    def kept(self) -> JointEndsKept | None:
+        """Return the record that makes what is kept of versions that are over; None: nothing is."""
+        if not self.ends and not self._aborted:
+            return None
+        name = self.known.transactional_id
+        return JointEndsKept(transactional_id=name, ends=self.ends, aborted=tuple(self._aborted))
 
     def grow(self, producer_ids: Iterable[int]) -> None:
         """Take producer ids into the pool."""
@@ -120,11 +140,30 @@ class Joint:
         for each in producer_ids:
             assert self._pool.pop() == each, f"{each} is not the last one of the pool"
             del self._places[each]
+        self._bound_aborted()
 
     def join(self, writers: Iterable[str]) -> None:
         """Let writers join the open version."""
         for each in writers:
             self._writers[each] = len(self._writers)
+
+    def _note_aborted(self, after: JointId) -> None:
+        """Note the writers of the version that is open, if it ends without being committed.
+
+        Those of an older run, or of another owner, are refused for that, and need not be known.
+        """
+        if after.run != self.known.run or after.owner != self.known.owner:
+            self._aborted.clear()
+        elif self.is_open and after.committed_version < self.known.open_version:
+            version = self.known.open_version
+            for each in self._writers:
+                self._aborted[AbortedWriter(version, each)] = None
+            self._bound_aborted()
+
+    def _bound_aborted(self) -> None:
+        surplus = max(0, len(self._aborted) - len(self._pool))
+        for each in list(islice(self._aborted, surplus)):
+            del self._aborted[each]
 
     def _with_end(self, end: JointEnd) -> tuple[JointEnd, ...]:
         return (*self.ends, end)[-ENDS_KEPT:]
@@ -148,7 +187,7 @@ class Joints:
             case JointId():
                 self._begin(record)
             case JointEndsKept():
-                self.by_id[name].keep(record.ends)
+                self.by_id[name].keep(record)
             case JointPoolGrown():
                 self.by_id[name].grow(record.producer_ids)
                 self.writer_count += len(record.producer_ids)
@@ -174,8 +213,8 @@ class Joints:
         """Yield records that make the same state."""
         for name, joint in self.by_id.items():
             yield joint.known
-            if joint.ends:
-                yield JointEndsKept(transactional_id=name, ends=joint.ends)
+            if (kept := joint.kept()) is not None:
+                yield kept
             if joint.pool:
                 yield JointPoolGrown(transactional_id=name, producer_ids=tuple(joint.pool))
             if joint.is_open:

@@ -6,6 +6,8 @@ looked at: whoever redoes it only needs to hear that it is done. The owner is lo
 an id that is used for something else would otherwise drop all of that as repeats.
 
 Every abort is noted, if it finds nothing to end too: its repeat, however late, ends nothing then.
+So are the writers of what is aborted: a join that comes late, or is repeated, is one of an attempt
+that is over, and opens no other one, nor has a writer in it (see `Joint.was_aborted`).
 """
 
 from enum import StrEnum
