@@ -222,6 +222,8 @@ def test_records_are_there_once_whatever_fails(
         if error is None:
             break
         assert "PlannedError" in str(error)
+    else:
+        pytest.fail(f"{RUNS_MAX} runs have failed as planned, and none has come to its end")
     assert Counter(semel.values(topic)) == Counter(expected)
     notes = (tmp_path / "notes").read_text("utf-8").split("\n")
     assert {"failure before commit", "failure after commit", "replay", "abort"} <= set(notes)
