@@ -60,6 +60,11 @@ def application(objects: Objects) -> Any:  # noqa: ANN401 - JSON
     return spec(objects, "StatefulSet", "pizza-app")["template"]["spec"]["containers"][0]
 
 
+def executor(objects: Objects) -> Any:  # noqa: ANN401 - JSON
+    """Return what the executors of the pipeline are."""
+    return spec(objects, "SparkApplication", "pizza-income")["executor"]
+
+
 def synchronous(objects: Objects) -> Any:  # noqa: ANN401 - JSON
     """Return who has to confirm what is written to the database."""
     return spec(objects, "Cluster", "journal")["postgresql"]["synchronous"]
@@ -178,6 +183,8 @@ MUTATIONS = [
              lambda o: without(o, "PersistentVolumeClaim", "checkpoints"), "prod"),
     Mutation("a driver that is nobody", "pipelines_find_what_they_name",
              lambda o: without(o, "ServiceAccount", "spark-driver"), "prod"),
+    Mutation("executors that are nobody", "pipelines_find_what_they_name",
+             lambda o: without(o, "ServiceAccount", "spark-executor"), "prod"),
     # what the code knows
     Mutation("another program", "services_run_their_program",
              lambda o: _put(container(o), command=["python3", "-m", "semel_group"])),
@@ -303,6 +310,10 @@ MUTATIONS = [
              lambda o: pod(o).pop("automountServiceAccountToken")),
     Mutation("a token of the account", "nobody_has_a_token",
              lambda o: o.one("ServiceAccount", "broker").pop("automountServiceAccountToken")),
+    Mutation("executors with the driver's token, by their account", "nobody_has_a_token",
+             lambda o: _put(executor(o), serviceAccount="spark-driver"), "prod"),
+    Mutation("executors with the driver's token, for want of an account", "nobody_has_a_token",
+             lambda o: executor(o).pop("serviceAccount"), "prod"),
     Mutation("somebody else's account", "each_service_is_somebody",
              lambda o: _put(pod(o), serviceAccountName="coordinator")),
     Mutation("no budget", "one_instance_may_leave_at_a_time",

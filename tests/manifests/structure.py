@@ -210,8 +210,9 @@ def pipelines_find_what_they_name(objects: Objects) -> Iterator[str]:
     }
     for each in objects.of("SparkApplication"):
         name, spec = each["metadata"]["name"], each["spec"]
-        if spec["driver"]["serviceAccount"] not in objects.names("ServiceAccount"):
-            yield f"the driver of {name} has a ServiceAccount that is not there"
+        accounts = {spec[role].get("serviceAccount") for role in ("driver", "executor")}
+        if not accounts <= objects.names("ServiceAccount"):
+            yield f"driver or executors of {name} have a ServiceAccount that is not there"
         for volume in spec["volumes"]:
             for kind, (field, names) in known.items():
                 if kind in volume and volume[kind][field] not in names:
