@@ -98,6 +98,8 @@ MUTATIONS = [
              lambda o: container(o)["resources"]["requests"].pop("memory")),
     Mutation("no limit of memory", "quantities_are_quantities",
              lambda o: container(o)["resources"]["limits"].pop("memory")),
+    Mutation("a pod that fills its node's disk", "quantities_are_quantities",
+             lambda o: application(o)["resources"]["limits"].pop("ephemeral-storage")),
     Mutation("a name that DNS does not take", "names_are_dns_labels",
              lambda o: _put(o.one("Service", "semel")["metadata"], name="Bad_Name")),
     Mutation("an unknown policy of starts", "instances_start_together_and_keep_volumes",

@@ -159,10 +159,10 @@ def quantities_are_quantities(objects: Objects) -> Iterator[str]:
                 for what, quantity in resources.get(kind, {}).items():
                     if not _QUANTITY.fullmatch(str(quantity)):
                         yield f"{name}: {what} {quantity}"
-            if not {"cpu", "memory"} <= set(resources.get("requests", {})):
+            if not {"cpu", "memory", "ephemeral-storage"} <= set(resources.get("requests", {})):
                 yield f"{name} does not say what it needs"
-            if "memory" not in resources.get("limits", {}):
-                yield f"{name} has no limit of memory"
+            for what in {"memory", "ephemeral-storage"} - set(resources.get("limits", {})):
+                yield f"{name} has no limit of {what}"
 
 
 def images_are_pinned(objects: Objects) -> Iterator[str]:
