@@ -60,9 +60,14 @@ def application(objects: Objects) -> Any:  # noqa: ANN401 - JSON
     return spec(objects, "StatefulSet", "pizza-app")["template"]["spec"]["containers"][0]
 
 
+def pipeline(objects: Objects) -> Any:  # noqa: ANN401 - JSON
+    """Return what the pipeline of Spark is."""
+    return spec(objects, "SparkApplication", "pizza-income")
+
+
 def executor(objects: Objects) -> Any:  # noqa: ANN401 - JSON
     """Return what the executors of the pipeline are."""
-    return spec(objects, "SparkApplication", "pizza-income")["executor"]
+    return pipeline(objects)["executor"]
 
 
 def synchronous(objects: Objects) -> Any:  # noqa: ANN401 - JSON
@@ -251,6 +256,10 @@ MUTATIONS = [
              lambda o: application(o).pop("volumeMounts"), "prod"),
     Mutation("a client that believes nobody", "clients_show_a_certificate_where_one_is_asked",
              lambda o: application(o)["env"].pop(0), "ha"),
+    Mutation("a pipeline in plain text", "clients_show_a_certificate_where_one_is_asked",
+             lambda o: pipeline(o)["arguments"].remove("--semel=security.protocol=SSL"), "prod"),
+    Mutation("executors without a key", "clients_show_a_certificate_where_one_is_asked",
+             lambda o: executor(o)["volumeMounts"].pop(), "ha"),
     Mutation("traces to nobody", "clients_are_told_of_services_that_are_there",
              lambda o: without(o, "Service", "jaeger")),
     Mutation("a port that is not declared", "ports_are_those_of_the_settings",
