@@ -4,7 +4,7 @@ import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from itertools import count
+from itertools import count, islice
 
 import grpc
 
@@ -14,6 +14,8 @@ from semel.coordinator.v1 import cluster_pb2_grpc
 TOPIC = "load-test"
 _PARTITIONS_PER_BROKER = 4
 _CANDIDATES = 500
+_FRUITLESS_MAX = 10
+"""How many requests in a row may find none; by chance alone, one hardly ever does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,20 +44,26 @@ class Target:
         }[service]
 
     async def names(self, kind: "cluster.CoordinatorType.ValueType", number: int) -> list[str]:
-        """Return so many new transactional ids, or groups, that this target looks after."""
+        """Return so many new transactional ids, or groups, that this target looks after.
+
+        Raises LookupError if it looks after none, as when all partitions have moved away from it.
+        """
         transactional = kind == cluster.COORDINATOR_TYPE_TRANSACTION
         wanted = self.coordinator if transactional else self.group_coordinator
         stub = cluster_pb2_grpc.ClusterServiceStub(self.channel)
         chosen: list[str] = []
+        fruitless = 0
         prefix = f"load-{self.run_id}-{uuid.uuid4().hex[:8]}"
-        for first in count(0, _CANDIDATES):
-            keys = [f"{prefix}-{number}" for number in range(first, first + _CANDIDATES)]
+        numbers = count()
+        while len(chosen) < number:
+            keys = [f"{prefix}-{each}" for each in islice(numbers, _CANDIDATES)]
             request = cluster.FindCoordinatorRequest(type=kind, keys=keys)
-            found = await stub.FindCoordinator(request)
-            located = found.coordinators
-            chosen += [each.key for each in located if _address(each.instance) == wanted]
-            if len(chosen) >= number:
-                break
+            located = (await stub.FindCoordinator(request)).coordinators
+            found = [each.key for each in located if _address(each.instance) == wanted]
+            fruitless = 0 if found else fruitless + 1
+            if fruitless == _FRUITLESS_MAX:
+                raise LookupError(f"{wanted} looks after none of {fruitless * _CANDIDATES} names")
+            chosen += found
         return chosen[:number]
 
 

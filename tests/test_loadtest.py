@@ -21,6 +21,7 @@ from loadtest.target import TOPIC, find_target
 
 from aiosemel import SemelClient
 from semel.broker.v1.broker_pb2_grpc import BrokerServiceStub
+from semel.coordinator.v1 import cluster_pb2
 from semel_local import LocalCluster
 
 # Of ghz 0.121.0; it says nothing about other keys, and does not do what they ask.
@@ -154,6 +155,15 @@ async def test_markers_that_do_not_come_are_one_more_thing_that_is_wrong(
         effects, run = Effects(client, target), replace(RUN, scenario="end-txn")
         await effects.begin(run)
         assert await effects.check(run, ()) == ["0 committed records, not 1"]
+
+
+async def test_an_instance_that_looks_after_nothing_is_named() -> None:
+    async with LocalCluster() as cluster, find_target(cluster.bootstrap) as target:
+        (name,) = await target.names(cluster_pb2.COORDINATOR_TYPE_TRANSACTION, 1)
+        assert name.startswith(f"load-{target.run_id}-")
+        elsewhere = replace(target, coordinator="elsewhere:1")
+        with pytest.raises(LookupError, match="elsewhere:1 looks after none of 5000 names"):
+            await elsewhere.names(cluster_pb2.COORDINATOR_TYPE_TRANSACTION, 1)
 
 
 def test_data_that_is_no_request_does_not_parse() -> None:

@@ -2,12 +2,15 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 import cluster as clusters
 import pytest
 from cluster import Cluster
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+
+from semel_pipelines import command
 
 ROWS = 50
 LARGE = {"max.request.size": "100000", "compression.type": "zstd"}
@@ -49,6 +52,19 @@ def test_driver_and_tasks_write_and_read_with_certificates(
         row.text for row in found.selectExpr("rtrim('.', string(value)) text").collect()
     )
     assert texts == Counter(str(number) for number in range(ROWS))
+
+
+def test_a_pipeline_connects_as_its_command_line_says(
+    spark: SparkSession, secured: Cluster, options: Mapping[str, str], tmp_path: Path
+) -> None:
+    source, topic = secured.topic(), secured.topic()
+    secured.send(source, [b"order"])
+    words = (f"--bootstrap={secured.bootstrap}", f"--checkpoint={tmp_path}", "--available-now")
+    told = [f"--semel={name}={value}" for name, value in options.items()]
+    place = command.place(command.parser("pipeline", "").parse_args([*words, *told]))
+    records = place.stream(spark, source).selectExpr("value", f"'{topic}' topic")
+    place.write(records, "copy").awaitTermination()
+    assert place.table(spark, topic).count() == 1
 
 
 @pytest.mark.parametrize(

@@ -96,10 +96,13 @@ class FakeCluster:
         generation = sum(1 for each in self.logs if each.topic_id.startswith(f"id-{name}-"))
         topic_id = f"id-{name}-{generation}"
         self.topics[name] = topic_id
+        self.create_partitions(name, partitions)
+
+    def create_partitions(self, name: str, total: int) -> None:
         self.version += 1
-        for partition in range(partitions):
+        for partition in range(total):
             log = Log(leader=partition % self.brokers)
-            self.logs[ids.TopicPartition(topic_id, partition)] = log
+            self.logs.setdefault(self.key(name, partition), log)
 
     def delete_topic(self, name: str) -> None:
         del self.topics[name]

@@ -19,6 +19,7 @@ from manifests.rendered import (
     policy_ports,
     ports,
 )
+from pyspark_semel.options import CA, CERTIFICATE, KEY, PROTOCOL
 from semel_broker.config import BrokerSettings
 from semel_common.wire.methods import BROKER, GROUP, TRANSACTIONS
 from semel_coordinator.config import CoordinatorSettings
@@ -174,16 +175,33 @@ def clients_are_told_of_services_that_are_there(objects: Objects) -> Iterator[st
 
 
 def clients_show_a_certificate_where_one_is_asked(objects: Objects) -> Iterator[str]:
-    """By the variables that `semel` reads, in files that are mounted."""
+    """In mounted files, by the variables that `semel` reads, or by options of the connector."""
     asked = {objects.settings(each).get("SEMEL_SSL_CLIENT_AUTH") for each in objects.services()}
+    if "required" not in asked:
+        return
+    for each in objects.of("SparkApplication"):
+        yield from _pipeline_shows_none(each)
     for name, pod in objects.pods():
-        clients = labels_of(pod).get("semel-client") == "true" and "required" in asked
-        for container in containers(pod) if clients else ():
+        is_client = labels_of(pod).get("semel-client") == "true"
+        for container in containers(pod) if is_client else ():
             told = {each["name"]: each.get("value", "") for each in container.get("env", ())}
             mounted = {Path(each["mountPath"]) for each in container.get("volumeMounts", ())}
             for variable in ("SEMEL_TLS_CA", "SEMEL_TLS_CERT", "SEMEL_TLS_KEY"):
                 if Path(told.get(variable, "")).parent not in mounted:
                     yield f"{name}: {container['name']} has no {variable}"
+
+
+def _pipeline_shows_none(pipeline: Object) -> Iterator[str]:
+    name, spec = pipeline["metadata"]["name"], pipeline["spec"]
+    given = (word.removeprefix("--semel=").partition("=") for word in spec["arguments"])
+    told = {option: value for option, _, value in given}
+    if told.get(PROTOCOL) != "SSL":
+        yield f"{name} does not speak TLS"
+    for role in ("driver", "executor"):
+        mounted = {Path(each["mountPath"]) for each in spec[role]["volumeMounts"]}
+        for option in (CA, CERTIFICATE, KEY):
+            if Path(told.get(option, "")).parent not in mounted:
+                yield f"{name}: {role} has no {option}"
 
 
 def reached_ports(objects: Objects, workload: Object) -> set[int]:

@@ -60,6 +60,16 @@ def application(objects: Objects) -> Any:  # noqa: ANN401 - JSON
     return spec(objects, "StatefulSet", "pizza-app")["template"]["spec"]["containers"][0]
 
 
+def pipeline(objects: Objects) -> Any:  # noqa: ANN401 - JSON
+    """Return what the pipeline of Spark is."""
+    return spec(objects, "SparkApplication", "pizza-income")
+
+
+def executor(objects: Objects) -> Any:  # noqa: ANN401 - JSON
+    """Return what the executors of the pipeline are."""
+    return pipeline(objects)["executor"]
+
+
 def synchronous(objects: Objects) -> Any:  # noqa: ANN401 - JSON
     """Return who has to confirm what is written to the database."""
     return spec(objects, "Cluster", "journal")["postgresql"]["synchronous"]
@@ -93,6 +103,8 @@ MUTATIONS = [
              lambda o: container(o)["resources"]["requests"].pop("memory")),
     Mutation("no limit of memory", "quantities_are_quantities",
              lambda o: container(o)["resources"]["limits"].pop("memory")),
+    Mutation("a pod that fills its node's disk", "quantities_are_quantities",
+             lambda o: application(o)["resources"]["limits"].pop("ephemeral-storage")),
     Mutation("a name that DNS does not take", "names_are_dns_labels",
              lambda o: _put(o.one("Service", "semel")["metadata"], name="Bad_Name")),
     Mutation("an unknown policy of starts", "instances_start_together_and_keep_volumes",
@@ -178,6 +190,8 @@ MUTATIONS = [
              lambda o: without(o, "PersistentVolumeClaim", "checkpoints"), "prod"),
     Mutation("a driver that is nobody", "pipelines_find_what_they_name",
              lambda o: without(o, "ServiceAccount", "spark-driver"), "prod"),
+    Mutation("executors that are nobody", "pipelines_find_what_they_name",
+             lambda o: without(o, "ServiceAccount", "spark-executor"), "prod"),
     # what the code knows
     Mutation("another program", "services_run_their_program",
              lambda o: _put(container(o), command=["python3", "-m", "semel_group"])),
@@ -242,6 +256,10 @@ MUTATIONS = [
              lambda o: application(o).pop("volumeMounts"), "prod"),
     Mutation("a client that believes nobody", "clients_show_a_certificate_where_one_is_asked",
              lambda o: application(o)["env"].pop(0), "ha"),
+    Mutation("a pipeline in plain text", "clients_show_a_certificate_where_one_is_asked",
+             lambda o: pipeline(o)["arguments"].remove("--semel=security.protocol=SSL"), "prod"),
+    Mutation("executors without a key", "clients_show_a_certificate_where_one_is_asked",
+             lambda o: executor(o)["volumeMounts"].pop(), "ha"),
     Mutation("traces to nobody", "clients_are_told_of_services_that_are_there",
              lambda o: without(o, "Service", "jaeger")),
     Mutation("a port that is not declared", "ports_are_those_of_the_settings",
@@ -303,6 +321,10 @@ MUTATIONS = [
              lambda o: pod(o).pop("automountServiceAccountToken")),
     Mutation("a token of the account", "nobody_has_a_token",
              lambda o: o.one("ServiceAccount", "broker").pop("automountServiceAccountToken")),
+    Mutation("executors with the driver's token, by their account", "nobody_has_a_token",
+             lambda o: _put(executor(o), serviceAccount="spark-driver"), "prod"),
+    Mutation("executors with the driver's token, for want of an account", "nobody_has_a_token",
+             lambda o: executor(o).pop("serviceAccount"), "prod"),
     Mutation("somebody else's account", "each_service_is_somebody",
              lambda o: _put(pod(o), serviceAccountName="coordinator")),
     Mutation("no budget", "one_instance_may_leave_at_a_time",

@@ -19,10 +19,11 @@ MODULES = {"coordinator": "semel_coordinator", "broker": "semel_broker"} | {
 }
 """What runs in the pods of each service, as `python3 -m` names it."""
 NAME = "app.kubernetes.io/name"
+_WITH_CERTIFICATES = ("overlays/prod-topics", "overlays/prod-pizza", "overlays/prod-pipeline")
 INSTALLED = {
-    "dev": ("overlays/dev", "topics", "pizza"),
-    "prod": ("overlays/prod", "overlays/prod-topics", "overlays/prod-pizza", "pipeline"),
-    "ha": ("overlays/ha", "overlays/prod-topics", "overlays/prod-pizza", "pipeline"),
+    "dev": ("overlays/dev", "topics", "pizza", "pipeline"),
+    "prod": ("overlays/prod", *_WITH_CERTIFICATES),
+    "ha": ("overlays/ha", *_WITH_CERTIFICATES),
 }
 """Folders whose objects are in one cluster together."""
 WORKLOADS = ("StatefulSet", "Deployment", "Job")

@@ -52,6 +52,11 @@ def nobody_has_a_token(objects: Objects) -> Iterator[str]:
     for name, pod in objects.pods():
         if pod["spec"].get("automountServiceAccountToken") is not False:
             yield f"{name} has a token"
+    for each in objects.of("SparkApplication"):
+        # Without an account of their own, Spark gives them the driver's.
+        account = each["spec"]["executor"].get("serviceAccount")
+        if account is None or _is_granted(objects, account):
+            yield f"executors of {each['metadata']['name']} have a token"
 
 
 def _is_granted(objects: Objects, account: str) -> bool:

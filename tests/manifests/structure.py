@@ -159,10 +159,10 @@ def quantities_are_quantities(objects: Objects) -> Iterator[str]:
                 for what, quantity in resources.get(kind, {}).items():
                     if not _QUANTITY.fullmatch(str(quantity)):
                         yield f"{name}: {what} {quantity}"
-            if not {"cpu", "memory"} <= set(resources.get("requests", {})):
+            if not {"cpu", "memory", "ephemeral-storage"} <= set(resources.get("requests", {})):
                 yield f"{name} does not say what it needs"
-            if "memory" not in resources.get("limits", {}):
-                yield f"{name} has no limit of memory"
+            for what in {"memory", "ephemeral-storage"} - set(resources.get("limits", {})):
+                yield f"{name} has no limit of {what}"
 
 
 def images_are_pinned(objects: Objects) -> Iterator[str]:
@@ -210,8 +210,9 @@ def pipelines_find_what_they_name(objects: Objects) -> Iterator[str]:
     }
     for each in objects.of("SparkApplication"):
         name, spec = each["metadata"]["name"], each["spec"]
-        if spec["driver"]["serviceAccount"] not in objects.names("ServiceAccount"):
-            yield f"the driver of {name} has a ServiceAccount that is not there"
+        accounts = {spec[role].get("serviceAccount") for role in ("driver", "executor")}
+        if not accounts <= objects.names("ServiceAccount"):
+            yield f"driver or executors of {name} have a ServiceAccount that is not there"
         for volume in spec["volumes"]:
             for kind, (field, names) in known.items():
                 if kind in volume and volume[kind][field] not in names:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from manifests.rendered import KUBECTL, ROOT, WORKLOADS, Objects, containers
+from manifests.rendered import KUBECTL, ROOT, WORKLOADS, Objects, containers, render
 
 pytestmark = pytest.mark.skipif(KUBECTL is None, reason="KUBECTL IS NOT THERE: k8s/ is not checked")
 
@@ -36,6 +36,14 @@ def test_its_images_come_from_where_they_were_pushed(folder: str, tmp_path: Path
     ours = {each for each in images if "semel-" in each}
     assert ours
     assert [each for each in ours if not each.startswith("registry.example.com/")] == []
+
+
+def test_pods_by_spark_submit_are_whom_the_operator_makes_them() -> None:
+    """Executors without an account of their own would have the driver's, which makes pods."""
+    said = re.findall(r"authenticate\.(\w+)\.serviceAccountName=(\S+)", PAGE)
+    (pipeline,) = render("prod").of("SparkApplication")
+    roles = ("driver", "executor")
+    assert said == [(role, pipeline["spec"][role]["serviceAccount"]) for role in roles]
 
 
 def test_the_back_up_ends_with_everything_started() -> None:

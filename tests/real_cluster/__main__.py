@@ -109,7 +109,7 @@ class Run:
 def _on_volumes(run: Run, options: argparse.Namespace) -> None:
     kubectl, image = run.kubectl, options.image
     with run.check("the API server would take what is for work, without a warning"):
-        _try(Kubectl(kubectl.command, _TRIED), ("overlays/prod", "pipeline"), image)
+        _try(Kubectl(kubectl.command, _TRIED), ("overlays/prod", "overlays/prod-pipeline"), image)
     with run.check("the overlay is applied without a warning, its collector of traces is away"):
         _apply(kubectl, render(kubectl, DEV.overlay, image, DEV.patches))
     _made(run, DEV, image)

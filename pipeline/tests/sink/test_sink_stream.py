@@ -3,6 +3,7 @@
 import shutil
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
@@ -10,11 +11,13 @@ import pytest
 from cluster import Cluster
 from crashes.faults import Plan
 from crashes.job import Job, fill, start
+from pyspark import inheritable_thread_target
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from aiosemel import IsolationLevel
+from pyspark_semel import register
 
 UNCOMMITTED = IsolationLevel.READ_UNCOMMITTED
 RUNS_MAX = 20
@@ -164,6 +167,24 @@ def test_a_job_group_within_for_each_batch_is_refused_before_anything_is_written
     assert streams.semel.values(streams.topic, UNCOMMITTED) == []
 
 
+def test_a_thread_within_for_each_batch_has_the_same_guarantee(streams: Streams) -> None:
+    def write(frame: DataFrame, _: int) -> None:
+        def save() -> None:
+            register(frame.sparkSession)
+            streams.save(frame)
+
+        with ThreadPoolExecutor() as threads:
+            threads.submit(inheritable_thread_target(frame.sparkSession)(save)).result()
+
+    streams.add(0)
+    streams.run_for_each(write)
+    streams.forget_last_commit()
+    streams.add(1)
+    streams.run_for_each(write)
+    assert streams.written() == [b"0", b"1"]
+    assert len(streams.semel.values(streams.topic, UNCOMMITTED)) == 2
+
+
 def test_jobs_within_for_each_batch_may_have_tags(streams: Streams) -> None:
     failures = iter(["after the write"])
 
@@ -222,6 +243,8 @@ def test_records_are_there_once_whatever_fails(
         if error is None:
             break
         assert "PlannedError" in str(error)
+    else:
+        pytest.fail(f"{RUNS_MAX} runs have failed as planned, and none has come to its end")
     assert Counter(semel.values(topic)) == Counter(expected)
     notes = (tmp_path / "notes").read_text("utf-8").split("\n")
     assert {"failure before commit", "failure after commit", "replay", "abort"} <= set(notes)

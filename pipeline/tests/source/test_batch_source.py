@@ -319,7 +319,7 @@ def test_a_batch_of_which_the_log_holds_nothing_is_a_loss_and_no_mistake(
     semel.send(topic, digits(*range(6)))
     semel.call(semel.client.admin().delete_records({TopicPartition(topic, 0): 2}))
     given = {name: f'{{"{topic}":{{"0":{at}}}}}' for name, at in options.items()}
-    with pytest.raises(DataLossError, match="its log holds 2 to 6; to go on without"):
+    with pytest.raises(DataLossError, match=r"2 to 6; to go on .* a batch with other offsets"):
         planned(semel, subscribe=topic, **given)
     assert planned(semel, subscribe=topic, failOnDataLoss=False, **given) == list(held)
 

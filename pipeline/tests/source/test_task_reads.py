@@ -11,12 +11,12 @@ from pyspark_semel.source.options import parse
 from pyspark_semel.source.read import read
 
 
-def planned(semel: Cluster, topic: str, start: int, end: int) -> LogRange:
+def planned(semel: Cluster, topic: str, start: int, end: int, partition: int = 0) -> LogRange:
     described = semel.call(semel.client.admin().describe_topic(topic))
     return LogRange(
         topic=topic,
         topic_id=described.topic_id,
-        partition=0,
+        partition=partition,
         start_offset=start,
         end_offset=end,
     )
@@ -33,6 +33,18 @@ def test_a_range_is_read_to_its_end_and_no_further(semel: Cluster) -> None:
     topic = semel.topic()
     semel.send(topic, [b"0", b"1", b"2"])
     assert values(semel, planned(semel, topic, 1, 2)) == [b"1"]
+
+
+def test_a_process_that_knows_the_topic_with_fewer_partitions_reads_the_new_ones(
+    semel: Cluster,
+) -> None:
+    topic = semel.topic()
+    semel.send(topic, [b"old"])
+    assert values(semel, planned(semel, topic, 0, 1)) == [b"old"]
+    semel.call(semel.client.admin().create_partitions(topic, 2))
+    semel.send(topic, [b"new"], partition=1)
+    added = planned(semel, topic, 0, 1, partition=1)
+    assert values(semel, added, failOnDataLoss=False) == [b"new"]
 
 
 def test_records_that_were_deleted_since_are_a_loss(semel: Cluster) -> None:

@@ -76,6 +76,10 @@ class Leaders(Generic[Q, A]):
 
     async def _identify(self, wanted: TopicPartition, deadline: Deadline) -> ids.TopicPartition:
         topic = await self._cluster.topic(wanted.topic, deadline)
+        if wanted.partition >= len(topic.partitions):
+            # The topic may have got more of them since.
+            await self._cluster.refresh(deadline)
+            topic = await self._cluster.topic(wanted.topic, deadline)
         if not 0 <= wanted.partition < len(topic.partitions):
             raise UnknownTopicOrPartitionError(
                 f"topic {wanted.topic} has {len(topic.partitions)} partitions, "

@@ -101,8 +101,9 @@ class JointTransaction:
 
         Without receipts, the version is committed empty. Durable and decided when this returns;
         readers see it within milliseconds, with ``wait_until_visible=True`` at once. Where others
-        have older transactions open in a partition, readers wait for these in any case. Receipts
-        that say ``already_committed`` may be among them.
+        have older transactions open in a partition, readers wait for these in any case; where a
+        writer was killed between a send and its registration, for as long as it takes the broker to
+        ask about it, 10 s. Receipts that say ``already_committed`` may be among them.
 
         Raises TransactionAbortedError if nothing of it is committed, nor ever will be: a writer was
         lost, because the transaction timed out, or a newer run was seen (then ``__cause__`` is an

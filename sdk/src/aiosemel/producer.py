@@ -95,6 +95,7 @@ class Producer:
     ) -> ColumnsDelivery:
         """Take many records at once: much cheaper for each than ``send``, with the same meaning.
 
+        But for the order: in one partition, those without a key may come before or after others.
         ``keys``, ``headers`` and ``timestamps_ms``, if given, have one for each value; a
         ``timestamp_ms`` is that of all. An EncodedColumn costs less still: then the keys, if given,
         are one as well, and there are no headers. Raises as ``send``, and InvalidRequestError for

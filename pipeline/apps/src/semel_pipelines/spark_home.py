@@ -6,11 +6,13 @@ is compiled already.
 """
 
 import os
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from tempfile import mkdtemp
 
 import pyspark
+
+from semel_pipelines.kept_folder import kept_folder
 
 _ARCHIVES = "python"
 """The folder with the archive."""
@@ -18,9 +20,11 @@ _ARCHIVES = "python"
 
 @cache
 def spark_home() -> str:
-    """Make a folder of links that is Spark's home; gone with the machine's temporary files."""
-    home = Path(mkdtemp(prefix="semel-spark-"))
-    for each in Path(pyspark.__file__).parent.iterdir():
+    """Return a folder of links that is Spark's home, and the same for all processes of a user."""
+    installed = Path(pyspark.__file__).parent
+    home = kept_folder("spark", os.fspath(installed))
+    for each in installed.iterdir():
         if each.is_dir() and each.name != _ARCHIVES:
-            (home / each.name).symlink_to(each)
+            with suppress(FileExistsError):
+                (home / each.name).symlink_to(each)
     return os.fspath(home)

@@ -22,8 +22,9 @@ from semel_pipelines.proof.drivers import DriverError
 from semel_pipelines.proof.picture import draw
 from semel_pipelines.proof.run import Result, Run
 from semel_pipelines.proof.spark_cluster import SparkClusterError
+from semel_pipelines.proof.topics import OpenTransactionError
 
-_EXPECTED = (DriverError, SparkClusterError)
+_EXPECTED = (DriverError, SparkClusterError, OpenTransactionError)
 _INTERRUPTED = 130
 
 

@@ -103,9 +103,19 @@ class Driver:
             ) from None
 
     async def kill_executor(self) -> None:
-        """Kill one of its executors as ``kill -9`` does, as soon as there is one."""
-        while not (found := self._cluster.executors(self._mark)):  # noqa: ASYNC110 - see above
-            await asyncio.sleep(_POLL_S)
+        """Kill one of its executors as ``kill -9`` does, as soon as there is one.
+
+        Raises DriverError.
+        """
+        try:
+            async with asyncio.timeout(_PROGRESS_TIMEOUT_S):
+                while not (found := self._cluster.executors(self._mark)):  # noqa: ASYNC110 - see above
+                    await asyncio.sleep(_POLL_S)
+        except TimeoutError:
+            raise DriverError(
+                f"{self.name} has had no executor for {_PROGRESS_TIMEOUT_S:g} s:"
+                f" see {self.log_path}"
+            ) from None
         found[0].kill()
 
     async def finish(self) -> None:

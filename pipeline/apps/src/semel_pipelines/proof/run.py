@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-from aiosemel import ConsumerOptions, OffsetReset, SemelClient
+from aiosemel import SemelClient
 from semel_cli.demo.input import Orders, read_orders
 from semel_cli.output import note
 from semel_local import ProcessCluster
@@ -20,6 +20,7 @@ from semel_pipelines.proof.drivers import Driver, DriverError, Pipeline
 from semel_pipelines.proof.feed import LATENESS, Delivery, Feed, deliveries
 from semel_pipelines.proof.kills import Kill, plan
 from semel_pipelines.proof.spark_cluster import SparkCluster
+from semel_pipelines.proof.topics import read
 
 ORDERS, MENU = "pizza-orders", "pizza-menu"
 INCOME, INCOME_REJECTED = "pizza-income", "pizza-income-rejected"
@@ -74,7 +75,7 @@ class Run:
         self._drivers: dict[str, Driver] = {}
 
     async def run(self) -> Result:
-        """Run it. Raises DriverError, SparkClusterError, SemelError."""
+        """Run it. Raises DriverError, SparkClusterError, OpenTransactionError, SemelError."""
         async with AsyncExitStack() as stack:
             self._say("Starting Semel, with two brokers, and Spark, with two workers")
             spark = SparkCluster(self._folder / "spark")
@@ -139,16 +140,16 @@ class Run:
         async with asyncio.TaskGroup() as group:
             still_open = group.create_task(self._open(), name="read the state")
             reading = {
-                topic: group.create_task(_read(client, topic), name=f"read {topic}")
+                topic: group.create_task(read(client, topic), name=f"read {topic}")
                 for topic in _OUTPUTS
             }
-        read = {topic: task.result() for topic, task in reading.items()}
+        values = {topic: task.result() for topic, task in reading.items()}
         return Found(
-            closed=[entry(value) for value in read[INCOME]],
+            closed=[entry(value) for value in values[INCOME]],
             open=still_open.result(),
-            sold=[line_number(value) for value in read[SALES]],
-            cooked=[line_number(value) for value in read[KITCHEN]],
-            rejected=[read[INCOME_REJECTED], read[SALES_REJECTED]],
+            sold=[line_number(value) for value in values[SALES]],
+            cooked=[line_number(value) for value in values[KITCHEN]],
+            rejected=[values[INCOME_REJECTED], values[SALES_REJECTED]],
         )
 
     async def _open(self) -> Sequence[Entry]:
@@ -199,18 +200,3 @@ async def _prepare(client: SemelClient) -> None:
     menu = read_menu()
     values, keys = [dish.value for dish in menu], [dish.key for dish in menu]
     await (await client.producer().send_columns(MENU, values, keys=keys))
-
-
-async def _read(client: SemelClient, topic: str) -> Sequence[bytes]:
-    """Return the committed values of a topic, read without Spark."""
-    partitions = [(topic, number) for number in range(PARTITIONS)]
-    values: list[bytes] = []
-    options = ConsumerOptions(auto_offset_reset=OffsetReset.EARLIEST)
-    async with client.consumer(options=options) as consumer:
-        consumer.assign(partitions)
-        ends = await consumer.end_offsets(partitions)
-        for partition, end in ends.items():
-            while await consumer.position(partition) < end:
-                for batches in (await consumer.poll_columns()).values():
-                    values += [value or b"" for batch in batches for value in batch.values]
-    return values

@@ -51,7 +51,8 @@ class SparkCluster:
             await self._start(self._master, "Starting Spark master at")
             async with asyncio.TaskGroup() as group:
                 for worker in self._workers:
-                    group.create_task(self._start(worker, "Successfully registered with master"))
+                    starting = self._start(worker, "Successfully registered with master")
+                    group.create_task(starting, name=f"start {worker.name}")
         except BaseException:
             await self._stop()
             raise

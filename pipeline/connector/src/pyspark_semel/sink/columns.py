@@ -125,7 +125,8 @@ def by_topic(batch: pa.RecordBatch, topic: str | None) -> Iterator[tuple[str, pa
 def by_partition(topic: str, batch: pa.RecordBatch, partition_count: int) -> Iterator[Rows]:
     """Part the rows of a topic by partition: the column's, else that of the key, else any.
 
-    Those of each partition keep their order. Raises RecordError for a partition that is not there.
+    Those of each partition keep their order, and so do those that may go to any. Raises RecordError
+    for a partition that is not there.
     """
     keys = _bytes(batch, KEY)
     targets = _targets(topic, batch, keys, partition_count)

@@ -16,7 +16,8 @@ _log = logging.getLogger(__name__)
 def commit(options: SinkOptions, receipts: Sequence[JointReceipt]) -> None:
     """Commit what these tasks wrote, all at once; what others wrote aborts.
 
-    When it returns, readers see all of it. Done again, it does nothing. Raises TransactionError for
+    When it returns, readers see all of it, or do so some seconds later, where the process of a task
+    was killed in the moment of a send. Done again, it does nothing. Raises TransactionError for
     what is no repeat, and yet is not written, because its version or a later one is committed.
     """
     connection = connect(

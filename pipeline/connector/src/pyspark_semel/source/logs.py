@@ -5,7 +5,7 @@ were deleted or made anew, are noticed by the next micro-batch.
 """
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NoReturn
 
 from aiosemel import (
@@ -35,7 +35,7 @@ class Seen:
     """The partitions that are subscribed to and there, at one moment."""
 
     cluster_id: str
-    topic_ids: Mapping[str, str] = field(hash=False)
+    topic_ids: Mapping[str, str]
     """By name."""
     partitions: tuple[TopicPartition, ...]
     """Sorted."""

@@ -6,8 +6,8 @@ from pyspark_semel.errors import DataLossError
 
 _log = logging.getLogger(__name__)
 _ADVICE = (
-    "to go on without them, set failOnDataLoss to false; to start anew, give the query a new "
-    "checkpointLocation"
+    "to go on without them, set failOnDataLoss to false; a stream starts anew with a new "
+    "checkpointLocation, a batch with other offsets"
 )
 
 

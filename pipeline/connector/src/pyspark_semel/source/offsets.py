@@ -12,7 +12,7 @@ again, not where ``latest`` is by then.
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from aiosemel import TopicPartition
 
@@ -39,12 +39,12 @@ class StreamOffsets:
     """The offsets of the next records to read, by partition, and whose they are."""
 
     cluster_id: str
-    topic_ids: Mapping[str, str] = field(hash=False)
+    topic_ids: Mapping[str, str]
     """Of the topics, by name."""
-    positions: Positions = field(hash=False)
+    positions: Positions
     initial: bool = False
     """Whether the query begins here."""
-    began: Positions | None = field(default=None, hash=False)
+    began: Positions | None = None
     """Where the query began; None but at the end of its first micro-batch."""
 
     def position(self, partition: TopicPartition, topic_id: str) -> int | None:
