@@ -145,9 +145,9 @@ def consume(  # noqa: PLR0913, PLR0917 - each option is an argument
         timeout_s=timeout,
         write=write,
     )
+    options = _options(isolation, _reset(offset, from_beginning=from_beginning))
 
     async def work(client: "SemelClient") -> int:
-        options = _options(isolation, _reset(offset, from_beginning=from_beginning))
         async with client.consumer(group, options) as consumer:
             await _choose_partitions(client, consumer, request)
             return await _write_all(consumer, request)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -98,16 +98,17 @@ def reset_offsets(  # noqa: PLR0913, PLR0917 - each option is an argument
 
     An offset that the log does not hold becomes its start, or the end of what is committed.
     """
+    to = _target(
+        to_earliest=to_earliest,
+        to_latest=to_latest,
+        to_offset=to_offset,
+        shift_by=shift_by,
+        timestamp_ms=_timestamp_ms(to_datetime, to_timestamp),
+    )
+    named = None if topics is None else _named(topics)
 
     async def work(client: "SemelClient") -> "Sequence[OffsetChange]":
-        to = _target(
-            to_earliest=to_earliest,
-            to_latest=to_latest,
-            to_offset=to_offset,
-            shift_by=shift_by,
-            timestamp_ms=_timestamp_ms(to_datetime, to_timestamp),
-        )
-        partitions = None if topics is None else await _partitions(client, topics)
+        partitions = None if named is None else await _partitions(client, named)
         return await client.admin().groups.reset_offsets(
             group, to, partitions=partitions, dry_run=dry_run
         )
@@ -145,9 +146,10 @@ def delete_offsets(
 
     What would be refused, --dry-run refuses likewise.
     """
+    named = _named(topics)
 
     async def work(client: "SemelClient") -> "dict[TopicPartition, int]":
-        partitions = await _partitions(client, topics)
+        partitions = await _partitions(client, named)
         admin = client.admin()
         known = await admin.list_consumer_group_offsets(group, partitions)
         await admin.groups.delete_offsets(group, partitions, dry_run=dry_run)
@@ -232,19 +234,35 @@ def _target(
     return wanted[0]
 
 
-async def _partitions(client: "SemelClient", topics: Sequence[str]) -> "list[TopicPartition]":
+class _Named(NamedTuple):
+    """What an option names: a topic, or some partitions of it."""
+
+    topic: str
+    partitions: list[int] | None
+    """None: all."""
+
+
+def _named(topics: Sequence[str]) -> list[_Named]:
+    """Read NAME or NAME:0,1,2. Raises UsageError."""
+    found = []
+    for text in topics:
+        topic, colon, numbers = text.partition(":")
+        chosen = numbers.split(",") if colon else []
+        if not all(map(is_int32, chosen)):
+            raise UsageError(f"--topic is {text!r}: must be NAME or NAME:0,1,2")
+        found.append(_Named(topic, list(map(int, chosen)) if colon else None))
+    return found
+
+
+async def _partitions(client: "SemelClient", named: Sequence[_Named]) -> "list[TopicPartition]":
     """Return the partitions that are named; a topic by itself is all of its partitions."""
     from aiosemel import TopicPartition
 
     found: list[TopicPartition] = []
-    for text in topics:
-        topic, colon, numbers = text.partition(":")
-        if not colon:
-            described = await client.admin().describe_topic(topic)
-            found += [TopicPartition(topic, each.partition) for each in described.partitions]
+    for topic, chosen in named:
+        if chosen is not None:
+            found += [TopicPartition(topic, number) for number in chosen]
             continue
-        chosen = numbers.split(",")
-        if not all(map(is_int32, chosen)):
-            raise UsageError(f"--topic is {text!r}: must be NAME or NAME:0,1,2")
-        found += [TopicPartition(topic, int(number)) for number in chosen]
+        described = await client.admin().describe_topic(topic)
+        found += [TopicPartition(topic, each.partition) for each in described.partitions]
     return found

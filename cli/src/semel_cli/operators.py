@@ -119,9 +119,9 @@ def abort(
 
     `find-hanging`, `list` and `describe` show its producer id and epoch; no other one is hit.
     """
+    _check_reason(reason, dry_run=dry_run)
 
     async def work(client: "SemelClient") -> "AbortedByOperator":
-        _check_reason(reason, dry_run=dry_run)
         return await client.admin().operators.abort_transaction(
             transactional_id,
             producer_id,
@@ -167,9 +167,9 @@ def fence(
 
     The next producer that is made with the id has it.
     """
+    _check_reason(reason, dry_run=dry_run)
 
     async def work(client: "SemelClient") -> "FencedByOperator":
-        _check_reason(reason, dry_run=dry_run)
         return await client.admin().operators.fence_producer(
             transactional_id, operator=operator or whoami(), reason=reason, dry_run=dry_run
         )

@@ -77,10 +77,11 @@ def list_transactions(
 ) -> None:
     """List transactional ids, with the transaction that each is in, and those that are prepared."""
     longer_ms = None if running_longer_than is None else int(running_longer_than * 1000)
+    states = [_state(each) for each in state or ()]
 
     async def work(client: "SemelClient") -> "tuple[TransactionListing, ...]":
         return await client.admin().list_transactions(
-            states=[_state(each) for each in state or ()],
+            states=states,
             producer_ids=producer_id or (),
             running_longer_than_ms=longer_ms,
             transactional_id_pattern=id_pattern,
