@@ -1,11 +1,15 @@
 """A command line that is wrong is refused before anything else: no cluster is even looked for."""
 
+from pathlib import Path
+
 import pytest
 from command_line import CommandLine
 
 semel = CommandLine({})
 """Without a cluster: whoever gets so far is asked which one."""
 
+NOT_A_PORT = ("--port", "none")
+"""Second of what is wrong, so that nothing is started if the first is let through."""
 ABORT = ("transactions", "abort", "orders-1", "--producer-id", "1", "--epoch", "0")
 
 
@@ -39,3 +43,24 @@ def test_a_wrong_command_line_is_refused_before_a_cluster_is_looked_for(
     arguments: tuple[str, ...], sentence: str
 ) -> None:
     assert semel(*arguments, status=2).err.startswith(f"semel: {sentence}")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("up", "--data", "", *NOT_A_PORT),
+        ("up", "--otlp", "", *NOT_A_PORT),
+        ("demo", "pizza", "--data", "", "--seed", "none"),
+        ("recover", "broker-0", "--data", "", "--reason", "old copy", "--dry-run"),
+        ("recover", "broker-0", "--data", "volume", "--reason", "", "--dry-run"),
+        ("consume", "orders", "--group", ""),
+        ("produce", "orders", "--transactional-id", ""),
+        ("transactions", "list", "--id-pattern", ""),
+    ],
+)
+def test_an_option_whose_variable_is_not_set_stands_for_nothing_else(
+    arguments: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert "is empty: name something" in semel(*arguments, status=2).err
+    assert not list(tmp_path.iterdir())

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from semel_cli.options import INT32_MAX, INT64_MAX, seconds
+from semel_cli.options import INT32_MAX, INT64_MAX, not_empty, seconds
 from semel_cli.output import examples, note
 from semel_cli.output_bytes import check_reader, write_out
 from semel_cli.record_format import Formatter, formatter
@@ -57,6 +57,7 @@ Group = Annotated[
         "-g",
         metavar="ID",
         help="Share the partitions with the other members, and commit offsets.",
+        callback=not_empty,
         show_default="no group",
     ),
 ]

@@ -13,7 +13,7 @@ import typer
 from semel_cli.append import Place, append
 from semel_cli.input_format import InputError, InputRecord, parse_json, parse_text
 from semel_cli.input_lines import is_typed, read_lines
-from semel_cli.options import INT32_MAX, INT64_MAX
+from semel_cli.options import INT32_MAX, INT64_MAX, not_empty
 from semel_cli.output import Format, examples, note
 from semel_cli.session import (
     API_TIMEOUT_MS,
@@ -46,6 +46,16 @@ EXAMPLES = examples(
 
 Parse = Callable[[bytes], InputRecord]
 
+TransactionalId = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ID",
+        help="Make the whole input one transaction of this id; Ctrl-C aborts it.",
+        callback=not_empty,
+        show_default="no transaction",
+    ),
+]
+
 
 def produce(
     topic: Annotated[str, typer.Argument(show_default=False)],
@@ -62,14 +72,7 @@ def produce(
         int | None,
         typer.Option("--partition", "-p", min=0, max=INT32_MAX, show_default="by the key, or any"),
     ] = None,
-    transactional_id: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ID",
-            help="Make the whole input one transaction of this id; Ctrl-C aborts it.",
-            show_default="no transaction",
-        ),
-    ] = None,
+    transactional_id: TransactionalId = None,
     expected_offset: Annotated[
         int | None,
         typer.Option(

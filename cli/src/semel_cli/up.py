@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from semel_cli.options import not_empty, path
 from semel_cli.output import Facts, Format, Table, examples, note, progress, show
 from semel_cli.running import RunningCluster, data_folder, forget_running, write_running
 from semel_cli.session import UsageError, run
@@ -57,7 +58,9 @@ RestartOption = Annotated[
 OtlpOption = Annotated[
     str | None,
     typer.Option(
-        metavar="URL", help="Export traces to a collector, such as http://127.0.0.1:4317."
+        metavar="URL",
+        help="Export traces to a collector, such as http://127.0.0.1:4317.",
+        callback=not_empty,
     ),
 ]
 JaegerOption = Annotated[
@@ -69,6 +72,8 @@ def up(  # noqa: PLR0913, PLR0917 - each option is an argument
     data: Annotated[
         Path | None,
         typer.Option(
+            parser=path,
+            metavar="FOLDER",
             help="Folder of the cluster; made if it is not there.",
             show_default="semel in the user's data folder",
         ),
