@@ -171,6 +171,8 @@ async def test_a_cluster_with_tls_is_found_with_its_certificates(tmp_path: Path)
 
 
 async def test_a_command_that_is_given_no_input_says_so(bootstrap: str) -> None:
+    async with SemelClient(bootstrap) as client:
+        await client.admin().create_topic("orders", exist_ok=True)
     closed = ("sh", "-c", 'exec "$@" <&-', "sh", *SEMEL)
     process = await asyncio.create_subprocess_exec(
         *closed, "produce", "orders", "--bootstrap", bootstrap, stderr=asyncio.subprocess.PIPE

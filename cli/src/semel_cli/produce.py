@@ -107,8 +107,6 @@ def produce(
         fail("--expected-offset is of one partition: name it with --partition", EXIT_USAGE)
     else:
         at = Place(topic, partition, expected_offset)
-    if is_typed():
-        note("Type a record on each line; Ctrl-D ends the input.")
     with_client(bootstrap, lambda client: _produce(client, load, at, transactional_id))
 
 
@@ -138,15 +136,8 @@ class _Load:
         async for lines in read_lines():
             for line in lines:
                 record = self._record(line)
-                yield await producer.send(
-                    self.topic,
-                    record.value,
-                    key=record.key,
-                    partition=self.partition if record.partition is None else record.partition,
-                    headers=record.headers,
-                    timestamp_ms=record.timestamp_ms,
-                )
                 self.count += 1
+                yield await self._send(producer, record)
 
     async def read(self) -> list[InputRecord]:
         """Read all of it, up to what one batch can hold."""
@@ -163,6 +154,23 @@ class _Load:
                 self.count += 1
         return records
 
+    async def _send(self, producer: "Producer | Transaction", record: InputRecord) -> "Delivery":
+        from aiosemel.errors import MessageTooLargeError, UnknownTopicOrPartitionError
+
+        try:
+            return await producer.send(
+                self.topic,
+                record.value,
+                key=record.key,
+                partition=self.partition if record.partition is None else record.partition,
+                headers=record.headers,
+                timestamp_ms=record.timestamp_ms,
+            )
+        except (MessageTooLargeError, UnknownTopicOrPartitionError) as error:
+            raise CommandError(
+                f"line {self.count} of the input cannot be stored: {error}"
+            ) from error
+
     def _record(self, line: bytes) -> InputRecord:
         try:
             return self.parse(line)
@@ -175,6 +183,9 @@ class _Load:
 async def _produce(
     client: "SemelClient", load: _Load, at: Place | None, transactional_id: str | None
 ) -> None:
+    await client.admin().describe_topic(load.topic)  # A producer would wait for it to be made.
+    if is_typed():
+        note("Type a record on each line; Ctrl-D ends the input.")
     if at is not None:
         await append(client, await load.read(), at, transactional_id=transactional_id)
     elif transactional_id is None:
