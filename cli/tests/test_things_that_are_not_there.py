@@ -36,3 +36,44 @@ def test_a_record_that_fits_nowhere_is_named_by_its_line(
     assert sentence.startswith("semel: line 2 of the input cannot be stored: ")
     assert why.format(topic=topic) in sentence
     assert sentence.endswith("2 records read, none visible") is as_one
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("topics", "delete", "nowhere"), "no topic is named 'nowhere'"),
+        (("topics", "delete-records", "nowhere", "--all"), "no topic is named 'nowhere'"),
+        (("groups", "delete", "nobody"), "there is no group 'nobody'"),
+    ],
+)
+def test_nobody_is_asked_whether_to_delete_what_is_not_there(
+    semel: CommandLine, arguments: tuple[str, ...], sentence: str
+) -> None:
+    assert semel(*arguments, status=1).err == f"semel: {sentence}\n"
+
+
+def test_of_several_topics_only_those_are_asked_for_that_are_there(
+    semel: CommandLine, topic: str
+) -> None:
+    delete = ("topics", "delete", "nowhere", topic)
+    assert f"Delete {topic} with all records?" in semel(*delete, stdin="n\n", status=1).err
+    assert topic in semel("topics", "list").out
+    deleted = semel(*delete, stdin="y\n", status=1).err.splitlines()
+    assert deleted[-2:] == [
+        f"Delete {topic} with all records? [y/N]: {topic} is deleted",
+        "semel: no topic is named 'nowhere'",
+    ]
+    assert semel(*delete, "--if-exists").err == ""
+
+
+def test_records_that_cannot_be_deleted_are_not_asked_for(semel: CommandLine, topic: str) -> None:
+    delete = ("topics", "delete-records", topic)
+    refused = semel(*delete, "-p", "2", "--all", status=1).err
+    assert refused == f"semel: topic {topic} has 2 partitions, no partition 2\n"
+    assert "past the high watermark 0" in semel(*delete, "--before-offset", "1", status=1).err
+
+
+def test_what_is_asked_is_no_part_of_the_result(semel: CommandLine, topic: str) -> None:
+    delete = ("topics", "delete-records", topic, "--all")
+    assert semel(*delete, stdin="y\n").lines[0] == "PARTITION\tSTART\tDELETED"
+    assert semel(*delete, stdin=b"\xff\n", status=1).out == ""

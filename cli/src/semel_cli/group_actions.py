@@ -8,6 +8,7 @@ import typer
 
 from semel_cli.options import INT64_MAX, is_int32
 from semel_cli.output import Format, FormatOption, Table, examples, note, show
+from semel_cli.questions import confirm_each
 from semel_cli.session import BootstrapOption, UsageError, with_client
 from semel_cli.several import Outcomes, each_of
 
@@ -183,17 +184,27 @@ def delete(
     Each for itself: if one is refused, the others are deleted all the same. What would be refused,
     --dry-run refuses likewise.
     """
-    if not yes and not dry_run:
-        typer.confirm(f"Delete {', '.join(groups)} with all offsets?", abort=True, err=True)
+    asked = Outcomes(groups, []) if yes or dry_run else _ask_about(groups, bootstrap)
 
     async def work(client: "SemelClient") -> "Outcomes[None]":
         async def delete_group(name: str) -> None:
             await client.admin().groups.delete(name, dry_run=dry_run)
             note(f"{name} {'would be' if dry_run else 'is'} deleted")
 
-        return await each_of(groups, delete_group)
+        return await each_of(asked.done, delete_group)
 
-    with_client(bootstrap, work).check()
+    deleted = with_client(bootstrap, work)
+    Outcomes(deleted.done, [*asked.refused, *deleted.refused]).check()
+
+
+def _ask_about(groups: list[str], bootstrap: str | None) -> Outcomes[str]:
+    """Return those that are there, and have no members."""
+    return confirm_each(
+        groups,
+        lambda client, name: client.admin().groups.delete(name, dry_run=True),
+        "Delete {} with all offsets?",
+        bootstrap=bootstrap,
+    )
 
 
 def _timestamp_ms(time: datetime | None, timestamp_ms: int | None) -> int | None:

@@ -9,6 +9,7 @@ import typer
 
 from semel_cli.options import is_on_command_line, not_empty, path, whoami
 from semel_cli.output import Facts, Format, FormatOption, examples, note, show
+from semel_cli.questions import confirm
 from semel_cli.session import (
     BootstrapOption,
     UsageError,
@@ -97,7 +98,7 @@ def recover(  # noqa: PLR0913, PLR0917 - each option is an argument
     sources = _sources(context, service, metadata_from or (), bootstrap, partial=partial)
     if not (yes or dry_run):
         note(LOSSES[service.role])
-        typer.confirm(f"Is {name} stopped, and is this what you want?", abort=True, err=True)
+        confirm(f"Is {name} stopped, and is this what you want?")
     recovered = run(
         _recover(
             service,
