@@ -2,6 +2,7 @@
 
 import pytest
 from bench import deletion
+from bench.clients.arrivals import arrivals
 
 
 async def test_a_deletion_that_does_not_end_gives_no_figure(
@@ -12,3 +13,16 @@ async def test_a_deletion_that_does_not_end_gives_no_figure(
     monkeypatch.setattr(deletion, "DELETION_MAX_S", 0.0)
     with pytest.raises(TimeoutError, match="of the file are there after 0 s"):
         await deletion.deletion(megabytes=1)
+
+
+def test_who_waits_for_a_record_is_told_when_it_arrived() -> None:
+    records = iter([False, True, True])
+    with arrivals(lambda: next(records, False)) as next_arrival:
+        first = next_arrival()
+        assert first <= next_arrival()
+
+
+def test_who_waits_for_a_record_is_told_why_none_comes() -> None:
+    records: list[bool] = []
+    with pytest.raises(IndexError, match="pop from empty"), arrivals(records.pop) as next_arrival:
+        next_arrival()
