@@ -3,6 +3,8 @@
 import pytest
 from command_line import CommandLine
 
+from semel_cli import session
+
 
 @pytest.mark.parametrize(
     "options",
@@ -77,3 +79,24 @@ def test_what_is_asked_is_no_part_of_the_result(semel: CommandLine, topic: str) 
     delete = ("topics", "delete-records", topic, "--all")
     assert semel(*delete, stdin="y\n").lines[0] == "PARTITION\tSTART\tDELETED"
     assert semel(*delete, stdin=b"\xff\n", status=1).out == ""
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("transactions", "describe-producers", "TOPIC", "2"),
+        ("groups", "reset-offsets", "readers", "--to-earliest", "-t", "TOPIC:0,2"),
+        ("groups", "delete-offsets", "readers", "-t", "TOPIC:2"),
+    ],
+)
+def test_a_partition_that_is_not_there_is_refused_and_not_waited_for(
+    semel: CommandLine, topic: str, arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Whoever waits for it waits as long as nobody can: the test does not end in time.
+    monkeypatch.setattr(session, "API_TIMEOUT_MS", 10**9)
+    for name, sentence in [
+        (topic, f"topic {topic} has 2 partitions, no partition 2"),
+        ("nowhere", "no topic is named 'nowhere'"),
+    ]:
+        named = [each.replace("TOPIC", name) for each in arguments]
+        assert semel(*named, status=1).err == f"semel: {sentence}\n"

@@ -8,6 +8,7 @@ import typer
 
 from semel_cli.options import INT64_MAX, is_int32
 from semel_cli.output import Format, FormatOption, Table, examples, note, show
+from semel_cli.partitions import partitions_of
 from semel_cli.questions import confirm_each
 from semel_cli.session import BootstrapOption, UsageError, with_client
 from semel_cli.several import Outcomes, each_of
@@ -266,14 +267,9 @@ def _named(topics: Sequence[str]) -> list[_Named]:
 
 
 async def _partitions(client: "SemelClient", named: Sequence[_Named]) -> "list[TopicPartition]":
-    """Return the partitions that are named; a topic by itself is all of its partitions."""
-    from aiosemel import TopicPartition
-
-    found: list[TopicPartition] = []
-    for topic, chosen in named:
-        if chosen is not None:
-            found += [TopicPartition(topic, number) for number in chosen]
-            continue
-        described = await client.admin().describe_topic(topic)
-        found += [TopicPartition(topic, each.partition) for each in described.partitions]
-    return found
+    """Return the partitions that are named; raises what ``partitions_of`` raises."""
+    return [
+        partition
+        for topic, numbers in named
+        for partition in await partitions_of(client, topic, numbers)
+    ]

@@ -17,6 +17,7 @@ from semel_cli.output import (
     show,
     time_text,
 )
+from semel_cli.partitions import partitions_of
 from semel_cli.session import BootstrapOption, UsageError, with_client
 
 if TYPE_CHECKING:
@@ -204,10 +205,12 @@ def describe_producers(
     bootstrap: BootstrapOption = None,
 ) -> None:
     """Describe who writes to a partition, and who holds its last stable offset, since when."""
-    described = with_client(
-        bootstrap,
-        lambda client: client.admin().operators.describe_producers((topic, partition), limit=limit),
-    )
+
+    async def work(client: "SemelClient") -> "PartitionProducers":
+        (named,) = await partitions_of(client, topic, [partition])
+        return await client.admin().operators.describe_producers(named, limit=limit)
+
+    described = with_client(bootstrap, work)
     holder = next((each for each in described.producers if each.open_transactions), None)
     since = holder.open_transactions[0] if holder else None
     show(
