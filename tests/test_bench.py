@@ -1,7 +1,10 @@
 """What the measurements do when there is nothing to measure: they say so, and give no figure."""
 
+import sys
+
 import pytest
 from bench import deletion
+from bench.__main__ import main
 from bench.clients.arrivals import arrivals
 
 
@@ -26,3 +29,13 @@ def test_who_waits_for_a_record_is_told_why_none_comes() -> None:
     records: list[bool] = []
     with pytest.raises(IndexError, match="pop from empty"), arrivals(records.pop) as next_arrival:
         next_arrival()
+
+
+@pytest.mark.parametrize("option", ["--runs", "--brokers"])
+def test_no_runs_and_no_brokers_are_refused(
+    option: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["bench", "footprint", option, "0"])
+    with pytest.raises(SystemExit):
+        main()
+    assert f"{option} is 0, less than 1" in capsys.readouterr().err
