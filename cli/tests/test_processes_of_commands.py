@@ -93,7 +93,8 @@ async def test_a_cluster_is_found_restarts_what_dies_and_stops_with_ctrl_c(tmp_p
         await up.until("broker-0 was started again")
         up.process.send_signal(signal.SIGINT)
         assert await up.ends() == 0
-        assert "Stopped." in up.said[-1]
+        again = f"`semel up --data {folder}` starts it again, with its data."
+        assert up.said[-1].splitlines()[-1] == f"Stopped. {again}"
     async with command("topics", "list") as lost:
         assert await lost.ends() == 2
 

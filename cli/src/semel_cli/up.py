@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shlex
 import signal
 import time
 from collections import defaultdict, deque
@@ -273,4 +274,14 @@ async def _stop(cluster: "ProcessCluster") -> None:
             note(f"semel: {name} did not stop in time, and was killed")
         elif status != 0:
             note(f"semel: {name} ended with status {status}: see {cluster.log_path(name)}")
-    note("Stopped. `semel up` starts it again, with its data.")
+    note(f"Stopped. `{_command(cluster.folder)}` starts it again, with its data.")
+
+
+def _command(folder: Path) -> str:
+    """Return what starts the cluster in a folder."""
+    try:
+        if folder == data_folder().resolve():
+            return "semel up"
+    except OSError:
+        pass  # Nobody knows where it would be without --data.
+    return f"semel up --data {shlex.quote(str(folder))}"
