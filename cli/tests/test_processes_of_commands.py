@@ -244,6 +244,45 @@ async def test_a_cluster_that_others_cannot_find_runs_all_the_same(
         assert await up.ends() == 0
 
 
+async def test_a_cluster_stops_in_order_when_nobody_reads_what_it_says(tmp_path: Path) -> None:
+    # As with `semel up 2>&1 | tee log`, which Ctrl-C ends together, and a terminal that is closed.
+    reader, writer = os.pipe()
+    up = await asyncio.create_subprocess_exec(
+        *(*SEMEL, "up", "--data", str(tmp_path), "--port", "0"),
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=writer,
+    )
+    os.close(writer)
+    async with asyncio.timeout(DEADLINE_S):
+        with os.fdopen(reader) as said:
+            while "Ready after" not in await asyncio.to_thread(said.readline):
+                pass
+        names = ("coordinator-0", "broker-0", "group-coordinator-0")
+        services = [service_pid(tmp_path, name) for name in names]
+        up.send_signal(signal.SIGINT)
+        status = await up.wait()
+    left = (tmp_path / "semel.pids").exists()
+    for pid in services if left else ():
+        os.kill(pid, signal.SIGKILL)
+    assert (status, left) == (0, False)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status"), [("topics list --bootstrap nobody", 2), ("produce untold", 0)]
+)
+async def test_an_exit_status_holds_though_nobody_can_be_told_why(
+    bootstrap: str, arguments: str, status: int
+) -> None:
+    async with SemelClient(bootstrap) as client:
+        await client.admin().create_topic("untold", exist_ok=True)
+    process = await asyncio.create_subprocess_exec(
+        *("sh", "-c", 'echo one | "$@" 2>/dev/full', "sh", *SEMEL, *arguments.split()),
+        env={**os.environ, "SEMEL_BOOTSTRAP": bootstrap},
+    )
+    async with asyncio.timeout(DEADLINE_S):
+        assert await process.wait() == status
+
+
 async def test_consume_ends_when_its_reader_has_gone(bootstrap: str) -> None:
     async with SemelClient(bootstrap) as client:
         await client.admin().create_topic("left", partitions=1)
