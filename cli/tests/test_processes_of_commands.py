@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from aiosemel import SemelClient
+from aiosemel import ConsumerOptions, OffsetReset, SemelClient
 from aiosemel.descriptions import TransactionState
 from semel_local import LocalCluster
 from semel_runtime.testing.collector import collecting
@@ -353,6 +353,27 @@ async def test_a_bad_line_in_a_long_input_is_one_sentence(
     *stored, sentence = said.decode().splitlines()
     assert stored == ([] if options else ["1 record stored in bad-line"])
     assert sentence.startswith("semel: line 2 of the input is no record: it is not JSON")
+
+
+async def test_records_that_could_not_be_stored_are_told_beside_a_bad_line(bootstrap: str) -> None:
+    async with SemelClient(bootstrap) as client, asyncio.timeout(DEADLINE_S):
+        await client.admin().create_topic("torn", partitions=1)
+        from_the_start = ConsumerOptions(auto_offset_reset=OffsetReset.EARLIEST)
+        reader = client.consumer(options=from_the_start)
+        reader.assign([("torn", 0)])
+        arguments = ("produce", "torn", "--format", "json", "--bootstrap", bootstrap)
+        async with command(*arguments) as produce:
+            assert produce.process.stdin is not None
+            produce.process.stdin.write(b'{"value": "one"}\n')
+            while not await reader.poll(timeout_ms=1_000):
+                pass
+            await client.admin().delete_topic("torn")
+            produce.process.stdin.write(b'{"value": "two"}\nbad\n')
+            assert await produce.ends() == 1
+    stored, lost, bad = produce.said[-1].splitlines()
+    assert stored == "1 record stored in torn"
+    assert lost.startswith("semel: 1 record could not be stored: ")
+    assert bad.startswith("semel: line 3 of the input is no record: ")
 
 
 async def test_a_move_that_waits_is_listed_and_given_up() -> None:

@@ -17,6 +17,7 @@ from semel_cli.options import INT32_MAX, INT64_MAX, not_empty
 from semel_cli.output import Format, examples, note
 from semel_cli.session import (
     API_TIMEOUT_MS,
+    EXIT_FAILURE,
     EXIT_USAGE,
     REQUEST_TIMEOUT_MS,
     BootstrapOption,
@@ -217,8 +218,10 @@ async def _produce_each(client: "SemelClient", load: _Load) -> None:
             failures = list(_failures(unsettled))
             stored += len(unsettled) - len(failures)
             note(f"{_records(stored)} stored in {load.topic}")
+            if failures:  # Also where something else has ended the input: both are said.
+                note(f"semel: {_records(len(failures))} could not be stored: {failures[0]}")
     if failures:
-        raise CommandError(f"{_records(len(failures))} could not be stored: {failures[0]}")
+        raise typer.Exit(EXIT_FAILURE)
 
 
 def _failures(deliveries: "Iterable[Delivery]") -> "Iterator[SemelError]":
