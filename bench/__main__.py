@@ -52,7 +52,10 @@ def main() -> None:
     names: list[str] = arguments.workloads or ["footprint", *WORKLOADS]
     unknown = [name for name in names if name not in KNOWN]
     if unknown:
-        parser.error(f"unknown workload: {', '.join(unknown)}")
+        parser.error(f"unknown workload: {', '.join(unknown)}; there is {', '.join(KNOWN)}")
+    for option, number in (("--runs", arguments.runs), ("--brokers", arguments.brokers)):
+        if number < 1:
+            parser.error(f"{option} is {number}, less than 1")
     Console().print(_machine())
     show(uvloop.run(_run(names, runs=arguments.runs, brokers=arguments.brokers)))
 

@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import json
+import shutil
 import sys
 import tempfile
 from collections.abc import AsyncIterator
@@ -33,6 +34,10 @@ def main() -> int:
     chosen = [run for run in runs if run.scenario in wanted]
     if not chosen or set(wanted) - {run.scenario for run in chosen}:
         parser.error(f"scenarios are {', '.join(sorted({run.scenario for run in runs}))}")
+    if shutil.which(arguments.ghz) is None:
+        parser.error(
+            f"--ghz is {arguments.ghz}: there is no such program (`make loadtest` builds it)"
+        )
     failed = asyncio.run(_run_all(chosen, arguments.ghz, arguments.bootstrap))
     print(f"Pages and ghz's reports: {REPORTS.relative_to(ROOT)}")
     print(f"{len(chosen) - failed} passed, {failed} failed")

@@ -269,6 +269,12 @@ def test_no_run_at_all_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert "runs is 0, less than 1" in capsys.readouterr().err
 
 
+def test_figures_that_are_not_there_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--read", str(ROOT / "nothing")])
+    assert "--read is no file: " in capsys.readouterr().err
+
+
 def test_semel_runs_alone_where_java_and_maven_are_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.json_format import MessageToDict, ParseDict, ParseError
 from google.protobuf.message import Message
+from loadtest.__main__ import main
 from loadtest.check import Report, check
 from loadtest.effects import Effects
 from loadtest.page import page
@@ -196,6 +198,15 @@ def test_whatever_is_wrong_fails_the_check(changes: dict[str, object], said: str
     wrong = check(report, RUN)
     assert any(said in each for each in wrong), wrong
     assert said in page(RUN, report, [{"latency": 5}], wrong)
+
+
+def test_without_ghz_no_cluster_is_started(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["loadtest", "metadata", "--ghz", "/no/ghz"])
+    with pytest.raises(SystemExit):
+        main()
+    assert "--ghz is /no/ghz: there is no such program" in capsys.readouterr().err
 
 
 def test_the_job_in_a_cluster_runs_what_is_there() -> None:

@@ -4,13 +4,14 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
-from queue import SimpleQueue
-from threading import Event, Lock
+from functools import partial
+from threading import Lock
 from typing import assert_never
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from bench.clients.arrivals import arrivals
 from bench.clients.messages import Order
 from bench.clients.meter import Meter
 from bench.clients.settings import POLL_RECORDS
@@ -84,23 +85,17 @@ class _Client:
         return (time.perf_counter() - started) * 1_000
 
     def _visible(self) -> None:
-        arrived: SimpleQueue[float] = SimpleQueue()
-        stop = Event()
         producer = self._producer(0)
-        with closing(self._consumer()) as consumer, ThreadPoolExecutor(1) as thread:
+        with closing(self._consumer()) as consumer:
             consumer.assign(self._partitions(self.topic))
-            polling = thread.submit(_poll, consumer, arrived, stop)
-            try:
+            with arrivals(partial(_poll, consumer)) as next_arrival:
                 while not self.meter.over:
                     started = ended = time.perf_counter()
                     self._transaction(producer)
                     for _ in range(self.workload.records_per_transaction):
-                        ended = arrived.get(timeout=_TIMEOUT_S)
+                        ended = next_arrival()
                     count = self.workload.records_per_transaction
                     self.meter.ended(count, (ended - started) * 1_000)
-            finally:
-                stop.set()
-            polling.result()
 
     def _transform(self) -> None:
         producer = self._producer(0)
@@ -192,10 +187,10 @@ class _Client:
             each.result(_TIMEOUT_S)
 
 
-def _poll(consumer: Consumer, arrived: "SimpleQueue[float]", stop: Event) -> None:
-    """Say when each record has arrived."""
-    while not stop.is_set():
-        message = consumer.poll(_POLL_TIMEOUT_S)
-        if message is not None:
-            assert message.error() is None, message.error()
-            arrived.put(time.perf_counter())
+def _poll(consumer: Consumer) -> bool:
+    """Return whether a record has arrived."""
+    message = consumer.poll(_POLL_TIMEOUT_S)
+    if message is None:
+        return False
+    assert message.error() is None, message.error()
+    return True

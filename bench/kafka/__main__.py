@@ -42,6 +42,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(str(error))
     if asked.runs < 1:
         parser.error(f"runs is {asked.runs}, less than 1")
+    if asked.read is not None and not asked.read.is_file():
+        parser.error(f"--read is no file: {asked.read}")
     try:
         report = read_report(asked.read) if asked.read else _measured(cells, asked.runs, asked.json)
     except KafkaError as error:

@@ -61,7 +61,7 @@ def test_a_dry_run_is_refused_as_the_deletion_would_be(
         ("delete", group, "--yes"): "has 1 members",
         ("delete", "nobody's", "--yes"): "there is no group",
         ("delete-offsets", group, "--topic", topic): f"reads topic '{topic}'",
-        ("delete-offsets", group, "--topic", f"{topic}:7"): "has 2 partitions, not 7",
+        ("delete-offsets", group, "--topic", f"{topic}:7"): "has 2 partitions, no partition 7",
     }
     try:
         while not semel("groups", "describe", group, "--format", "json").json["members"]:

@@ -48,6 +48,8 @@ def test_an_object_becomes_the_record_that_it_describes(line: str, record: Input
         ("[" * 200_000, "not JSON"),
         ('{"value": NaN}', "not JSON (NaN"),
         ('{"value": -Infinity}', "not JSON (-Infinity"),
+        ('{"value": {"a": [-1e999]}}', "the number -1e999 is too large to be kept"),
+        ('{"headers": {"h": 1e999}}', "the number 1e999 is too large to be kept"),
         ('{"headers": {"\\ud800": "1"}}', "has a name that is no text"),
         ('{"partition": 99999999999}', "partition is 99999999999, not from 0 to 2147483647"),
         ('{"partition": -1}', "partition is -1, not from 0"),

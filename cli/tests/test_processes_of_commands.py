@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from aiosemel import SemelClient
+from aiosemel import ConsumerOptions, OffsetReset, SemelClient
 from aiosemel.descriptions import TransactionState
 from semel_local import LocalCluster
 from semel_runtime.testing.collector import collecting
@@ -93,7 +93,8 @@ async def test_a_cluster_is_found_restarts_what_dies_and_stops_with_ctrl_c(tmp_p
         await up.until("broker-0 was started again")
         up.process.send_signal(signal.SIGINT)
         assert await up.ends() == 0
-        assert "Stopped." in up.said[-1]
+        again = f"`semel up --data {folder}` starts it again, with its data."
+        assert up.said[-1].splitlines()[-1] == f"Stopped. {again}"
     async with command("topics", "list") as lost:
         assert await lost.ends() == 2
 
@@ -161,6 +162,7 @@ async def test_a_cluster_with_tls_is_found_with_its_certificates(tmp_path: Path)
         assert "not all income is there" in demo.said[-1]
         async with command("--no-tls", "topics", "list") as plain:
             assert await plain.ends() == 1
+        assert "are the address and the options of TLS right?" in plain.said[-1]
         async with command("--tls-ca", str(folder / "tls" / "ca.pem"), "topics", "list") as nobody:
             assert await nobody.ends() == 1
         keys = [path for path in (folder / "tls").iterdir() if path.suffix == ".key"]
@@ -171,6 +173,8 @@ async def test_a_cluster_with_tls_is_found_with_its_certificates(tmp_path: Path)
 
 
 async def test_a_command_that_is_given_no_input_says_so(bootstrap: str) -> None:
+    async with SemelClient(bootstrap) as client:
+        await client.admin().create_topic("orders", exist_ok=True)
     closed = ("sh", "-c", 'exec "$@" <&-', "sh", *SEMEL)
     process = await asyncio.create_subprocess_exec(
         *closed, "produce", "orders", "--bootstrap", bootstrap, stderr=asyncio.subprocess.PIPE
@@ -239,6 +243,45 @@ async def test_a_cluster_that_others_cannot_find_runs_all_the_same(
         assert any("other commands cannot find this cluster" in line for line in up.said)
         up.process.send_signal(signal.SIGINT)
         assert await up.ends() == 0
+
+
+async def test_a_cluster_stops_in_order_when_nobody_reads_what_it_says(tmp_path: Path) -> None:
+    # As with `semel up 2>&1 | tee log`, which Ctrl-C ends together, and a terminal that is closed.
+    reader, writer = os.pipe()
+    up = await asyncio.create_subprocess_exec(
+        *(*SEMEL, "up", "--data", str(tmp_path), "--port", "0"),
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=writer,
+    )
+    os.close(writer)
+    async with asyncio.timeout(DEADLINE_S):
+        with os.fdopen(reader) as said:
+            while "Ready after" not in await asyncio.to_thread(said.readline):
+                pass
+        names = ("coordinator-0", "broker-0", "group-coordinator-0")
+        services = [service_pid(tmp_path, name) for name in names]
+        up.send_signal(signal.SIGINT)
+        status = await up.wait()
+    left = (tmp_path / "semel.pids").exists()
+    for pid in services if left else ():
+        os.kill(pid, signal.SIGKILL)
+    assert (status, left) == (0, False)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status"), [("topics list --bootstrap nobody", 2), ("produce untold", 0)]
+)
+async def test_an_exit_status_holds_though_nobody_can_be_told_why(
+    bootstrap: str, arguments: str, status: int
+) -> None:
+    async with SemelClient(bootstrap) as client:
+        await client.admin().create_topic("untold", exist_ok=True)
+    process = await asyncio.create_subprocess_exec(
+        *("sh", "-c", 'echo one | "$@" 2>/dev/full', "sh", *SEMEL, *arguments.split()),
+        env={**os.environ, "SEMEL_BOOTSTRAP": bootstrap},
+    )
+    async with asyncio.timeout(DEADLINE_S):
+        assert await process.wait() == status
 
 
 async def test_consume_ends_when_its_reader_has_gone(bootstrap: str) -> None:
@@ -310,6 +353,27 @@ async def test_a_bad_line_in_a_long_input_is_one_sentence(
     *stored, sentence = said.decode().splitlines()
     assert stored == ([] if options else ["1 record stored in bad-line"])
     assert sentence.startswith("semel: line 2 of the input is no record: it is not JSON")
+
+
+async def test_records_that_could_not_be_stored_are_told_beside_a_bad_line(bootstrap: str) -> None:
+    async with SemelClient(bootstrap) as client, asyncio.timeout(DEADLINE_S):
+        await client.admin().create_topic("torn", partitions=1)
+        from_the_start = ConsumerOptions(auto_offset_reset=OffsetReset.EARLIEST)
+        reader = client.consumer(options=from_the_start)
+        reader.assign([("torn", 0)])
+        arguments = ("produce", "torn", "--format", "json", "--bootstrap", bootstrap)
+        async with command(*arguments) as produce:
+            assert produce.process.stdin is not None
+            produce.process.stdin.write(b'{"value": "one"}\n')
+            while not await reader.poll(timeout_ms=1_000):
+                pass
+            await client.admin().delete_topic("torn")
+            produce.process.stdin.write(b'{"value": "two"}\nbad\n')
+            assert await produce.ends() == 1
+    stored, lost, bad = produce.said[-1].splitlines()
+    assert stored == "1 record stored in torn"
+    assert lost.startswith("semel: 1 record could not be stored: ")
+    assert bad.startswith("semel: line 3 of the input is no record: ")
 
 
 async def test_a_move_that_waits_is_listed_and_given_up() -> None:

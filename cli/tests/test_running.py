@@ -121,6 +121,7 @@ def test_the_certificates_of_a_cluster_are_found_with_it() -> None:
     assert found is not None
     assert found.ssl_ca_location == Path("ca")
     assert found.ssl_certificate_location == Path("cert")
+    assert find_security(cluster.bootstrap.replace("127.0.0.1", "localhost")) == found
     assert find_security("other:1") is None
 
 

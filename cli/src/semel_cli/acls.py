@@ -95,16 +95,16 @@ def add(  # noqa: PLR0913, PLR0917 - each option is an argument
     bootstrap: BootstrapOption = None,
 ) -> None:
     """Add rules: each operation on each resource. Those that are there already stay as they are."""
+    resources = _resources(topic, group, transactional_id, cluster)
+    if principal is None or not operation or not resources:
+        raise UsageError(
+            "a rule has --principal User:NAME, --operation, and a resource: --topic, --group,"
+            " --transactional-id or --cluster"
+        )
 
     async def work(client: "SemelClient") -> "list[AclBinding]":
         from aiosemel import AclBinding, AclOperation, AclPermission, PatternType, ResourceType
 
-        resources = _resources(topic, group, transactional_id, cluster)
-        if principal is None or not operation or not resources:
-            raise UsageError(
-                "a rule has --principal User:NAME, --operation, and a resource: --topic, --group,"
-                " --transactional-id or --cluster"
-            )
         rules = [
             AclBinding(
                 resource_type=ResourceType(kind),
@@ -172,15 +172,15 @@ def remove(  # noqa: PLR0913, PLR0917 - each option is an argument
     bootstrap: BootstrapOption = None,
 ) -> None:
     """Remove every rule that fits in all that is given; without --prefixed, of exact names only."""
+    resources = _resources(topic, group, transactional_id, cluster)
+    if principal is None and not resources:
+        raise UsageError(
+            "which rules? Give --principal, --topic, --group, --transactional-id or --cluster"
+        )
 
     async def work(client: "SemelClient") -> "list[AclBinding]":
         from aiosemel import PatternType
 
-        resources = _resources(topic, group, transactional_id, cluster)
-        if principal is None and not resources:
-            raise UsageError(
-                "which rules? Give --principal, --topic, --group, --transactional-id or --cluster"
-            )
         pattern = PatternType.PREFIXED if prefixed else PatternType.LITERAL
         wanted = _filters(principal, operation, resources, pattern if resources else None)
         return await client.admin().access.delete_acls(wanted, validate_only=dry_run)

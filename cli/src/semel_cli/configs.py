@@ -107,12 +107,12 @@ def alter(
     If one of the changes is refused, none is made.
     """
     wanted = read_configs(config)
+    if not wanted and not reset and partitions is None:
+        raise UsageError(
+            "nothing to change: give --config NAME=VALUE, --reset NAME or --partitions NUMBER"
+        )
 
     async def work(client: "SemelClient") -> tuple[int, dict[str, str]]:
-        if not wanted and not reset and partitions is None:
-            raise UsageError(
-                "nothing to change: give --config NAME=VALUE, --reset NAME or --partitions NUMBER"
-            )
         admin = client.admin()
         count = len((await admin.describe_topic(topic)).partitions)
         change = partial(

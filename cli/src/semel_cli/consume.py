@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from semel_cli.options import INT32_MAX, INT64_MAX, seconds
+from semel_cli.options import INT32_MAX, INT64_MAX, not_empty, seconds
 from semel_cli.output import examples, note
 from semel_cli.output_bytes import check_reader, write_out
 from semel_cli.record_format import Formatter, formatter
@@ -57,6 +57,7 @@ Group = Annotated[
         "-g",
         metavar="ID",
         help="Share the partitions with the other members, and commit offsets.",
+        callback=not_empty,
         show_default="no group",
     ),
 ]
@@ -145,9 +146,9 @@ def consume(  # noqa: PLR0913, PLR0917 - each option is an argument
         timeout_s=timeout,
         write=write,
     )
+    options = _options(isolation, _reset(offset, from_beginning=from_beginning))
 
     async def work(client: "SemelClient") -> int:
-        options = _options(isolation, _reset(offset, from_beginning=from_beginning))
         async with client.consumer(group, options) as consumer:
             await _choose_partitions(client, consumer, request)
             return await _write_all(consumer, request)

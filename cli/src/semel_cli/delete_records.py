@@ -1,11 +1,13 @@
 """`semel topics delete-records`: delete the oldest records of a topic."""
 
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from semel_cli.options import INT32_MAX, INT64_MAX
 from semel_cli.output import Format, FormatOption, Table, examples, note, show
+from semel_cli.questions import confirm
 from semel_cli.session import BootstrapOption, UsageError, with_client
 
 if TYPE_CHECKING:
@@ -44,18 +46,22 @@ def delete_records(
     """
     if all_records == (before_offset is not None):
         raise UsageError("up to where? Give either --before-offset or --all")
-    if not (yes or dry_run):
-        what = "all records" if all_records else f"the records below offset {before_offset}"
-        typer.confirm(f"Delete {what} in {_where(partitions)} of {topic}?", abort=True, err=True)
 
-    async def work(client: "SemelClient") -> "dict[TopicPartition, DeletedRecords]":
+    async def delete(
+        client: "SemelClient", *, validate_only: bool
+    ) -> "dict[TopicPartition, DeletedRecords]":
         admin = client.admin()
         described = await admin.describe_topic(topic)
         chosen = partitions or [each.partition for each in described.partitions]
         before = {(topic, each): before_offset for each in chosen}
-        return await admin.delete_records(before, validate_only=dry_run)
+        return await admin.delete_records(before, validate_only=validate_only)
 
-    _show(output_format, topic, with_client(bootstrap, work), dry_run=dry_run)
+    if not (yes or dry_run):
+        with_client(bootstrap, partial(delete, validate_only=True))
+        what = "all records" if all_records else f"the records below offset {before_offset}"
+        confirm(f"Delete {what} in {_where(partitions)} of {topic}?")
+    deleted = with_client(bootstrap, partial(delete, validate_only=dry_run))
+    _show(output_format, topic, deleted, dry_run=dry_run)
 
 
 def _where(partitions: list[int] | None) -> str:

@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
 from semel_cli.options import INT64_MAX, is_int32
 from semel_cli.output import Format, FormatOption, Table, examples, note, show
+from semel_cli.partitions import partitions_of
+from semel_cli.questions import confirm_each
 from semel_cli.session import BootstrapOption, UsageError, with_client
 from semel_cli.several import Outcomes, each_of
 
@@ -98,16 +100,17 @@ def reset_offsets(  # noqa: PLR0913, PLR0917 - each option is an argument
 
     An offset that the log does not hold becomes its start, or the end of what is committed.
     """
+    to = _target(
+        to_earliest=to_earliest,
+        to_latest=to_latest,
+        to_offset=to_offset,
+        shift_by=shift_by,
+        timestamp_ms=_timestamp_ms(to_datetime, to_timestamp),
+    )
+    named = None if topics is None else _named(topics)
 
     async def work(client: "SemelClient") -> "Sequence[OffsetChange]":
-        to = _target(
-            to_earliest=to_earliest,
-            to_latest=to_latest,
-            to_offset=to_offset,
-            shift_by=shift_by,
-            timestamp_ms=_timestamp_ms(to_datetime, to_timestamp),
-        )
-        partitions = None if topics is None else await _partitions(client, topics)
+        partitions = None if named is None else await _partitions(client, named)
         return await client.admin().groups.reset_offsets(
             group, to, partitions=partitions, dry_run=dry_run
         )
@@ -145,9 +148,10 @@ def delete_offsets(
 
     What would be refused, --dry-run refuses likewise.
     """
+    named = _named(topics)
 
     async def work(client: "SemelClient") -> "dict[TopicPartition, int]":
-        partitions = await _partitions(client, topics)
+        partitions = await _partitions(client, named)
         admin = client.admin()
         known = await admin.list_consumer_group_offsets(group, partitions)
         await admin.groups.delete_offsets(group, partitions, dry_run=dry_run)
@@ -181,17 +185,27 @@ def delete(
     Each for itself: if one is refused, the others are deleted all the same. What would be refused,
     --dry-run refuses likewise.
     """
-    if not yes and not dry_run:
-        typer.confirm(f"Delete {', '.join(groups)} with all offsets?", abort=True, err=True)
+    asked = Outcomes(groups, []) if yes or dry_run else _ask_about(groups, bootstrap)
 
     async def work(client: "SemelClient") -> "Outcomes[None]":
         async def delete_group(name: str) -> None:
             await client.admin().groups.delete(name, dry_run=dry_run)
             note(f"{name} {'would be' if dry_run else 'is'} deleted")
 
-        return await each_of(groups, delete_group)
+        return await each_of(asked.done, delete_group)
 
-    with_client(bootstrap, work).check()
+    deleted = with_client(bootstrap, work)
+    Outcomes(deleted.done, [*asked.refused, *deleted.refused]).check()
+
+
+def _ask_about(groups: list[str], bootstrap: str | None) -> Outcomes[str]:
+    """Return those that are there, and have no members."""
+    return confirm_each(
+        groups,
+        lambda client, name: client.admin().groups.delete(name, dry_run=True),
+        "Delete {} with all offsets?",
+        bootstrap=bootstrap,
+    )
 
 
 def _timestamp_ms(time: datetime | None, timestamp_ms: int | None) -> int | None:
@@ -232,19 +246,30 @@ def _target(
     return wanted[0]
 
 
-async def _partitions(client: "SemelClient", topics: Sequence[str]) -> "list[TopicPartition]":
-    """Return the partitions that are named; a topic by itself is all of its partitions."""
-    from aiosemel import TopicPartition
+class _Named(NamedTuple):
+    """What an option names: a topic, or some partitions of it."""
 
-    found: list[TopicPartition] = []
+    topic: str
+    partitions: list[int] | None
+    """None: all."""
+
+
+def _named(topics: Sequence[str]) -> list[_Named]:
+    """Read NAME or NAME:0,1,2. Raises UsageError."""
+    found = []
     for text in topics:
         topic, colon, numbers = text.partition(":")
-        if not colon:
-            described = await client.admin().describe_topic(topic)
-            found += [TopicPartition(topic, each.partition) for each in described.partitions]
-            continue
-        chosen = numbers.split(",")
+        chosen = numbers.split(",") if colon else []
         if not all(map(is_int32, chosen)):
             raise UsageError(f"--topic is {text!r}: must be NAME or NAME:0,1,2")
-        found += [TopicPartition(topic, int(number)) for number in chosen]
+        found.append(_Named(topic, list(map(int, chosen)) if colon else None))
     return found
+
+
+async def _partitions(client: "SemelClient", named: Sequence[_Named]) -> "list[TopicPartition]":
+    """Return the partitions that are named; raises what ``partitions_of`` raises."""
+    return [
+        partition
+        for topic, numbers in named
+        for partition in await partitions_of(client, topic, numbers)
+    ]

@@ -6,6 +6,7 @@ into another; what it says of their old place (topic, offset) is passed over.
 
 import base64
 import json
+import math
 import os
 from dataclasses import dataclass
 from typing import NoReturn
@@ -52,7 +53,9 @@ def parse_json(line: bytes) -> InputRecord:
     ``value_base64`` hold what is no text. Raises InputError.
     """
     try:
-        fields: object = json.loads(line, parse_constant=_refuse_constant)
+        fields: object = json.loads(
+            line, parse_constant=_refuse_constant, parse_float=_finite_number
+        )
     except (ValueError, RecursionError) as error:
         raise InputError(f"it is not JSON ({error})") from error
     if not isinstance(fields, dict):
@@ -72,6 +75,14 @@ def parse_json(line: bytes) -> InputRecord:
 def _refuse_constant(name: str) -> NoReturn:
     """Refuse NaN and the infinities: they are Python's, and no JSON."""
     raise ValueError(f"{name} is none of its values")
+
+
+def _finite_number(text: str) -> float:
+    """Refuse a number that would be kept as an infinity, which is no JSON."""
+    number = float(text)
+    if math.isinf(number):
+        raise InputError(f"the number {text} is too large to be kept")
+    return number
 
 
 def _content(fields: dict[str, object], name: str) -> bytes | None:

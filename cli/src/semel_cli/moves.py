@@ -65,10 +65,10 @@ def move(
     partitions of `__consumer_offsets`, which move between group coordinators, and the transaction
     log is `__transaction_state`, which moves between coordinators: all but partition 0.
     """
+    if cancel == (to is not None):
+        raise UsageError("where to? Give either --to NUMBER or --cancel")
 
     async def work(client: "SemelClient") -> "dict[TopicPartition, PartitionReassignment]":
-        if cancel == (to is not None):
-            raise UsageError("where to? Give either --to NUMBER or --cancel")
         admin = client.admin()
         chosen = partitions or await _partitions_of(admin, topic)
         moved = await admin.moves.alter_partition_reassignments(
@@ -129,9 +129,9 @@ def decommission(
     bootstrap: BootstrapOption = None,
 ) -> None:
     """Give an instance no partitions any more; `semel cluster rebalance` takes what it has."""
+    role, instance_id = _instance_named(instance)
 
     async def work(client: "SemelClient") -> int:
-        role, instance_id = _instance_named(instance)
         return await client.admin().moves.decommission_instance(role, instance_id, undo=undo)
 
     left = with_client(bootstrap, work)

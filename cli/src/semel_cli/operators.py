@@ -17,6 +17,7 @@ from semel_cli.output import (
     show,
     time_text,
 )
+from semel_cli.partitions import partitions_of
 from semel_cli.session import BootstrapOption, UsageError, with_client
 
 if TYPE_CHECKING:
@@ -119,9 +120,9 @@ def abort(
 
     `find-hanging`, `list` and `describe` show its producer id and epoch; no other one is hit.
     """
+    _check_reason(reason, dry_run=dry_run)
 
     async def work(client: "SemelClient") -> "AbortedByOperator":
-        _check_reason(reason, dry_run=dry_run)
         return await client.admin().operators.abort_transaction(
             transactional_id,
             producer_id,
@@ -167,9 +168,9 @@ def fence(
 
     The next producer that is made with the id has it.
     """
+    _check_reason(reason, dry_run=dry_run)
 
     async def work(client: "SemelClient") -> "FencedByOperator":
-        _check_reason(reason, dry_run=dry_run)
         return await client.admin().operators.fence_producer(
             transactional_id, operator=operator or whoami(), reason=reason, dry_run=dry_run
         )
@@ -204,10 +205,12 @@ def describe_producers(
     bootstrap: BootstrapOption = None,
 ) -> None:
     """Describe who writes to a partition, and who holds its last stable offset, since when."""
-    described = with_client(
-        bootstrap,
-        lambda client: client.admin().operators.describe_producers((topic, partition), limit=limit),
-    )
+
+    async def work(client: "SemelClient") -> "PartitionProducers":
+        (named,) = await partitions_of(client, topic, [partition])
+        return await client.admin().operators.describe_producers(named, limit=limit)
+
+    described = with_client(bootstrap, work)
     holder = next((each for each in described.producers if each.open_transactions), None)
     since = holder.open_transactions[0] if holder else None
     show(

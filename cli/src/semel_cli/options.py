@@ -2,6 +2,7 @@
 
 import getpass
 import socket
+from pathlib import Path
 
 import typer
 
@@ -11,6 +12,8 @@ INT64_MAX = 2**63 - 1
 """Of offsets, timestamps, producer ids and epochs."""
 SECONDS_MAX = 10**9
 
+_EMPTY = "is empty: name something, or leave the option out"
+
 
 def not_empty(given: str | None) -> str | None:
     """Refuse what a shell leaves of a variable that is not set: it names nothing, not everything.
@@ -18,8 +21,18 @@ def not_empty(given: str | None) -> str | None:
     Raises typer.BadParameter.
     """
     if given is not None and not given:
-        raise typer.BadParameter("is empty: name something, or leave the option out")
+        raise typer.BadParameter(_EMPTY)
     return given
+
+
+def path(given: str) -> Path:
+    """Read a path; an empty one would be the folder that the command happens to run in.
+
+    Raises typer.BadParameter.
+    """
+    if not given:
+        raise typer.BadParameter(_EMPTY)
+    return Path(given)
 
 
 def seconds(given: float | None) -> float | None:

@@ -58,7 +58,7 @@ def outcome(
             {
                 "Outcome": known.outcome,
                 "Reason": known.abort_reason,
-                "Readers see it": "yes" if known.is_complete else "not everywhere yet",
+                "Markers": _markers(known),
                 "Transactional id": known.transactional_id or None,
                 "Producer id": known.producer_id,
                 "Epoch": known.producer_epoch,
@@ -67,6 +67,15 @@ def outcome(
             }
         ),
     )
+
+
+def _markers(known: "TransactionOutcomeDescription") -> str | None:
+    """Say whether all readers see how it ended; None as long as it has not, or nobody knows."""
+    from aiosemel import KnownOutcome
+
+    if known.outcome not in {KnownOutcome.COMMITTED, KnownOutcome.ABORTED}:
+        return None
+    return "written everywhere" if known.is_complete else "missing somewhere"
 
 
 def _document(known: "TransactionOutcomeDescription") -> Json:

@@ -6,7 +6,7 @@ Results go to standard output, everything else (progress, notes, errors) to stan
 import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -80,8 +80,9 @@ def show(output_format: Format, document: Json, *blocks: Table | Facts) -> None:
 
 
 def note(sentence: str) -> None:
-    """Tell a person something that is no result."""
-    print(sentence, file=sys.stderr, flush=True)
+    """Tell a person something that is no result: whether anybody is told changes nothing else."""
+    with suppress(OSError):  # A terminal that was closed, a reader that has gone, a full disk.
+        print(sentence, file=sys.stderr, flush=True)
 
 
 @contextmanager

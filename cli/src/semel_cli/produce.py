@@ -13,10 +13,11 @@ import typer
 from semel_cli.append import Place, append
 from semel_cli.input_format import InputError, InputRecord, parse_json, parse_text
 from semel_cli.input_lines import is_typed, read_lines
-from semel_cli.options import INT32_MAX, INT64_MAX
+from semel_cli.options import INT32_MAX, INT64_MAX, not_empty
 from semel_cli.output import Format, examples, note
 from semel_cli.session import (
     API_TIMEOUT_MS,
+    EXIT_FAILURE,
     EXIT_USAGE,
     REQUEST_TIMEOUT_MS,
     BootstrapOption,
@@ -46,6 +47,16 @@ EXAMPLES = examples(
 
 Parse = Callable[[bytes], InputRecord]
 
+TransactionalId = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ID",
+        help="Make the whole input one transaction of this id; Ctrl-C aborts it.",
+        callback=not_empty,
+        show_default="no transaction",
+    ),
+]
+
 
 def produce(
     topic: Annotated[str, typer.Argument(show_default=False)],
@@ -62,14 +73,7 @@ def produce(
         int | None,
         typer.Option("--partition", "-p", min=0, max=INT32_MAX, show_default="by the key, or any"),
     ] = None,
-    transactional_id: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ID",
-            help="Make the whole input one transaction of this id; Ctrl-C aborts it.",
-            show_default="no transaction",
-        ),
-    ] = None,
+    transactional_id: TransactionalId = None,
     expected_offset: Annotated[
         int | None,
         typer.Option(
@@ -104,8 +108,6 @@ def produce(
         fail("--expected-offset is of one partition: name it with --partition", EXIT_USAGE)
     else:
         at = Place(topic, partition, expected_offset)
-    if is_typed():
-        note("Type a record on each line; Ctrl-D ends the input.")
     with_client(bootstrap, lambda client: _produce(client, load, at, transactional_id))
 
 
@@ -135,15 +137,8 @@ class _Load:
         async for lines in read_lines():
             for line in lines:
                 record = self._record(line)
-                yield await producer.send(
-                    self.topic,
-                    record.value,
-                    key=record.key,
-                    partition=self.partition if record.partition is None else record.partition,
-                    headers=record.headers,
-                    timestamp_ms=record.timestamp_ms,
-                )
                 self.count += 1
+                yield await self._send(producer, record)
 
     async def read(self) -> list[InputRecord]:
         """Read all of it, up to what one batch can hold."""
@@ -160,6 +155,23 @@ class _Load:
                 self.count += 1
         return records
 
+    async def _send(self, producer: "Producer | Transaction", record: InputRecord) -> "Delivery":
+        from aiosemel.errors import MessageTooLargeError, UnknownTopicOrPartitionError
+
+        try:
+            return await producer.send(
+                self.topic,
+                record.value,
+                key=record.key,
+                partition=self.partition if record.partition is None else record.partition,
+                headers=record.headers,
+                timestamp_ms=record.timestamp_ms,
+            )
+        except (MessageTooLargeError, UnknownTopicOrPartitionError) as error:
+            raise CommandError(
+                f"line {self.count} of the input cannot be stored: {error}"
+            ) from error
+
     def _record(self, line: bytes) -> InputRecord:
         try:
             return self.parse(line)
@@ -172,6 +184,9 @@ class _Load:
 async def _produce(
     client: "SemelClient", load: _Load, at: Place | None, transactional_id: str | None
 ) -> None:
+    await client.admin().describe_topic(load.topic)  # A producer would wait for it to be made.
+    if is_typed():
+        note("Type a record on each line; Ctrl-D ends the input.")
     if at is not None:
         await append(client, await load.read(), at, transactional_id=transactional_id)
     elif transactional_id is None:
@@ -203,8 +218,10 @@ async def _produce_each(client: "SemelClient", load: _Load) -> None:
             failures = list(_failures(unsettled))
             stored += len(unsettled) - len(failures)
             note(f"{_records(stored)} stored in {load.topic}")
+            if failures:  # Also where something else has ended the input: both are said.
+                note(f"semel: {_records(len(failures))} could not be stored: {failures[0]}")
     if failures:
-        raise CommandError(f"{_records(len(failures))} could not be stored: {failures[0]}")
+        raise typer.Exit(EXIT_FAILURE)
 
 
 def _failures(deliveries: "Iterable[Delivery]") -> "Iterator[SemelError]":

@@ -60,13 +60,13 @@ def set_(
     """Set limits of a user; those that are not named stay as they are."""
     given = zip(LIMITS, (producer_byte_rate, consumer_byte_rate, request_rate), strict=True)
     limits = {name: value for name, value in given if value is not None}
+    _check_user(user, default)
+    if not limits:
+        raise UsageError(
+            "which limit? Give --producer-byte-rate, --consumer-byte-rate or --request-rate"
+        )
 
     async def work(client: "SemelClient") -> "ClientQuota":
-        _check_user(user, default)
-        if not limits:
-            raise UsageError(
-                "which limit? Give --producer-byte-rate, --consumer-byte-rate or --request-rate"
-            )
         access = client.admin().access
         return await access.alter_client_quotas(user, set_limits=limits, validate_only=dry_run)
 
@@ -86,9 +86,9 @@ def remove(
     bootstrap: BootstrapOption = None,
 ) -> None:
     """Remove limits of a user."""
+    _check_user(user, default)
 
     async def work(client: "SemelClient") -> "ClientQuota":
-        _check_user(user, default)
         return await client.admin().access.alter_client_quotas(
             user, remove=limit or LIMITS, validate_only=dry_run
         )

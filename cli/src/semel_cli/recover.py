@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from semel_cli.options import is_on_command_line, whoami
+from semel_cli.options import is_on_command_line, not_empty, path, whoami
 from semel_cli.output import Facts, Format, FormatOption, examples, note, show
+from semel_cli.questions import confirm
 from semel_cli.session import (
     BootstrapOption,
     UsageError,
@@ -54,8 +55,15 @@ def recover(  # noqa: PLR0913, PLR0917 - each option is an argument
     name: Annotated[
         str, typer.Argument(metavar="NAME", help="As in broker-0.", show_default=False)
     ],
-    data: Annotated[Path, typer.Option(help="The data folder of the instance, which is stopped.")],
-    reason: Annotated[str, typer.Option(help="Why; is kept with the volume.")],
+    data: Annotated[
+        Path,
+        typer.Option(
+            parser=path,
+            metavar="FOLDER",
+            help="The data folder of the instance, which is stopped.",
+        ),
+    ],
+    reason: Annotated[str, typer.Option(help="Why; is kept with the volume.", callback=not_empty)],
     operator: Annotated[
         str, typer.Option(help="Who; is kept with the volume.", show_default="user@host")
     ] = "",
@@ -90,7 +98,7 @@ def recover(  # noqa: PLR0913, PLR0917 - each option is an argument
     sources = _sources(context, service, metadata_from or (), bootstrap, partial=partial)
     if not (yes or dry_run):
         note(LOSSES[service.role])
-        typer.confirm(f"Is {name} stopped, and is this what you want?", abort=True, err=True)
+        confirm(f"Is {name} stopped, and is this what you want?")
     recovered = run(
         _recover(
             service,

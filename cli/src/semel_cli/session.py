@@ -5,6 +5,7 @@ Exit statuses: 0 done; 1 the request failed; 2 the command line is wrong; 130 in
 
 import asyncio
 import os
+import re
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
@@ -134,8 +135,9 @@ def find_security(address: str) -> "Security | None":
             ssl_server_name=given.server_name,
             token=given.token_file,
         )
+    listener = re.sub(r"^localhost(?=:\d+$)", "127.0.0.1", address)
     for each in read_running():
-        if each.bootstrap == address and each.is_alive and each.tls_ca:
+        if each.bootstrap == listener and each.is_alive and each.tls_ca:
             return Security(
                 ssl_ca_location=Path(each.tls_ca),
                 ssl_certificate_location=Path(each.tls_cert),
@@ -178,7 +180,7 @@ def _explain(error: Exception) -> None:
         case UsageError() | InvalidConfigError():
             fail(str(error), EXIT_USAGE)
         case RequestTimedOutError():
-            fail(f"{error}: is the cluster running, and is the address right?")
+            fail(f"{error}: is the cluster running, are the address and the options of TLS right?")
         case SemelError() | LocalClusterError() | CommandError():
             fail(str(error))
         case OutputError():

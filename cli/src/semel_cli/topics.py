@@ -19,6 +19,7 @@ from semel_cli.delete_records import delete_records
 from semel_cli.moves import MOVE_EXAMPLES, move
 from semel_cli.options import INT32_MAX
 from semel_cli.output import Facts, Format, FormatOption, Json, Table, examples, note, show
+from semel_cli.questions import confirm_each
 from semel_cli.session import BootstrapOption, with_client
 from semel_cli.several import Outcomes, each_of
 
@@ -158,17 +159,33 @@ def delete(
 
     Each for itself: if one is refused, the others are deleted all the same.
     """
-    if not yes:
-        typer.confirm(f"Delete {', '.join(topics)} with all records?", abort=True, err=True)
+    asked = Outcomes(topics, []) if yes else _ask_about(topics, bootstrap, if_exists=if_exists)
 
     async def work(client: "SemelClient") -> "Outcomes[None]":
         async def delete_topic(name: str) -> None:
             await client.admin().delete_topic(name, missing_ok=if_exists)
             note(f"{name} is deleted")
 
-        return await each_of(topics, delete_topic)
+        return await each_of(asked.done, delete_topic)
 
-    with_client(bootstrap, work).check()
+    deleted = with_client(bootstrap, work)
+    Outcomes(deleted.done, [*asked.refused, *deleted.refused]).check()
+
+
+def _ask_about(topics: list[str], bootstrap: str | None, *, if_exists: bool) -> Outcomes[str]:
+    """Return those that are there."""
+    from aiosemel.errors import UnknownTopicOrPartitionError
+
+    asked = confirm_each(
+        topics,
+        lambda client, name: client.admin().describe_topic(name),
+        "Delete {} with all records?",
+        bootstrap=bootstrap,
+    )
+    if not if_exists:
+        return asked
+    others = [each for each in asked.refused if not isinstance(each, UnknownTopicOrPartitionError)]
+    return Outcomes(asked.done, others)
 
 
 app.command(epilog=ALTER_EXAMPLES)(alter)

@@ -7,7 +7,7 @@ import typer
 
 from semel_cli import operators, outcomes
 from semel_cli.joint import joint_document, joint_facts, joint_writers
-from semel_cli.options import INT64_MAX, seconds
+from semel_cli.options import INT64_MAX, not_empty, seconds
 from semel_cli.output import (
     Facts,
     Format,
@@ -65,25 +65,27 @@ def list_transactions(
         float | None, typer.Option(metavar="SECONDS", callback=seconds, show_default="any")
     ] = None,
     id_pattern: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="REGEX",
             help="What the whole transactional id must match.",
+            callback=not_empty,
             show_default="any",
         ),
-    ] = "",
+    ] = None,
     output_format: FormatOption = Format.TEXT,
     bootstrap: BootstrapOption = None,
 ) -> None:
     """List transactional ids, with the transaction that each is in, and those that are prepared."""
     longer_ms = None if running_longer_than is None else int(running_longer_than * 1000)
+    states = [_state(each) for each in state or ()]
 
     async def work(client: "SemelClient") -> "tuple[TransactionListing, ...]":
         return await client.admin().list_transactions(
-            states=[_state(each) for each in state or ()],
+            states=states,
             producer_ids=producer_id or (),
             running_longer_than_ms=longer_ms,
-            transactional_id_pattern=id_pattern,
+            transactional_id_pattern=id_pattern or "",
         )
 
     _show_list(with_client(bootstrap, work), output_format)

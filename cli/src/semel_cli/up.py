@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shlex
 import signal
 import time
 from collections import defaultdict, deque
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from semel_cli.options import not_empty, path
 from semel_cli.output import Facts, Format, Table, examples, note, progress, show
 from semel_cli.running import RunningCluster, data_folder, forget_running, write_running
 from semel_cli.session import UsageError, run
@@ -57,7 +59,9 @@ RestartOption = Annotated[
 OtlpOption = Annotated[
     str | None,
     typer.Option(
-        metavar="URL", help="Export traces to a collector, such as http://127.0.0.1:4317."
+        metavar="URL",
+        help="Export traces to a collector, such as http://127.0.0.1:4317.",
+        callback=not_empty,
     ),
 ]
 JaegerOption = Annotated[
@@ -69,6 +73,8 @@ def up(  # noqa: PLR0913, PLR0917 - each option is an argument
     data: Annotated[
         Path | None,
         typer.Option(
+            parser=path,
+            metavar="FOLDER",
             help="Folder of the cluster; made if it is not there.",
             show_default="semel in the user's data folder",
         ),
@@ -268,4 +274,14 @@ async def _stop(cluster: "ProcessCluster") -> None:
             note(f"semel: {name} did not stop in time, and was killed")
         elif status != 0:
             note(f"semel: {name} ended with status {status}: see {cluster.log_path(name)}")
-    note("Stopped. `semel up` starts it again, with its data.")
+    note(f"Stopped. `{_command(cluster.folder)}` starts it again, with its data.")
+
+
+def _command(folder: Path) -> str:
+    """Return what starts the cluster in a folder."""
+    try:
+        if folder == data_folder().resolve():
+            return "semel up"
+    except OSError:
+        pass  # Nobody knows where it would be without --data.
+    return f"semel up --data {shlex.quote(str(folder))}"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from semel_cli.demo import remote
+from semel_cli.options import path
 from semel_cli.output import Facts, Format, FormatOption, Table, examples, note, show
 from semel_cli.session import EXIT_FAILURE, CommandError, run
 
@@ -45,7 +46,12 @@ def pizza(
     ] = True,
     data: Annotated[
         Path | None,
-        typer.Option(help="Keep data and logs in this folder.", show_default="a temporary one"),
+        typer.Option(
+            parser=path,
+            metavar="FOLDER",
+            help="Keep data and logs in this folder.",
+            show_default="a temporary one",
+        ),
     ] = None,
     output_format: FormatOption = Format.TEXT,
 ) -> None:
