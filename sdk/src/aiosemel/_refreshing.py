@@ -19,7 +19,7 @@ from aiosemel._metadata import (
     without_topic,
 )
 from aiosemel._names import check_topic_name
-from aiosemel._retry import Deadline, pause_before_repeat, pauses_ms
+from aiosemel._retry import Deadline, out_of_time, pause_before_repeat, pauses_ms
 from aiosemel.errors import (
     CoordinatorNotAvailableError,
     RequestTimedOutError,
@@ -126,9 +126,16 @@ class Refreshing:
     async def _ask_for_topic(self, name: str, deadline: Deadline) -> TopicMetadata:
         pauses = self._backoff()
         absent = self._absent.setdefault(name, Failures(quiet_ms=TOPIC_QUIET_MS))
+        last: RetriableError | None = None
         while (topic := self.cached_topic(name)) is None:
             self._topics_wanted[name] = None
-            await self._refresh(deadline, all_topics=self.is_old)
+            try:
+                await self._refresh(deadline, all_topics=self.is_old)
+            except RequestTimedOutError as late:
+                # Time was up before its turn to ask again: what was answered last is what is known.
+                if last is None or self.failures.last is not None:
+                    raise
+                raise out_of_time(last) from late
             error = self.metadata.topic_errors.get(name)
             if error is not None and not isinstance(error, RetriableError):
                 raise error
@@ -218,6 +225,7 @@ class Refreshing:
         known = {} if all_topics or self._metadata is None else self._metadata.topics
         names = [name for name in self._topics_wanted if name not in known]
         last: RetriableError = _nobody_answers(self._bootstrap)
+        is_late = deadline.remaining_ms() < METADATA_PATIENCE_MS
         addresses = self._cluster_addresses()
         # One that hangs must not keep the others from being asked.
         longest_ms = self._options.request_timeout_ms / len(addresses)
@@ -236,6 +244,8 @@ class Refreshing:
             self.failures.succeeded()
             self._patience_ms = METADATA_PATIENCE_MS
             return True
+        if is_late and deadline.passed:  # That says nothing of those who were asked.
+            raise out_of_time(last) from last
         where = ", ".join(addresses)
         _log.log(self.failures.failed(last), "no metadata from %s: %s", where, last)
         self._patience_ms = min(2 * self._patience_ms, self._options.request_timeout_ms)

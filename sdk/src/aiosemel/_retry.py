@@ -82,11 +82,11 @@ async def pause_before_repeat(
     if isinstance(error, ConcurrentTransactionsError):
         pause_ms = min(pause_ms, CONCURRENT_TRANSACTIONS_BACKOFF_MS)
     if pause_ms >= deadline.remaining_ms():
-        raise _out_of_time(error) from error
+        raise out_of_time(error) from error
     await asyncio.sleep(pause_ms / 1000)
 
 
-def _out_of_time(error: RetriableError) -> RetriableError:
+def out_of_time(error: RetriableError) -> RetriableError:
     """Return what to raise when a retriable error can no longer be retried."""
     if isinstance(error, UnknownTopicOrPartitionError | RequestTimedOutError):
         return type(error)(error.message, **error.details)

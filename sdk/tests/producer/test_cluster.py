@@ -1,7 +1,6 @@
 """Where requests go: the metadata cache, routes, retries, deadlines."""
 
 import asyncio
-import logging
 from random import Random
 
 import pytest
@@ -125,26 +124,6 @@ async def test_a_topic_that_did_not_come_is_not_asked_for_any_longer(fake: FakeC
         await cluster.topic("no-such", Deadline.after_ms(1_000))
     await cluster.topic("t", Deadline.after_ms(1_000))
     assert list(fake.asked(MetadataRequest)[-1].topics) == ["t"]
-
-
-async def test_who_waits_for_a_topic_that_is_not_there_is_told_so_now_and_then(
-    fake: FakeCluster, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level(logging.WARNING, "aiosemel")
-    cluster = cluster_of(fake)
-
-    async def wait(timeout_ms: int) -> None:
-        with pytest.raises((UnknownTopicOrPartitionError, RequestTimedOutError)):
-            await cluster.topic("no-such", Deadline.after_ms(timeout_ms))
-
-    await wait(900)
-    assert caplog.messages == []
-    async with asyncio.TaskGroup() as group:
-        for _ in range(20):
-            group.create_task(wait(15_000))
-    assert [each for each in caplog.messages if "no-such" in each] == [
-        "waiting for topic no-such: no topic no-such"
-    ] * 2
 
 
 async def test_a_topic_made_again_has_another_id(fake: FakeCluster) -> None:
