@@ -186,7 +186,7 @@ class TransactionalProducer:
         Returns at once when the transaction can only be aborted.
         """
         self._check_open()
-        await self._transactions.pipeline.flush(None)
+        await self._transactions.flush()
 
     async def commit(self, *, wait_until_visible: bool = False) -> None:
         """Commit the transaction: it is durable, and decided, when this returns.

@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from network_faults import HoldReply, LoseRequest, Refuse, RefusePartition
+from network_faults import Hold, HoldReply, LoseRequest, Refuse, RefusePartition
 from producer_harness import GROUP, OFFSETS, QUICK, FakeCluster, begun, elapse, ends, open_client
 
 from aiosemel import (
@@ -246,6 +246,22 @@ async def test_a_closed_producer_refuses_everything(fake: FakeCluster) -> None:
                 await call()
         with pytest.raises(ClosedError):
             await producer.send("t", b"v")
+
+
+async def test_a_flush_returns_at_once_when_the_transaction_can_only_be_aborted(
+    fake: FakeCluster,
+) -> None:
+    """What is on its way then may not be sent again: there is nothing to wait for."""
+    fake.then("Produce", Hold(asyncio.Event()), RefusePartition(InvalidRecordError("x")))
+    async with open_client(fake) as client:
+        producer = await begun(client)
+        await producer.send("t", b"v", partition=0)
+        await elapse(0.1)
+        refused = await producer.send("t", b"w", partition=1)
+        with pytest.raises(InvalidRecordError):
+            await refused
+        async with asyncio.timeout(1):
+            await producer.flush()
 
 
 # -- closing ---------------------------------------------------------------------------------------

@@ -214,6 +214,11 @@ class Transactions:
             token = self.producer_token
             await self._offsets.send(offsets, group, producer_token=token, deadline=deadline)
 
+    async def flush(self) -> None:
+        """Wait until all that was sent is done; not in vain, once nothing is sent again."""
+        if self.manager.error is None:
+            await self.pipeline.flush(None)
+
     async def commit(self, *, wait_until_visible: bool) -> None:
         """Wait until all is acknowledged, then end the transaction; see ``Ending``."""
         self._begin_call(Call.COMMIT)
