@@ -70,7 +70,7 @@ class TransactionalProducer:
         """Begin a transaction. Sends nothing yet.
 
         Waits for the abort of one that was cancelled; raises RequestTimedOutError if that is not
-        answered in ``max_block_ms``.
+        answered in ``max_block_ms``: then call it again.
         """
         self._check_open()
         await self._transactions.begin_transaction()

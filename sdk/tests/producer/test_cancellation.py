@@ -14,8 +14,8 @@ from producer_harness import GROUP, OFFSETS, FakeCluster, begun, elapse, ends, o
 
 from aiosemel import ProducerOptions, TransactionalProducer, TransactionOutcome
 from aiosemel.errors import (
-    IllegalStateError,
     ProducerFencedError,
+    RequestTimedOutError,
     TransactionAbortableError,
     TransactionAbortedError,
     TransactionOutcomeUnknownError,
@@ -150,10 +150,30 @@ async def test_an_abort_in_the_background_that_gets_no_answer_can_be_called_agai
         await cancelled(producer.commit())
         await elapse(2)
         fake.script["EndTxn"].clear()
-        with pytest.raises(IllegalStateError, match="ABORTING_TRANSACTION"):
-            await producer.begin_transaction()
         await producer.abort()
         await producer.begin_transaction()
+
+
+async def test_a_begin_tries_an_abort_again_that_got_no_answer_in_the_background(
+    fake: FakeCluster,
+) -> None:
+    fake.then("Produce", HoldReply(NEVER()))
+    async with open_client(fake) as client:
+        producer = await begun(client, ProducerOptions(max_block_ms=1_000))
+        await producer.send("t", b"v", partition=0)
+        await elapse(0.1)
+        fake.down = True
+        await cancelled(producer.commit())
+        for _ in range(3):
+            with pytest.raises(RequestTimedOutError):
+                await producer.begin_transaction()
+        await elapse(2)
+        fake.down = False
+        await producer.begin_transaction()
+        await producer.send("t", b"w", partition=0)
+        await producer.commit()
+    assert set(results(fake)[:-1]) == {ABORT}
+    assert fake.visible("t", 0) == [b"w"]
 
 
 async def test_a_cancelled_abort_goes_on_in_the_background(fake: FakeCluster) -> None:

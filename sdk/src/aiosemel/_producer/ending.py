@@ -51,6 +51,8 @@ class Ending:
         self._pipeline = pipeline
         self._registration = registration
         self._background: asyncio.Task[None] | None = None
+        self._unanswered: EndTxn | None = None
+        """The abort that was tried in the background, for as long as a call may take, in vain."""
 
     # -- commit ---------------------------------------------------------------------------------
 
@@ -129,6 +131,16 @@ class Ending:
         if end is not None:
             self._abort_later(end)
 
+    async def settle_abort(self, deadline: Deadline) -> None:
+        """Wait for an abort in the background; one that nobody has answered is tried again.
+
+        Raises RequestTimedOutError.
+        """
+        await self.join_abort(deadline)
+        while self._unanswered is not None:
+            self._abort_later(self._unanswered)
+            await self.join_abort(deadline)
+
     async def join_abort(self, deadline: Deadline) -> bool:
         """Wait for an abort in the background; returns whether it ended the transaction."""
         if self._background is None:
@@ -141,6 +153,7 @@ class Ending:
 
     def _begin_abort(self, because: SemelError | None = None) -> EndTxn | None:
         end = self._manager.abort(because)
+        self._unanswered = None
         self._registration.cancel()
         self._pipeline.discard_all(TransactionAbortedError("the transaction was aborted"))
         if end is None:
@@ -148,6 +161,7 @@ class Ending:
         return end
 
     def _abort_later(self, end: EndTxn) -> None:
+        self._unanswered = None
         try:
             self._background = self._context.spawn(self._abort_quietly(end), name="abort")
         except ClosedError:
@@ -160,6 +174,7 @@ class Ending:
                 self._ended(await self._send(self._request(end), deadline))
         except RetriableError as error:
             _log.warning("abort of %s not answered: %s", self._transactional_id, error)
+            self._unanswered = end
         except SemelError as error:
             self._manager.abort_failed(error)
         finally:
