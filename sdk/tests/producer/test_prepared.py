@@ -19,6 +19,7 @@ from producer_harness import (
 from aiosemel import PreparedTransactionId, TransactionOutcome, TransactionState
 from aiosemel.errors import (
     ApplicationRecoverableError,
+    ClosedError,
     IllegalStateError,
     InvalidRequestError,
     InvalidTxnStateError,
@@ -227,6 +228,46 @@ async def test_a_prepare_that_is_cancelled_before_it_went_out_aborts(fake: FakeC
             await preparing
         await producer.begin_transaction()
     assert not fake.asked(transactions.PrepareTxnRequest)
+
+
+@pytest.mark.parametrize("lost", [False, True])
+@pytest.mark.parametrize("released_after", [0, 0.0005, 0.01])
+async def test_nothing_is_prepared_that_closing_aborts(
+    fake: FakeCluster, released_after: float, *, lost: bool
+) -> None:
+    """Whatever PrepareTxn is answered, before or after the abort: an abort was sent."""
+    released = asyncio.Event()
+    never = Refuse(InvalidTxnStateError("ended otherwise", outcome="ABORTED"))
+    fake.then("PrepareTxn", *([LoseReply(), never] if lost else [HoldReply(released)]))
+    async with open_client(fake) as client:
+        producer = await begun(client)
+        await producer.send_and_wait("t", b"v")
+        preparing = asyncio.create_task(producer.prepare())
+        await elapse(0.05)
+        closing = asyncio.create_task(producer.close())
+        await elapse(released_after)
+        released.set()
+        await closing
+        with pytest.raises(TransactionAbortedError) as raised:
+            await preparing
+    assert isinstance(raised.value.__cause__, ClosedError)
+    assert len(ends(fake)) == 1
+
+
+async def test_a_prepare_that_is_cancelled_after_closing_has_aborted_is_cancelled(
+    fake: FakeCluster,
+) -> None:
+    fake.then("PrepareTxn", HoldReply(asyncio.Event()))
+    async with open_client(fake) as client:
+        producer = await begun(client)
+        await producer.send_and_wait("t", b"v")
+        preparing = asyncio.create_task(producer.prepare())
+        await elapse(0.05)
+        await producer.close()
+        preparing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await preparing
+    assert len(ends(fake)) == 1
 
 
 async def test_a_transaction_that_timed_out_is_not_prepared(fake: FakeCluster) -> None:

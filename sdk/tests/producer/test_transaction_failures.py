@@ -277,6 +277,24 @@ async def test_closing_aborts_an_open_transaction(fake: FakeCluster) -> None:
     assert producer.transactional_id == "orders"
 
 
+@pytest.mark.parametrize("ending", ["commit", "prepare"])
+async def test_closing_aborts_a_transaction_whose_end_waits_for_its_sends(
+    fake: FakeCluster, ending: str
+) -> None:
+    fake.then("Produce", HoldReply(asyncio.Event()))
+    async with open_client(fake) as client:
+        producer = await begun(client)
+        await producer.send("t", b"v", partition=0)
+        waiting = asyncio.create_task(getattr(producer, ending)())
+        await elapse(0.1)
+        await producer.close()
+        with pytest.raises(TransactionAbortedError) as raised:
+            await waiting
+    assert isinstance(raised.value.__cause__, ClosedError)
+    (end,) = ends(fake)
+    assert end.result == TRANSACTION_RESULT_ABORT
+
+
 async def test_closing_waits_five_seconds_at_most(fake: FakeCluster) -> None:
     async with open_client(fake) as client:
         producer = await begun(client)

@@ -52,13 +52,14 @@ class Preparing:
                 request_timeout_ms=self._options.request_timeout_ms,
             )
         except asyncio.CancelledError:
-            self._ending.abort_in_background(TransactionAbortableError("prepare was cancelled"))
+            if self._manager.loss is None:  # Else it is being aborted: the producer was closed.
+                self._ending.abort_in_background(TransactionAbortableError("prepare was cancelled"))
             raise
         except SemelError as error:
             raised = self._manager.prepare_failed(error)
             if raised is error:
                 raise
-            raise raised from error
+            raise raised from raised.__cause__
         self._manager.prepared(response.producer_id, response.producer_epoch)
         self._ending.start_epoch()
         return PreparedTransactionId(

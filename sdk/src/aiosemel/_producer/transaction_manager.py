@@ -277,7 +277,8 @@ class TransactionManager:
         )
 
     def prepared(self, producer_id: int, producer_epoch: int) -> None:
-        """Take the answer of PrepareTxn: the next transaction's epoch."""
+        """Take the answer of PrepareTxn: the next epoch. Raises if an abort was sent meanwhile."""
+        self._check_not_lost()
         self.outcome = TransactionOutcome.PREPARED
         self._move(Event.ENDED)
         self._start(producer_id, producer_epoch)
@@ -287,6 +288,8 @@ class TransactionManager:
 
         Of a retriable one, nothing is known: ``prepare`` asks again, ``abort`` gives up.
         """
+        if self.loss is not None:
+            return self._aborted(self.loss)
         outcome = error.details.get(OUTCOME)
         if outcome == TransactionOutcome.ABORTED or isinstance(error, TransactionAbortableError):
             return self._settle_aborted(error)

@@ -342,6 +342,8 @@ class Transactions:
     async def close(self, error: SemelError) -> None:
         """Abort what is open, for a while; then stop."""
         self._closed = error
+        if not self.manager.end_sent:
+            self.manager.withdraw()  # A commit that still waits for sends would leave it open.
         self.abort_in_background(error)
         try:
             await self._ending.join_abort(Deadline.after_ms(CLOSE_TIMEOUT_MS))
