@@ -87,6 +87,7 @@ class JointWriter:
         with joint_span(tracer, "join", handle):
             parent = None if tracer is None else joint_parent(tracer, handle)
             self._already_committed = not await self._transactions.join(request, parent)
+        self._check_open()  # Whoever closed it meanwhile would never end what keeps it alive.
         if not self._already_committed:
             self._keep_alive.start()
 

@@ -14,7 +14,7 @@ from aiosemel import (
     JointReceipt,
     ProducerOptions,
 )
-from aiosemel.errors import JointOwnerMismatchError, TransactionAbortableError
+from aiosemel.errors import ClosedError, JointOwnerMismatchError, TransactionAbortableError
 from semel.common.v1 import participants_pb2 as participants
 from semel.coordinator.v1 import transactions_pb2 as wire
 
@@ -226,3 +226,35 @@ async def test_a_writer_whose_close_is_cancelled_sends_nothing_more(fake: FakeCl
         await elapse(0.1)
         assert closing.cancelled()
         assert delivery.done()
+
+
+async def test_a_writer_that_is_closed_while_it_joins_keeps_nothing_alive(
+    fake: FakeCluster,
+) -> None:
+    released = asyncio.Event()
+    fake.then("JoinTxn", HoldReply(released))
+    async with open_client(fake) as client:
+        writer = client.join(HANDLE)
+        joining = asyncio.create_task(writer.join())
+        await elapse(0.1)
+        await writer.close()
+        released.set()
+        with pytest.raises(ClosedError):
+            await joining
+        await elapse(10)
+    assert fake.names() == ["JoinTxn"]
+
+
+async def test_a_send_that_waits_while_its_writer_is_closed_sends_nothing(
+    fake: FakeCluster,
+) -> None:
+    async with open_client(fake) as client:
+        writer = client.join(HANDLE)
+        await writer.join()
+        sending = asyncio.create_task(writer.send("not-there-yet", b"v"))
+        await elapse(0.1)
+        await writer.close()
+        fake.create_topic("not-there-yet")
+        with pytest.raises(TransactionAbortableError, match="the writer is closed"):
+            await sending
+    assert fake.names() == ["JoinTxn"]

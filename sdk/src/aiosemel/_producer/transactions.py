@@ -311,6 +311,7 @@ class Transactions:
 
         That may be somebody who knows nothing of what was sent here: the coordinator is told.
         """
+        self.fail(error)  # Else what still waits for a topic, or for room, would be sent later.
         try:
             await self.pipeline.close(error)
             await self._registration.settle(Deadline.after_ms(CLOSE_TIMEOUT_MS))
