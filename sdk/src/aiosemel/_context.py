@@ -23,7 +23,7 @@ class Closable(Protocol):
     """What a client closes when it is closed itself."""
 
     async def close(self) -> None:
-        """Finish what can be finished, and stop. May be called twice."""
+        """Finish what can be finished, and stop. May be called twice: the second waits as well."""
         ...
 
 

@@ -8,12 +8,14 @@ import asyncio
 import logging
 import time
 from collections.abc import Collection, Coroutine
-from contextlib import AsyncExitStack, nullcontext
+from contextlib import nullcontext
+from functools import partial
 from random import Random
 from typing import Self
 
 from opentelemetry.trace import TracerProvider
 
+from aiosemel._closing import Closing, close_all
 from aiosemel._cluster import Cluster
 from aiosemel._context import Clock, Closable, Context
 from aiosemel._names import parse_bootstrap
@@ -94,6 +96,7 @@ class SemelClient:
         self._run = ""
         """Of the joint transactions that this client owns, once there is one."""
         self._group: asyncio.TaskGroup | None = None
+        self._closing = Closing()
         self._running: set[asyncio.Task[None]] = set()
         self._made: dict[Closable, None] = {}
         self._context = Context(
@@ -115,20 +118,22 @@ class SemelClient:
         group = asyncio.TaskGroup()
         await group.__aenter__()
         self._group = group
+        self._closing = Closing()
         self._cluster.closed = False
 
     async def close(self) -> None:
-        """Close everything that this client made, then the connections. May be called twice.
+        """Close everything that this client made, then the connections.
 
-        Raises what a callback of a consumer raises, when everything is closed.
+        May be called twice: whoever comes second waits for the first, here and in all of that.
+        Raises what a callback of a consumer raises, when everything is closed. Cancelled, it closes
+        everything, and waits for nothing more.
         """
-        group = self._group
-        if group is None:
-            return
+        if self._group is not None:
+            await self._closing.once(partial(self._close, self._group))
+
+    async def _close(self, group: asyncio.TaskGroup) -> None:
         try:
-            async with AsyncExitStack() as stack:  # one that fails leaves no other open
-                for made in self._made:
-                    stack.push_async_callback(made.close)
+            await close_all(tuple(self._made))
         finally:
             self._group = None
             self._cluster.closed = True

@@ -7,9 +7,11 @@ polls may count on its partitions, for ``max_poll_interval_ms``.
 
 import asyncio
 from collections.abc import Collection, Iterable, Mapping
+from functools import partial
 from typing import Self
 
 from aiosemel._background import Background
+from aiosemel._closing import Closing
 from aiosemel._context import Context
 from aiosemel._fetcher import Fetcher
 from aiosemel._group import Group
@@ -94,6 +96,7 @@ class Consumer:
             tracer=context.tracer,
         )
         self._closed = False
+        self._closing = Closing(partial(context.forget, self))
 
     # -- which partitions ------------------------------------------------------------------------
 
@@ -395,9 +398,10 @@ class Consumer:
         ``on_revoked`` is told first, however long it takes. Raises what it raises, when everything
         is closed. The group coordinator has ``timeout_ms`` to hear of it.
         """
-        if self._closed:
-            return
         self._closed = True
+        await self._closing.once(partial(self._close, timeout_ms))
+
+    async def _close(self, timeout_ms: int) -> None:
         started = self._background.running
         try:
             if self._group is not None and started:
@@ -405,7 +409,6 @@ class Consumer:
         finally:
             await self._background.close()
             self._arrived.notify()
-            self._context.forget(self)
             if self._group is not None and started:
                 await self._group.leave(Deadline.after_ms(timeout_ms))
 

@@ -169,14 +169,14 @@ class JointWriter:
 
         May be called twice.
         """
-        if self._closed:
-            return
         self._closed = True
         try:
             await self._keep_alive.close()
         finally:
-            self._context.forget(self)
-            await self._transactions.leave(_closed())
+            try:
+                await self._transactions.leave(_closed())
+            finally:
+                self._context.forget(self)
 
     async def __aenter__(self) -> Self:
         try:

@@ -158,14 +158,12 @@ class Producer:
 
         Cancelled, it gives up what is not stored yet.
         """
-        if self._closed:
-            return
         self._closed = True
         try:
             await self._pipeline.flush(None)
         finally:
-            self._context.forget(self)
             await self._pipeline.close(_closed())
+            self._context.forget(self)
 
     async def __aenter__(self) -> Self:
         return self

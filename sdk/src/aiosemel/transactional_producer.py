@@ -254,11 +254,11 @@ class TransactionalProducer:
 
         A block that is still open raises TransactionAbortedError at its end.
         """
-        if self._closed:
-            return
         self._closed = True
-        self._context.forget(self)
-        await self._transactions.close(_closed())
+        try:
+            await self._transactions.close(_closed())
+        finally:
+            self._context.forget(self)
 
     async def __aenter__(self) -> Self:
         return self

@@ -117,6 +117,23 @@ async def test_a_close_that_is_cancelled_leaves_the_group_all_the_same(fake: Fak
             await member.poll()
 
 
+async def test_who_closes_a_consumer_that_is_being_closed_waits_for_that(fake: FakeCluster) -> None:
+    """And its callback is told once, though it closes the consumer too."""
+    async with client_of(fake) as client:
+        member = Member.of(client)
+        await settle(member)
+        member.during_revoke = member.consumer.close
+        fake.held["ConsumerGroupHeartbeat"] = answered = asyncio.Event()
+        first = asyncio.create_task(member.consumer.close())
+        await pass_time(0.1)
+        asyncio.get_running_loop().call_later(1, answered.set)
+        await member.consumer.close()
+        assert [event for event, _ in member.told] == ["assigned", "revoked"]
+        assert heartbeats(fake)[-1].member_epoch == -1
+        assert fake.members == {}
+        await first
+
+
 async def test_a_group_is_left_however_long_the_last_callback_takes(fake: FakeCluster) -> None:
     async with client_of(fake) as client:
         member = Member.of(client)

@@ -8,7 +8,7 @@ from typing import get_args, get_type_hints
 
 import pytest
 from network_faults import Hold
-from producer_harness import FakeCluster, elapse, open_client
+from producer_harness import FakeCluster, begun, elapse, open_client
 
 import aiosemel
 from aiosemel import SemelClient, SystemClock
@@ -125,6 +125,86 @@ async def test_a_close_that_is_cancelled_leaves_nothing_open() -> None:
         await transactional.commit()
     with pytest.raises(ClosedError):
         await client.admin().list_topics()
+
+
+async def test_a_close_that_is_cancelled_waits_for_nothing_more() -> None:
+    fake = FakeCluster()
+    fake.create_topic("t")
+    fake.then("Produce", *[Hold(asyncio.Event())] * 3)
+    client = SemelClient("coordinator:1", connector=fake)
+    await client.open()
+    stuck = [await client.producer().send("t", b"v") for _ in range(3)]
+    await elapse(0.1)
+    before = asyncio.get_running_loop().time()
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(1):
+            await client.close()
+    assert asyncio.get_running_loop().time() - before == pytest.approx(1, abs=0.01)
+    assert all(each.done() for each in stuck)
+
+
+async def test_what_fails_when_a_close_was_cancelled_does_not_hide_that(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class Failing:
+        async def close(self) -> None:
+            raise ZeroDivisionError
+
+    fake = FakeCluster()
+    fake.create_topic("t")
+    fake.then("Produce", Hold(asyncio.Event()))
+    client = SemelClient("coordinator:1", connector=fake)
+    await client.open()
+    client._adopt(Failing())
+    await client.producer().send("t", b"v")
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(1):
+            await client.close()
+    assert "closing failed: ZeroDivisionError()" in caplog.text
+
+
+@pytest.mark.parametrize("first", ["producer", "client"])
+async def test_a_client_that_is_closed_waits_for_who_closes_already(first: str) -> None:
+    """Else the records that the first one waits for would be given up."""
+    released = asyncio.Event()
+    fake = FakeCluster()
+    fake.create_topic("t")
+    fake.then("Produce", Hold(released))
+    client = SemelClient("coordinator:1", connector=fake)
+    await client.open()
+    producer = client.producer()
+    delivery = await producer.send("t", b"v")
+    closing = asyncio.create_task(producer.close() if first == "producer" else client.close())
+    await elapse(0.1)
+    asyncio.get_running_loop().call_later(1, released.set)
+    await client.close()
+    assert delivery.result().offset == 0
+    await closing
+
+
+async def test_a_client_that_is_closed_waits_for_the_abort_of_a_producer_that_closes() -> None:
+    released = asyncio.Event()
+    fake = FakeCluster()
+    fake.create_topic("t")
+    fake.then("EndTxn", Hold(released))
+    async with open_client(fake) as client:
+        producer = await begun(client)
+        await producer.send_and_wait("t", b"v")
+        closing = asyncio.create_task(producer.close())
+        await elapse(0.1)
+        asyncio.get_running_loop().call_later(1, released.set)
+    assert fake.transactional["orders"].outcomes[0] == ("ABORTED", "CLIENT")
+    await closing
+
+
+async def test_a_client_can_be_opened_again() -> None:
+    fake = FakeCluster()
+    fake.create_topic("t")
+    client = SemelClient("coordinator:1", connector=fake)
+    for offset in range(2):
+        async with client:
+            stored = await client.producer().send_and_wait("t", b"v")
+            assert stored.offset == offset
 
 
 async def test_a_closed_producer_begins_no_transaction() -> None:

@@ -316,10 +316,12 @@ class Pipeline:
 
     async def close(self, error: SemelError) -> None:
         """Stop sending; what is still there is given up."""
-        await self._sender.close()
-        self.discard_all(error)
-        if self.spans is not None:
-            self.spans.end(None)
+        try:
+            await self._sender.close()
+        finally:
+            self.discard_all(error)
+            if self.spans is not None:
+                self.spans.end(None)
 
     def _settle_all(self, batches: Sequence[Batch]) -> None:
         for batch in batches:
