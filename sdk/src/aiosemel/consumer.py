@@ -296,7 +296,7 @@ class Consumer:
         self._start()
         deadline = self._deadline(timeout_ms)
         while True:
-            self._background.check()
+            self._check()
             held = self._held(partition)
             self._positions.check(held)
             known = self._positions.position(held)

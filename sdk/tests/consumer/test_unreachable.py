@@ -8,7 +8,12 @@ from consumer_harness import client_of, heartbeats, pass_time
 from fake_cluster import FakeCluster
 
 from aiosemel._membership import LEAVE_EPOCH
-from aiosemel.errors import KafkaStorageError, NetworkExceptionError, RequestTimedOutError
+from aiosemel.errors import (
+    ClosedError,
+    KafkaStorageError,
+    NetworkExceptionError,
+    RequestTimedOutError,
+)
 
 REFUSED = NetworkExceptionError("connection refused")
 
@@ -95,3 +100,18 @@ async def test_a_position_that_is_not_found_says_why(
         with pytest.raises(RequestTimedOutError) as raised:
             await consumer.position(("orders", 0), timeout_ms=timeout_ms)
         assert "connection refused" in str(raised.value.__cause__)
+
+
+async def test_who_waits_for_a_position_hears_that_the_consumer_is_closed(
+    fake: FakeCluster,
+) -> None:
+    fake.down = {"broker0:1"}
+    async with client_of(fake) as client:
+        consumer = client.consumer(auto_offset_reset="earliest")
+        consumer.assign([("orders", 0)])
+        waiting = asyncio.create_task(consumer.position(("orders", 0)))
+        await pass_time(1)
+        await consumer.close()
+        async with asyncio.timeout(1):
+            with pytest.raises(ClosedError):
+                await waiting
