@@ -21,12 +21,20 @@ class KeepAlive:
     """Asks the coordinator again and again, from ``start`` to ``close``."""
 
     def __init__(
-        self, context: Context, handle: JointHandle, ended: Callable[[SemelError], bool]
+        self,
+        context: Context,
+        handle: JointHandle,
+        ended: Callable[[SemelError], bool],
+        check: Callable[[], None] = lambda: None,
     ) -> None:
-        """Do nothing yet. ``ended`` hears why the transaction is not open; True: stop."""
+        """Do nothing yet. ``ended`` hears why the transaction is not open; True: stop.
+
+        ``check`` may raise before each question.
+        """
         self._context = context
         self._handle = handle
         self._ended = ended
+        self._check = check
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -46,6 +54,7 @@ class KeepAlive:
         pause_s = self._handle.transaction_timeout_ms / 1000 / _TIMES
         while True:
             await asyncio.sleep(pause_s)
+            self._check()
             error = await self._keep_alive()
             if error is not None and self._ended(error):
                 return

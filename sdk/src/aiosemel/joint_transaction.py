@@ -18,6 +18,7 @@ from aiosemel.errors import (
     IllegalStateError,
     InvalidRequestError,
     JointOutcomeUnknownError,
+    JointOwnerMismatchError,
     RetriableError,
     SemelError,
     TransactionAbortableError,
@@ -143,10 +144,12 @@ class JointTransaction:
         """Keep it alive until it is over, committed or not; for who does not end it.
 
         Between the end of one writer and the start of the next, or the commit, nobody else may do
-        it. Cancel it to stop. Waits a third of the timeout before it first asks.
+        it. Cancel it to stop. Waits a third of the timeout before it first asks: what nobody has
+        joined by then counts as over. Raises ClosedError once this or the client is closed, and
+        whatever else keeps it from asking, such as an AuthorizationError.
         """
         self._check_open()
-        await KeepAlive(self._context, self._handle, lambda _: True).run()
+        await KeepAlive(self._context, self._handle, _is_over, self._check_open).run()
 
     async def close(self) -> None:
         """Keep it alive no longer. Ends nothing. May be called twice."""
@@ -313,3 +316,12 @@ class JointTransaction:
     def _check_open(self) -> None:
         if self._closed:
             raise ClosedError("the joint transaction is closed")
+
+
+def _is_over(error: SemelError) -> bool:
+    """Say so of a version that is not open, a run that is fenced, an id that another owner took."""
+    if not isinstance(
+        error, (TransactionAbortableError, ApplicationRecoverableError, JointOwnerMismatchError)
+    ):
+        raise error
+    return True
