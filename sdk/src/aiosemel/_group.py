@@ -1,22 +1,19 @@
 """A consumer's group: membership, rebalances and committed offsets, put together."""
 
-import asyncio
-import logging
 from collections.abc import Collection, Iterable, Mapping
 
+from aiosemel._auto_commit import AutoCommit
 from aiosemel._context import Context
 from aiosemel._group_member import GroupMember
-from aiosemel._group_offsets import GroupOffsets, check_group_id
+from aiosemel._group_offsets import GroupOffsets, check_group_id, to_commit
 from aiosemel._positions import Positions
 from aiosemel._rebalance import Callbacks, Rebalance
 from aiosemel._retry import Deadline
 from aiosemel._signal import Signal
 from aiosemel.consumer_options import ConsumerOptions, IsolationLevel
-from aiosemel.errors import SemelError, StaleMemberEpochError
+from aiosemel.errors import StaleMemberEpochError
 from aiosemel.offsets import ConsumerGroupMetadata, OffsetAndMetadata, TopicPartition
 from semel.common.v1.records_pb2 import RecordBatch
-
-_log = logging.getLogger(__name__)
 
 
 class Group:
@@ -37,11 +34,17 @@ class Group:
         check_group_id(group_id)
         self._cluster = context.cluster
         self._group_id = group_id
-        self._options = options
         self._positions = positions
         member_id = f"{context.random.getrandbits(128):032x}"
         self._member = GroupMember(context.cluster, group_id, member_id, options, arrived)
-        self._rebalance = Rebalance(self._member, positions, self._commit_before_giving_up)
+        self._auto_commit = AutoCommit(
+            context.spawn,
+            options.auto_commit_interval_ms if options.enable_auto_commit else None,
+            context.cluster.options.default_api_timeout_ms,
+            self._reached,
+            self._commit,
+        )
+        self._rebalance = Rebalance(self._member, positions, self._auto_commit.last)
         self.offsets = GroupOffsets(
             context.cluster,
             self.metadata,
@@ -49,7 +52,6 @@ class Group:
         )
         self.subscribed = False
         """Whether this consumer is a member, or wants to be."""
-        self._auto_commit_at: float | None = None
 
     def metadata(self) -> ConsumerGroupMetadata:
         """Return who commits offsets."""
@@ -104,10 +106,15 @@ class Group:
         if self._rebalance.due:
             await self._rebalance.reconcile()
 
-    async def give_up_all(self) -> None:
-        """Give up every partition, before ``leave``."""
-        if self.subscribed:
-            await self._rebalance.give_up_all()
+    async def give_up_all(self, deadline: Deadline | None = None) -> None:
+        """Give up every partition, before ``leave``; the deadline is for a commit of its own."""
+        try:
+            if self.subscribed:
+                await self._rebalance.give_up_all(deadline)
+            else:
+                await self._auto_commit.last(deadline)
+        finally:
+            await self._auto_commit.stop()
 
     async def leave(self, deadline: Deadline) -> None:
         """Leave the group, after ``run``."""
@@ -119,14 +126,8 @@ class Group:
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata], deadline: Deadline
     ) -> None:
         """Commit offsets; once more, if the member had not heard of its newest epoch yet."""
-        if not offsets:
-            return
-        try:
-            await self.offsets.commit(offsets, self._positions.topic_ids(), deadline)
-        except StaleMemberEpochError:
-            if not await self._member.ask_again(deadline):
-                raise
-            await self.offsets.commit(offsets, self._positions.topic_ids(), deadline)
+        await self._auto_commit.stop()
+        await self._commit(offsets, deadline)
 
     async def committed(
         self, partitions: Iterable[TopicPartition], deadline: Deadline
@@ -136,25 +137,21 @@ class Group:
         wanted = [(each, topic_ids.get(each, "")) for each in partitions]
         return await self.offsets.settled(wanted, deadline)
 
-    async def auto_commit(self) -> None:
-        """Commit what earlier polls returned, if that is wanted and it is time."""
-        if not self._options.enable_auto_commit:
+    def auto_commit(self) -> None:
+        """Begin to commit what earlier polls returned, if that is wanted and it is time."""
+        self._auto_commit.poll()
+
+    async def _commit(
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata], deadline: Deadline
+    ) -> None:
+        if not offsets:
             return
-        now = asyncio.get_running_loop().time()
-        if self._auto_commit_at is None or now >= self._auto_commit_at:
-            is_first = self._auto_commit_at is None
-            self._auto_commit_at = now + self._options.auto_commit_interval_ms / 1000
-            if not is_first:
-                await self._commit_positions()
-
-    async def _commit_before_giving_up(self) -> None:
-        if self._options.enable_auto_commit:
-            await self._commit_positions()
-
-    async def _commit_positions(self) -> None:
-        offsets = {k: OffsetAndMetadata(v) for k, v in self._positions.positions().items()}
-        deadline = Deadline.after_ms(self._cluster.options.default_api_timeout_ms)
         try:
-            await self.commit(offsets, deadline)
-        except SemelError as error:
-            _log.warning("offsets of group %s are not committed: %s", self._group_id, error)
+            await self.offsets.commit(offsets, self._positions.topic_ids(), deadline)
+        except StaleMemberEpochError:
+            if not await self._member.ask_again(deadline):
+                raise
+            await self.offsets.commit(offsets, self._positions.topic_ids(), deadline)
+
+    def _reached(self) -> dict[TopicPartition, OffsetAndMetadata]:
+        return to_commit(self._positions.positions())

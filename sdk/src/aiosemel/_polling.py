@@ -61,7 +61,7 @@ class Polling:
             began_ns = 0 if self._tracer is None else now_ns()
             await asyncio.sleep(0)  # a user who always finds records must not starve everybody else
             if self._group is not None:
-                await self._group.auto_commit()
+                self._group.auto_commit()
             while True:
                 self._check()
                 if self._group is not None:

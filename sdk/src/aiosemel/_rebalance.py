@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from aiosemel._group_member import GroupMember
 from aiosemel._membership import MemberState, TopicIdPartition
 from aiosemel._positions import Positions
+from aiosemel._retry import Deadline
 from aiosemel.offsets import TopicPartition
 from semel.common.v1.records_pb2 import RecordBatch
 
@@ -37,7 +38,7 @@ class Rebalance:
         self,
         member: GroupMember,
         positions: Positions[RecordBatch],
-        before_giving_up: Callable[[], Awaitable[None]],
+        before_giving_up: Callable[[Deadline | None], Awaitable[None]],
     ) -> None:
         """Take the two that are to be brought in line."""
         self.callbacks = Callbacks()
@@ -74,12 +75,12 @@ class Rebalance:
             else:
                 return
 
-    async def give_up_all(self) -> None:
-        """Give up every partition, before leaving the group."""
+    async def give_up_all(self, deadline: Deadline | None) -> None:
+        """Give up every partition, before leaving the group; the deadline is not the user's."""
         held = self._positions.held()
         try:
             if held:
-                await self._tell_revoked(held)
+                await self._tell_revoked(held, deadline)
         finally:
             self._let_go(held)
 
@@ -102,8 +103,10 @@ class Rebalance:
             raise
         self._revoked(partitions)
 
-    async def _tell_revoked(self, partitions: frozenset[TopicPartition]) -> None:
-        await self._before_giving_up()
+    async def _tell_revoked(
+        self, partitions: frozenset[TopicPartition], deadline: Deadline | None = None
+    ) -> None:
+        await self._before_giving_up(deadline)
         await _tell(self.callbacks.on_revoked, partitions)
 
     def _revoked(self, partitions: frozenset[TopicIdPartition]) -> None:

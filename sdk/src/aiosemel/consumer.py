@@ -396,7 +396,8 @@ class Consumer:
         """Give up all partitions, leave the group, and stop. May be called twice.
 
         ``on_revoked`` is told first, however long it takes. Raises what it raises, when everything
-        is closed. The group coordinator has ``timeout_ms`` to hear of it.
+        is closed. The group coordinator has ``timeout_ms`` to hear of it, and as long before to
+        commit the positions, if that is done without asking.
         """
         self._closed = True
         await self._closing.once(partial(self._close, timeout_ms))
@@ -405,7 +406,7 @@ class Consumer:
         started = self._background.running
         try:
             if self._group is not None and started:
-                await self._group.give_up_all()
+                await self._group.give_up_all(Deadline.after_ms(timeout_ms))
         finally:
             await self._background.close()
             self._arrived.notify()

@@ -22,8 +22,9 @@ class ConsumerOptions:
     log does not hold any more."""
     enable_auto_commit: bool = False
     """Whether ``poll`` commits what earlier polls returned, every ``auto_commit_interval_ms``, and
-    when partitions are given up. Off, other than in Kafka: a timer does not know whether records
-    are processed, so a crash loses those that were polled only, and repeats others."""
+    when partitions are given up, but for those that ``assign`` replaces. It waits for it only then.
+    Off, other than in Kafka: a timer does not know whether records are processed, so a crash loses
+    those that were polled only, and repeats others."""
     auto_commit_interval_ms: int = 5_000
     """How often, in milliseconds."""
     max_poll_interval_ms: int = 300_000

@@ -1,6 +1,7 @@
 """Committed offsets: by call, and by themselves."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 
 import pytest
 from consumer_harness import Client, client_of, pass_time
@@ -10,6 +11,7 @@ from aiosemel.consumer import Consumer
 from aiosemel.errors import (
     InvalidGroupIdError,
     KafkaStorageError,
+    NetworkExceptionError,
     OffsetMetadataTooLargeError,
     StaleMemberEpochError,
     UnknownMemberIdError,
@@ -188,6 +190,7 @@ async def test_positions_are_committed_by_themselves_if_that_is_wanted(fake: Fak
         assert committed(fake) == {}
         await pass_time(5)
         await consumer.poll(1)
+        await pass_time(0.1)
         assert committed(fake) == {0: 2, 1: 0}, "what this poll returns is not processed yet"
 
 
@@ -208,7 +211,51 @@ async def test_a_commit_by_itself_that_fails_does_not_stop_the_reading(fake: Fak
         assert committed(fake) == {}
         await pass_time(5)
         await read(consumer, 1)
+        await pass_time(0.1)
         assert committed(fake) == {0: 3, 1: 0}
+
+
+async def test_a_poll_waits_for_no_commit_by_itself(fake: FakeCluster) -> None:
+    """Nor does closing, for longer than it may."""
+    async with client_of(fake) as client:
+        consumer = await member_of(client, enable_auto_commit=True)
+        await read(consumer, 2)
+        await pass_time(5)
+        fake.down.add("group:1")
+        before = now()
+        await read(consumer, 3)
+        assert now() == pytest.approx(before, abs=0.1)
+        assert await consumer.poll(timeout_ms=500) == {}
+        assert now() == pytest.approx(before + 0.5, abs=0.1)
+        before = now()
+        await consumer.close(timeout_ms=1_000)
+        assert now() <= before + 2.1
+
+
+async def test_a_commit_by_itself_never_comes_after_a_newer_one(fake: FakeCluster) -> None:
+    async with client_of(fake) as client:
+        consumer = await member_of(client, enable_auto_commit=True)
+        await read(consumer, 2)
+        await pass_time(5)
+        fake.faults["CommitOffsets"].append(NetworkExceptionError("lost"))
+        await read(consumer, 3)
+        await pass_time(0.05)
+        await consumer.commit()
+        await pass_time(1)
+        assert committed(fake) == {0: 5, 1: 0}
+        assert len(fake.asked("CommitOffsets")) == 2
+
+
+@pytest.mark.parametrize("give_up", [Consumer.close, Consumer.unsubscribe])
+async def test_positions_are_committed_also_where_partitions_were_assigned(
+    fake: FakeCluster, give_up: Callable[[Consumer], Awaitable[None]]
+) -> None:
+    async with client_of(fake) as client:
+        consumer = client.consumer("g", auto_offset_reset="earliest", enable_auto_commit=True)
+        consumer.assign([P0])
+        await read(consumer, 2)
+        await give_up(consumer)
+        assert committed(fake) == {0: 2}
 
 
 async def test_nothing_is_committed_by_itself_by_default(fake: FakeCluster) -> None:
