@@ -94,7 +94,7 @@ topic; raising stops."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransactionCommitted:
-    """A transaction committed: its outputs are visible, its inputs consumed, exactly once."""
+    """A transaction committed: its outputs become visible, its inputs consumed, exactly once."""
 
     records_in: int
     records_out: int
