@@ -109,10 +109,10 @@ class JointTransaction:
         Raises TransactionAbortedError if nothing of it is committed, nor ever will be: a writer was
         lost, because the transaction timed out, or a newer run was seen (then ``__cause__`` is an
         ApplicationRecoverableError). Do the version again, or give up. Raises
-        JointOutcomeUnknownError if nobody could say: call it again with the same receipts. Raises
-        JointOwnerMismatchError unless it was sent before, and InvalidRequestError for receipts of
-        another transaction. May be called again after it returned, and returns the same for the
-        same receipts.
+        JointOutcomeUnknownError if nobody could say: call it again with the same receipts, also
+        after the block. Raises JointOwnerMismatchError unless it was sent before, and
+        InvalidRequestError for receipts of another transaction. May be called again after it
+        returned, and returns the same for the same receipts.
 
         When it is cancelled, it goes on for ``cancelled_commit_grace_ms`` to learn the outcome, and
         raises JointOutcomeUnknownError without.
@@ -207,7 +207,8 @@ class JointTransaction:
 
         Nothing else is legal as long as nobody knows what became of that.
         """
-        self._check_open()
+        if not self._is_unknown:  # To ask what became of a commit is always possible.
+            self._check_open()
         request = self._request(receipts, commit=True)
         if self._sent is not None and list(self._sent.writers) == list(request.writers):
             request.end_id = self._sent.end_id

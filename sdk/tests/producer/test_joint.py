@@ -414,4 +414,9 @@ async def test_a_block_leaves_a_commit_alone_whose_outcome_is_unknown(fake: Fake
         with pytest.raises(JointOutcomeUnknownError):
             async with client.joint_transaction_of(HANDLE, QUICK) as joint:
                 await joint.commit([RECEIPT])
+        fake.script["EndJointTxn"].clear()
+        assert await joint.commit([RECEIPT]) is JointOutcome.COMMITTED
+        with pytest.raises(ClosedError):
+            await joint.commit([])
     assert {end.result for end in ends(fake)} == {COMMIT}
+    assert len({end.end_id for end in ends(fake)}) == 1
