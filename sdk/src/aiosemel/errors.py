@@ -142,8 +142,9 @@ class TransactionOutcomeUnknownError(SemelError):
         Sends the commit again as long as this producer may; later, only asks. Without a time-out it
         ends when the cluster can be reached: what nobody commits is aborted when its transaction
         time-out is over. TOO_OLD_TO_KNOW is answered only 256 transactions of the id later, or when
-        the id has expired. Raises RequestTimedOutError after ``timeout_ms``: then call it again, as
-        also when it was cancelled. Raises ClosedError when the client is closed.
+        the id has expired. Any number of tasks may wait for it. Raises RequestTimedOutError after
+        ``timeout_ms``, and ``cancelled_commit_grace_ms`` if a commit is on its way then: call it
+        again, as also when it was cancelled. Raises ClosedError when the client is closed.
         """
         if self.resolver is None:
             raise IllegalStateError("only an error that a commit has raised can be resolved")

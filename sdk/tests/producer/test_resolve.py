@@ -65,6 +65,17 @@ async def test_a_commit_whose_request_or_answer_was_lost_is_committed(
     assert {end.result for end in ends(fake)} == {TRANSACTION_RESULT_COMMIT}
 
 
+@pytest.mark.parametrize("faults", [LOST_REPLY, LOST_REQUEST])
+async def test_all_who_want_to_know_are_told_the_same(fake: FakeCluster, faults: Faults) -> None:
+    async with unknown(fake, *faults) as (_, producer, error):
+        fake.then("EndTxn", LoseReply())
+        resolutions = await asyncio.gather(*(error.resolve() for _ in range(3)))
+        assert set(resolutions) == {
+            Resolution(outcome=KnownOutcome.COMMITTED, abort_reason=None, next_step=NextStep.BEGIN)
+        }
+        await producer.begin_transaction()
+
+
 async def test_a_transaction_that_timed_out_is_aborted_and_the_producer_goes_on(
     fake: FakeCluster,
 ) -> None:

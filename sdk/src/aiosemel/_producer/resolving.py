@@ -37,12 +37,14 @@ class Resolver:
         cluster: Cluster,
         manager: TransactionManager,
         commit: Callable[[], Awaitable[None]],
+        is_busy: Callable[[], bool],
         is_closed: Callable[[], bool],
         transactional_id: str,
     ) -> None:
         self._cluster = cluster
         self._manager = manager
         self._commit = commit
+        self._is_busy = is_busy
         self._is_closed = is_closed
         self._transactional_id = transactional_id
         self._producer_id = manager.producer_id
@@ -66,7 +68,8 @@ class Resolver:
         attempts = 0
         while True:
             if self._may_commit():
-                resolution = await self._commit_again()
+                # Somebody else may be sending the commit again: that brings the same answer.
+                resolution = None if self._is_busy() else await self._commit_again()
             else:
                 resolution = await self._ask_coordinator()
             if resolution is not None:

@@ -241,6 +241,7 @@ class Transactions:
             self._cluster,
             self.manager,
             partial(self.commit, wait_until_visible=False),
+            lambda: self._in_progress is not None,
             lambda: self._closed is not None,
             self._transactional_id,
         )
