@@ -293,10 +293,10 @@ class Consumer:
         Raises IllegalStateError for a partition that is not held, RequestTimedOutError from what
         went wrong last, and as ``poll`` what is wrong with the partition.
         """
-        self._start()
         deadline = self._deadline(timeout_ms)
         while True:
-            self._check()
+            self._start()
+            self._background.check()
             held = self._held(partition)
             self._positions.check(held)
             known = self._positions.position(held)
@@ -395,9 +395,9 @@ class Consumer:
     async def close(self, timeout_ms: int = CLOSE_TIMEOUT_MS) -> None:
         """Give up all partitions, leave the group, and stop. May be called twice.
 
-        ``on_revoked`` is told first, however long it takes. Raises what it raises, when everything
-        is closed. The group coordinator has ``timeout_ms`` to hear of it, and as long before to
-        commit the positions, if that is done without asking.
+        ``on_revoked`` is told first, however long it takes, and may commit. Raises what it raises,
+        when everything is closed. The group coordinator has ``timeout_ms`` to hear of it, and as
+        long before to commit the positions, if that is done without asking.
         """
         self._closed = True
         await self._closing.once(partial(self._close, timeout_ms))
@@ -421,8 +421,8 @@ class Consumer:
         await self.close()
 
     def _start(self) -> None:
-        self._check_open()
-        if not self._background.running:
+        if not self._background.running:  # Else ``on_revoked`` may be told of a close just now.
+            self._check_open()
             self._background.start(self._context.spawn, f"consumer {self._group_id or ''}".strip())
 
     async def _work(self) -> None:

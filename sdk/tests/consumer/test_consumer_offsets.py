@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 import pytest
-from consumer_harness import Client, client_of, pass_time
+from consumer_harness import Client, Member, client_of, pass_time, settle
 from fake_cluster import FakeCluster
 
 from aiosemel.consumer import Consumer
@@ -178,6 +178,25 @@ async def test_committed_raises_what_no_repetition_mends(fake: FakeCluster) -> N
     async with client_of(fake) as client:
         with pytest.raises(InvalidGroupIdError):
             await client.consumer("g").committed([P0])
+
+
+@pytest.mark.parametrize("give_up", [Consumer.close, Consumer.unsubscribe])
+async def test_a_callback_may_commit_what_it_is_about_to_give_up(
+    fake: FakeCluster, give_up: Callable[[Consumer], Awaitable[None]]
+) -> None:
+    async with client_of(fake) as client:
+        member = Member.of(client)
+        await settle(member)
+        consumer = member.consumer
+
+        async def commit() -> None:
+            reached = await consumer.position(P0)
+            assert (await consumer.committed([P0]))[P0] is None
+            await consumer.commit({P0: reached})
+
+        member.during_revoke = commit
+        await give_up(consumer)
+        assert committed(fake) == {0: 5}
 
 
 # -- by themselves -------------------------------------------------------------------------------
