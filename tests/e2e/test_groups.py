@@ -9,6 +9,7 @@ import pytest
 from aiosemel import (
     Consumer,
     ConsumerOptions,
+    OffsetAndMetadata,
     OffsetReset,
     OffsetSpec,
     SemelClient,
@@ -21,6 +22,7 @@ from aiosemel.errors import (
     GroupSubscribedToTopicError,
     NonEmptyGroupError,
 )
+from semel_local import LocalCluster
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -205,3 +207,26 @@ async def test_the_lag_counts_records_that_a_reader_will_see(
     ends = await admin.list_offsets(dict.fromkeys(places, OffsetSpec.LATEST))
     past = {place: at.offset for place, at in ends.items() if at}
     assert set((await admin.count_records(past)).values()) == {0}
+
+
+async def test_a_client_that_is_closed_lets_a_consumer_end_its_transaction(
+    cluster: LocalCluster, client: SemelClient, topic: str, name: str
+) -> None:
+    """Whichever was made first: the callback finds its producer open."""
+    await client.producer().send_and_wait(topic, b"v", partition=0)
+    async with cluster.client() as closing:
+        reader = Reader.of(closing, name, topic)
+        producer = closing.transactional_producer(name)
+        await producer.init_transactions()
+        await producer.begin_transaction()
+
+        async def end(_: Partitions) -> None:
+            metadata = reader.consumer.group_metadata()
+            await producer.send_offsets(reader.consumer.positions(), metadata)
+            await producer.commit()
+
+        reader.consumer.subscribe([topic], on_revoked=end)
+        while not reader.values:
+            await reader.poll()
+    committed = await client.admin().list_consumer_group_offsets(name, [(topic, 0)])
+    assert committed == {TopicPartition(topic, 0): OffsetAndMetadata(1)}

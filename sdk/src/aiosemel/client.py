@@ -122,7 +122,7 @@ class SemelClient:
         self._cluster.closed = False
 
     async def close(self) -> None:
-        """Close everything that this client made, then the connections.
+        """Close everything that this client made, consumers first, then the connections.
 
         May be called twice: whoever comes second waits for the first, here and in all of that.
         Raises what a callback of a consumer raises, when everything is closed. Cancelled, it closes
@@ -133,7 +133,8 @@ class SemelClient:
 
     async def _close(self, group: asyncio.TaskGroup) -> None:
         try:
-            await close_all(tuple(self._made))
+            # Consumers first: their ``on_revoked`` ends transactions, of producers that are open.
+            await close_all(sorted(self._made, key=lambda made: isinstance(made, Consumer)))
         finally:
             self._group = None
             self._cluster.closed = True
