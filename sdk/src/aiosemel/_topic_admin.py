@@ -4,14 +4,42 @@ import asyncio
 
 from aiosemel import _describe
 from aiosemel._cluster import Cluster
+from aiosemel._metadata import TopicMetadata
 from aiosemel._retry import Deadline
 from aiosemel.descriptions import ConfigDescription
+from aiosemel.errors import TopicAlreadyExistsError
 from semel.coordinator.v1 import cluster_pb2 as cluster
 from semel_common.wire import methods, status
 from semel_common.wire.methods import Method, Req, Res
 
 
-async def create(cluster_: Cluster, new: cluster.NewTopic, deadline: Deadline) -> None:
+async def create(
+    cluster_: Cluster, new: cluster.NewTopic, deadline: Deadline, *, exist_ok: bool
+) -> TopicMetadata:
+    """Create a topic, and return it, once this client knows of it.
+
+    What the client knew by that name, somebody else may have deleted since.
+    """
+    before = cluster_.cached_topic(new.name)
+    try:
+        await _create(cluster_, new, deadline)
+    except TopicAlreadyExistsError:
+        if not exist_ok:
+            raise
+        if before is not None:
+            await cluster_.refresh(deadline)
+        return await cluster_.topic(new.name, deadline)
+    if before is None:
+        return await cluster_.topic(new.name, deadline)
+    cluster_.known.forget_topic(new.name)
+    pauses = cluster_.backoff()
+    while (topic := await cluster_.topic(new.name, deadline)).topic_id == before.topic_id:
+        cluster_.known.forget_topic(new.name)  # Who answered lags behind.
+        await asyncio.sleep(min(next(pauses), deadline.remaining_ms()) / 1000)
+    return topic
+
+
+async def _create(cluster_: Cluster, new: cluster.NewTopic, deadline: Deadline) -> None:
     """Create a topic; until the deadline, wait for brokers that it can be spread over."""
 
     async def once() -> None:

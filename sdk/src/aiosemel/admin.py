@@ -36,7 +36,6 @@ from aiosemel.descriptions import (
 from aiosemel.errors import (
     InvalidPartitionsError,
     InvalidRequestError,
-    TopicAlreadyExistsError,
     UnknownTopicOrPartitionError,
 )
 from aiosemel.group_admin import GroupAdmin
@@ -96,13 +95,8 @@ class Admin:
         new = cluster.NewTopic(
             name=name, partitions=partitions or 0, configs=_config_texts(configs or {})
         )
-        deadline = self._deadline()
-        try:
-            await _topic_admin.create(self._cluster, new, deadline)
-        except TopicAlreadyExistsError:
-            if not exist_ok:
-                raise
-        return _describe.topic(await self._cluster.topic(name, deadline))
+        topic = await _topic_admin.create(self._cluster, new, self._deadline(), exist_ok=exist_ok)
+        return _describe.topic(topic)
 
     async def delete_topic(self, name: str, *, missing_ok: bool = False) -> None:
         """Delete a topic with all that is in it.

@@ -138,6 +138,39 @@ async def test_a_topic_that_is_made_again_under_its_name_is_another(fake: FakeCl
     assert fake.stored("t") == [b"new"]
 
 
+@pytest.mark.parametrize("exists", [False, True])
+async def test_a_topic_is_returned_as_it_was_created_whatever_had_its_name_before(
+    fake: FakeCluster, *, exists: bool
+) -> None:
+    """Somebody else has deleted the one that this client knew; and perhaps made another, too."""
+    fake.create_topic("t")
+    async with open_client(fake) as client:
+        producer = client.producer()
+        await producer.send_and_wait("t", b"before")
+        fake.recreate_topic("t", partitions=3)
+        if not exists:
+            del fake.topics["t"]
+        topic = await client.admin().create_topic("t", partitions=3, exist_ok=exists)
+        assert (topic.topic_id, len(topic.partitions)) == (fake.topics["t"], 3)
+        await producer.send_and_wait("t", b"after", partition=2)
+    assert fake.stored("t", 2) == [b"after"]
+
+
+async def test_a_topic_is_created_for_this_client_too_where_a_coordinator_lags(
+    fake: FakeCluster,
+) -> None:
+    fake.create_topic("t")
+    async with open_client(fake) as client:
+        await client.admin().describe_topics(["t"])
+        for host in ("coordinator", "coordinator1"):
+            lagging = fake._metadata(cluster.MetadataRequest(topics=["t"]))
+            fake.canned[f"{host}:1", "Metadata"] = lagging
+        del fake.topics["t"]
+        asyncio.get_running_loop().call_later(1, fake.canned.clear)
+        topic = await client.admin().create_topic("t", partitions=3)
+        assert (topic.topic_id, len(topic.partitions)) == (fake.topics["t"], 3)
+
+
 async def test_records_are_deleted_at_the_leader_of_each_partition(fake: FakeCluster) -> None:
     fake.brokers = 2
     fake.create_topic("t", partitions=2)
