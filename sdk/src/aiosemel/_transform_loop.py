@@ -143,8 +143,8 @@ class Transform:
         was sent, and the group is left. Raises ProducerFencedError when another instance has taken
         the transactional id, TransactionOutcomeUnknownError when that happened during a commit, the
         handler's error of a poison record without ``on_poison``, what ``on_poison`` and
-        ``on_event`` raise, and what no repetition mends. An error of one record has a note that
-        says which.
+        ``on_event`` raise, and what no repetition mends; RequestTimedOutError when the coordinator
+        does not answer at the start. An error of one record has a note that says which.
         """
         if self._started:
             raise IllegalStateError("a transformation can be run once: make another")
