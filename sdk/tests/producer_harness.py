@@ -231,6 +231,8 @@ class FakeCluster:
     def _metadata(self, request: cluster.MetadataRequest) -> cluster.MetadataResponse:
         if len(request.topics) > TOPICS_IN_REQUEST:
             raise InvalidRequestError(f"topics has {len(request.topics)} entries")
+        if len(request.topic_ids) > TOPICS_IN_REQUEST:
+            raise InvalidRequestError(f"topic_ids has {len(request.topic_ids)} entries")
         response = cluster.MetadataResponse(
             cluster_id=self.cluster_id,
             version=self.version,

@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from functools import partial
 
 from aiosemel._cluster import Cluster, Route
-from aiosemel._metadata import BROKER, COORDINATOR, GROUP_COORDINATOR, topics_in
+from aiosemel._metadata import BROKER, COORDINATOR, GROUP_COORDINATOR
 from aiosemel._retry import Deadline
-from aiosemel._transactions import get_outcome
+from aiosemel._transactions import get_outcome, topic_names
 from aiosemel.errors import InvalidRequestError, RetriableError, SemelError
 from aiosemel.offsets import TopicPartition
 from aiosemel.operators import (
@@ -116,14 +116,7 @@ class OperatorCalls:
 
     async def _topic_names(self, found: Iterable[participants.OpenTransaction]) -> dict[str, str]:
         topic_ids = {each.participant.topic_partition.topic_id for each in found} - {""}
-        if not topic_ids:
-            return {}
-        request = cluster.MetadataRequest(topic_ids=sorted(topic_ids))
-        route = self._cluster.any_coordinator()
-        response = await self._cluster.call(
-            route, methods.METADATA, request, deadline=self._deadline
-        )
-        return {topic.topic_id: topic.name for topic in topics_in(response)}
+        return await topic_names(self._cluster, topic_ids, self._deadline)
 
     # -- acting ---------------------------------------------------------------------------------
 

@@ -1,10 +1,11 @@
 """What coordinators are asked about transactions, by the admin client and by producers."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from aiosemel import _describe
 from aiosemel._cluster import Cluster
 from aiosemel._metadata import COORDINATOR, topics_in
+from aiosemel._refreshing import TOPICS_IN_REQUEST
 from aiosemel._retry import Deadline
 from aiosemel.descriptions import TransactionalIdDescription, TransactionListing
 from aiosemel.errors import InvalidRequestError
@@ -94,18 +95,26 @@ async def _topic_names(
     cluster: Cluster, described: transactions.TransactionalIdDescription, deadline: Deadline
 ) -> dict[str, str]:
     """Return the names of the topics that transactions wrote to, by id."""
-    ids = {
-        topic.topic_id
-        for transaction in described.transactions
-        for named in (transaction.participants, transaction.missing_markers)
-        for topic in named.topics
-    }
-    if not ids:
-        return {}
-    response = await cluster.call(
-        cluster.any_coordinator(),
-        methods.METADATA,
-        MetadataRequest(topic_ids=sorted(ids)),
-        deadline=deadline,
+    return await topic_names(
+        cluster,
+        {
+            topic.topic_id
+            for transaction in described.transactions
+            for named in (transaction.participants, transaction.missing_markers)
+            for topic in named.topics
+        },
+        deadline,
     )
-    return {topic.topic_id: topic.name for topic in topics_in(response)}
+
+
+async def topic_names(cluster: Cluster, ids: Iterable[str], deadline: Deadline) -> dict[str, str]:
+    """Return the names of those topics that are there, by id."""
+    wanted = sorted(ids)
+    names: dict[str, str] = {}
+    for start in range(0, len(wanted), TOPICS_IN_REQUEST):
+        request = MetadataRequest(topic_ids=wanted[start : start + TOPICS_IN_REQUEST])
+        response = await cluster.call(
+            cluster.any_coordinator(), methods.METADATA, request, deadline=deadline
+        )
+        names |= {topic.topic_id: topic.name for topic in topics_in(response)}
+    return names

@@ -12,6 +12,7 @@ from functools import partial
 from aiosemel._cluster import Cluster
 from aiosemel._describe import ROLES_ON_WIRE
 from aiosemel._metadata import COORDINATOR, topics_in
+from aiosemel._refreshing import TOPICS_IN_REQUEST
 from aiosemel._retry import Deadline
 from aiosemel.descriptions import PartitionReassignment, ServiceRole
 from aiosemel.offsets import PartitionKey, TopicPartition
@@ -89,11 +90,17 @@ class MoveAdmin:
         for each in partitions:
             topic, partition = TopicPartition.named(each)
             wanted[topic].add(partition)
-        request = cluster.MetadataRequest(topics=sorted(wanted), max_wait_ms=_WAIT_MS)
+        request = cluster.MetadataRequest(max_wait_ms=_WAIT_MS)
+        if len(wanted) > TOPICS_IN_REQUEST:
+            request.all_topics = True
+        else:
+            request.topics.extend(sorted(wanted))
         while True:
             response = await self._ask(methods.METADATA, request, self._deadline())
             places = {
-                at: each for at, each in _places(response) if at.partition in wanted[at.topic]
+                at: each
+                for at, each in _places(response)
+                if at.partition in wanted.get(at.topic, ())
             }
             if not any(map(_moves, places.values())):
                 return {at: each.leader_id for at, each in sorted(places.items())}

@@ -4,7 +4,7 @@ import asyncio
 from random import Random
 
 import pytest
-from producer_harness import BOOTSTRAP, FakeCluster, elapse
+from producer_harness import BOOTSTRAP, FakeCluster, elapse, open_client
 
 from aiosemel import SemelClient
 from aiosemel._cluster import Cluster
@@ -13,6 +13,8 @@ from aiosemel._refreshing import TOPICS_IN_REQUEST
 from aiosemel._retry import Deadline
 from aiosemel.errors import InvalidTopicError, UnknownTopicOrPartitionError
 from aiosemel.options import ClientOptions
+from semel.common.v1 import participants_pb2 as participants
+from semel.coordinator.v1 import transactions_pb2 as transactions
 from semel.coordinator.v1.cluster_pb2 import MetadataRequest
 
 NAMES = ["a", "b", "c", "d"]
@@ -116,3 +118,26 @@ async def test_more_topics_than_one_request_may_name_are_described_in_pieces(
     async with SemelClient(BOOTSTRAP, connector=fake) as client:
         described = await client.admin().describe_topics([*names, "no-such"])
     assert list(described.topics) == names
+
+
+async def test_a_transaction_in_more_topics_than_fit_into_a_question_is_described(
+    fake: FakeCluster,
+) -> None:
+    for number in range(TOPICS_IN_REQUEST):
+        fake.create_topic(f"t{number}")
+    named = participants.Participants(
+        topics=[
+            participants.TopicPartitions(topic_id=topic_id, partitions=[0])
+            for topic_id in fake.topics.values()
+        ]
+    )
+    description = transactions.TransactionalIdDescription(
+        transactional_id="orders",
+        transactions=[transactions.TransactionDescription(participants=named)],
+    )
+    fake.canned[BOOTSTRAP, "DescribeTransactions"] = transactions.DescribeTransactionsResponse(
+        descriptions=[description]
+    )
+    async with open_client(fake) as client:
+        (described,) = (await client.admin().describe_transactions("orders")).transactions
+    assert {each.topic for each in described.participants.partitions} == set(fake.topics)

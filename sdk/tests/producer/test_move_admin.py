@@ -6,6 +6,7 @@ import pytest
 from producer_harness import FakeCluster, elapse, open_client
 
 from aiosemel import PartitionReassignment, SemelClient, ServiceRole, TopicPartition
+from aiosemel._refreshing import TOPICS_IN_REQUEST
 from aiosemel.errors import InvalidRequestError
 from semel.coordinator.v1 import cluster_pb2 as cluster
 from semel.coordinator.v1 import moves_pb2 as moves
@@ -120,6 +121,17 @@ async def test_the_end_of_moves_is_waited_for(fake: FakeCluster) -> None:
     first, second = fake.asked(cluster.MetadataRequest)[-3:-1]
     assert list(first.topics) == ["gone", "t"]
     assert second.known_version == 9
+
+
+async def test_the_end_of_moves_of_more_topics_than_fit_into_a_question_is_waited_for(
+    fake: FakeCluster,
+) -> None:
+    many = [(f"t{number}", 0) for number in range(TOPICS_IN_REQUEST + 1)]
+    for name, _ in many:
+        fake.create_topic(name)
+    async with open_client(fake) as client:
+        leaders = await client.admin().moves.wait_for_reassignments(many)
+    assert leaders == dict.fromkeys(map(TopicPartition.named, many), 0)
 
 
 async def test_partitions_are_balanced(fake: FakeCluster) -> None:
