@@ -86,3 +86,15 @@ async def test_retention_follows_a_topic_s_options(client: SemelClient, topic: s
     async with client.consumer(options=EARLIEST) as consumer:
         consumer.assign([(topic, 0)])
         assert await consumer.poll(timeout_ms=100) == {}
+
+
+async def test_records_for_more_partitions_than_a_broker_takes_at_once_are_stored(
+    client: SemelClient, name: str
+) -> None:
+    """1,100 for each of three brokers, which take 1,000 in one request."""
+    await client.admin().create_topic(name, partitions=3_300)
+    producer = client.producer()
+    deliveries = [await producer.send(name, b"v", partition=number) for number in range(3_300)]
+    await producer.flush()
+    assert {delivery.result().offset for delivery in deliveries} == {0}
+    await client.admin().delete_topic(name)

@@ -1,11 +1,12 @@
 """The accumulator by example: batches, sequences, answers, memory, time."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import pytest
 from accumulator_harness import LIMITS, P0, P1, REFUSED, append, drained, everywhere, fill, made
 
-from aiosemel._producer.accumulator import IDLE_EPOCH_MS, Accumulator
+from aiosemel._producer.accumulator import IDLE_EPOCH_MS, PARTITIONS_IN_REQUEST, Accumulator
 from aiosemel._producer.batch import Request
 from aiosemel._producer.columns import RowColumns
 from aiosemel.errors import (
@@ -90,6 +91,17 @@ def test_nothing_is_drained_before_there_is_a_producer_id() -> None:
     append(accumulator)
     with pytest.raises(AssertionError, match="producer id"):
         accumulator.drain(everywhere)
+
+
+def test_a_request_has_as_many_partitions_as_a_broker_takes() -> None:
+    accumulator = made(limits=replace(LIMITS, request_size_max_bytes=10**9, memory_bytes=10**9))
+    for number in range(2 * PARTITIONS_IN_REQUEST + 1):
+        append(accumulator, TopicPartition("t", number))
+    (first,) = accumulator.drain(everywhere)
+    assert len(first.batches) == PARTITIONS_IN_REQUEST
+    accumulator.flush()
+    rest = accumulator.drain(everywhere)
+    assert [len(request.batches) for request in rest] == [PARTITIONS_IN_REQUEST, 1]
 
 
 def test_sequences_are_given_when_a_batch_is_drained() -> None:

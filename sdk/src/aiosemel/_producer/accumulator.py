@@ -43,6 +43,9 @@ IDLE_EPOCH_MS = 3_600_000
 """After so long without a batch, a partition goes on in an epoch of its own: brokers forget idle
 producers, after a day by default, and then take sequence 0 only."""
 
+PARTITIONS_IN_REQUEST = 1_000
+"""So many a broker takes in one request."""
+
 BrokerOf = Callable[[TopicPartition], str | None]
 """Returns a name for the broker that leads a partition; None while nobody is known."""
 
@@ -249,10 +252,13 @@ class Accumulator:
             if batch is None or broker is None or not self._may_go(partition, batch, broker):
                 continue
             size = sizes.get(broker, 0) + batch.size_bytes
-            if broker in chosen and size > self._limits.request_size_max_bytes:
+            batches = chosen.setdefault(broker, [])
+            if len(batches) == PARTITIONS_IN_REQUEST or (
+                batches and size > self._limits.request_size_max_bytes
+            ):
                 continue
             sizes[broker] = size
-            chosen.setdefault(broker, []).append(batch)
+            batches.append(batch)
             self._take(topic_partition, partition, batch)
         for broker in chosen:
             self._requests[broker] = self._requests.get(broker, 0) + 1
