@@ -144,7 +144,7 @@ class Consumer:
             self._positions.unassign(gone)
         for new in sorted(wanted - self._positions.held()):
             self._positions.assign(new, topic_id="")
-        self._fetcher.reports_missing = True
+        self._fetcher.reports_missing = bool(wanted)  # who holds none may subscribe
         self._fetcher.look()
 
     async def unsubscribe(self) -> None:

@@ -139,3 +139,25 @@ def test_a_member_that_subscribes_while_it_leaves_joins_when_it_has_left() -> No
     assert member.state is MemberState.JOINING
     joining = member.next_heartbeat()
     assert (joining.member_epoch, joining.topics) == (JOIN_EPOCH, ("income",))
+
+
+async def test_who_has_assigned_none_may_subscribe_and_is_a_member_like_any_other(
+    fake: FakeCluster,
+) -> None:
+    """It goes on with a topic that is made again: only who names partitions is told of that."""
+    async with client_of(fake) as client:
+        consumer = client.consumer("g", auto_offset_reset="earliest")
+        consumer.assign([P0])
+        await consumer.poll(timeout_ms=100)
+        consumer.assign([])
+        consumer.subscribe(["orders"])
+        while consumer.assignment() != BOTH:
+            await consumer.poll(timeout_ms=100)
+        fake.delete_topic("orders")
+        fake.create_topic("orders", 2)
+        fake.group_epoch += 1
+        fake.append("orders", 0, [b"anew"])
+        async with asyncio.timeout(30):
+            while not (records := await consumer.poll(timeout_ms=100)):
+                pass
+    assert [record.value for record in records[P0]] == [b"anew"]
