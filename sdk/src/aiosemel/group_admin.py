@@ -141,9 +141,10 @@ class GroupAdmin:
 
     async def _check_unread(self, group_id: str, partitions: Sequence[TopicPartition]) -> None:
         """Raise what a deletion of offsets would raise."""
-        described = await _describe(self._cluster, group_id, self._deadline())
+        deadline = self._deadline()
+        described = await _describe(self._cluster, group_id, deadline)
         await _offsets(self._cluster, group_id).settled(
-            [(each, "") for each in partitions], self._deadline()
+            [(each, "") for each in partitions], deadline
         )
         read = {topic for member in described.members for topic in member.subscribed_topics}
         for topic, _ in partitions:

@@ -1,6 +1,9 @@
 """What operators do to groups: resets are planned as committed readers see logs, then committed."""
 
+import asyncio
+
 import pytest
+from consumer_harness import pass_time
 from fake_cluster import FakeCluster, Member
 from google.protobuf.message import Message
 
@@ -21,6 +24,7 @@ from aiosemel.errors import (
     InvalidGroupIdError,
     InvalidRequestError,
     NonEmptyGroupError,
+    RequestTimedOutError,
     UnknownMemberIdError,
 )
 from semel.group.v1 import group_pb2 as group
@@ -33,9 +37,11 @@ class FakeGroups(FakeCluster):
     """Also describes the group, and deletes it."""
 
     refusal: GroupIdNotFoundError | GroupSubscribedToTopicError | None = None
+    describes_after_s = 0.0
 
     async def deliver(self, address: str, name: str, request: Message) -> Message:
         if name == "DescribeGroups":
+            await pass_time(self.describes_after_s)
             self.calls.append((name, address, request))
             members = [
                 group.MemberDescription(member_id=name, subscribed_topics=member.topics)
@@ -159,6 +165,17 @@ async def test_deletions_say_what_was_refused(fake: FakeGroups) -> None:
         await groups.delete("g", missing_ok=True)
         with pytest.raises(GroupIdNotFoundError):
             await groups.delete("g")
+
+
+async def test_a_dry_run_of_a_deletion_takes_no_longer_than_any_call(fake: FakeGroups) -> None:
+    fake.describes_after_s = 20
+    fake.held["FetchOffsets"] = asyncio.Event()
+    async with open_client(fake) as client:
+        loop = asyncio.get_running_loop()
+        before = loop.time()
+        with pytest.raises(RequestTimedOutError):
+            await client.admin().groups.delete_offsets("g", [P0], dry_run=True)
+        assert loop.time() - before <= 60.1
 
 
 async def test_a_dry_run_is_refused_as_the_deletion_would_be(fake: FakeGroups) -> None:
