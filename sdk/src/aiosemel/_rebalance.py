@@ -5,13 +5,16 @@ they are let go of, then that is said to the group. Partitions that come: they a
 said, then the user is told. All of it happens while the user is inside ``poll``.
 """
 
-from collections.abc import Awaitable, Callable, Iterable
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from aiosemel._group_member import GroupMember
 from aiosemel._membership import MemberState, TopicIdPartition
 from aiosemel._positions import Positions
 from aiosemel._retry import Deadline
+from aiosemel._signal import Signal
 from aiosemel.offsets import TopicPartition
 from semel.common.v1.records_pb2 import RecordBatch
 
@@ -48,6 +51,9 @@ class Rebalance:
         self._positions = positions
         self._untold: frozenset[TopicPartition] = frozenset()
         """Partitions that came, and of which the user has not been told to the end."""
+        self._telling: asyncio.Task[object] | None = None
+        """Who tells the user of partitions that go."""
+        self._told = Signal()
 
     @property
     def due(self) -> bool:
@@ -76,19 +82,24 @@ class Rebalance:
                 return
 
     async def give_up_all(self, deadline: Deadline | None) -> None:
-        """Give up every partition, before leaving the group; the deadline is not the user's."""
-        held = self._positions.held()
+        """Give up every partition, before leaving the group; the deadline is not the user's.
+
+        What a poll gives up at this moment is not told again: that is waited for.
+        """
         try:
-            if held:
+            while self._telling not in {None, asyncio.current_task()}:
+                await self._told.wait()
+            if held := self._positions.held():
                 await self._tell_revoked(held, deadline)
         finally:
-            self._let_go(held)
+            self._let_go(self._positions.held())
 
     async def _lose(self) -> None:
         lost = self._positions.held()
         try:
             if lost:
-                await _tell(self.callbacks.on_lost, lost)
+                with self._going():
+                    await _tell(self.callbacks.on_lost, lost)
         finally:
             self._let_go(lost)
         self._membership.let_go()
@@ -106,8 +117,19 @@ class Rebalance:
     async def _tell_revoked(
         self, partitions: frozenset[TopicPartition], deadline: Deadline | None = None
     ) -> None:
-        await self._before_giving_up(deadline)
-        await _tell(self.callbacks.on_revoked, partitions)
+        with self._going():
+            await self._before_giving_up(deadline)
+            await _tell(self.callbacks.on_revoked, partitions)
+
+    @contextmanager
+    def _going(self) -> Iterator[None]:
+        """Note that this task tells the user of partitions that go."""
+        self._telling = asyncio.current_task()
+        try:
+            yield
+        finally:
+            self._telling = None
+            self._told.notify()
 
     def _revoked(self, partitions: frozenset[TopicIdPartition]) -> None:
         self._let_go(_names(partitions))

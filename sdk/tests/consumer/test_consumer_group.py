@@ -134,6 +134,29 @@ async def test_who_closes_a_consumer_that_is_being_closed_waits_for_that(fake: F
         await first
 
 
+async def test_closing_tells_nothing_again_of_what_a_poll_gives_up_just_now(
+    fake: FakeCluster,
+) -> None:
+    async with client_of(fake) as client:
+        first, second = Member.of(client), Member.of(client)
+        await settle(first)
+        ended = asyncio.Event()
+        first.during_revoke = ended.wait  # type: ignore[assignment]  # answers a bool
+        polling = asyncio.create_task(first.poll(10_000))
+        await settle(second)
+        assert [event for event, _ in first.told] == ["assigned", "revoked"]
+        closing = asyncio.create_task(first.consumer.close())
+        await pass_time(0.1)
+        ended.set()
+        await closing
+        with pytest.raises(ClosedError):
+            await polling
+        (_, all_of_them), (_, moved), (_, kept) = first.told
+        assert moved
+        assert not moved & kept
+        assert moved | kept == all_of_them
+
+
 async def test_a_group_is_left_however_long_the_last_callback_takes(fake: FakeCluster) -> None:
     async with client_of(fake) as client:
         member = Member.of(client)
