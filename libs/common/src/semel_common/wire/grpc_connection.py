@@ -11,6 +11,7 @@ from functools import partial
 import grpc
 
 from semel.common.v1.frames_pb2 import FramesPreface, OpenFramesRequest, OpenFramesResponse
+from semel_common.errors import NetworkExceptionError
 from semel_common.tracing import TRACEPARENT
 from semel_common.wire import status
 from semel_common.wire.frame_stream import FrameStream
@@ -113,6 +114,12 @@ class GrpcConnection:
             )
         except grpc.aio.AioRpcError as error:
             raise status.from_rpc_error(error, self._address) from None
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            # Not the caller was cancelled, but the call, with all others of a channel that closes.
+            raise NetworkExceptionError(f"connection to {self._address} was closed") from None
 
     async def close(self) -> None:
         """Close the streams, then the channel."""
