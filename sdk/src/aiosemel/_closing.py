@@ -21,6 +21,11 @@ class Closing:
         self._done: asyncio.Future[None] | None = None
         self._by: asyncio.Task[object] | None = None
 
+    @property
+    def under_way(self) -> bool:
+        """Whether it has begun, and is not over."""
+        return self._done is not None and not self._done.done()
+
     async def once(self, close: Callable[[], Awaitable[None]]) -> None:
         """Close, or wait for who does. What raises, or is cancelled, is over as well.
 

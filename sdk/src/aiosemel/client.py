@@ -124,7 +124,8 @@ class SemelClient:
     async def close(self) -> None:
         """Close everything that this client made, consumers first, then the connections.
 
-        May be called twice: whoever comes second waits for the first, here and in all of that.
+        May be called twice: whoever comes second waits for the first, here and in all of that. What
+        is to be made meanwhile raises ClosedError.
         Raises what a callback of a consumer raises, when everything is closed. Cancelled, it closes
         everything, and waits for nothing more.
         """
@@ -287,7 +288,9 @@ class SemelClient:
         return task
 
     def _adopt(self, made: Closable) -> None:
-        """Close this too when the client is closed."""
+        """Close this too when the client is closed. Raises ClosedError while that happens."""
+        if self._closing.under_way:  # Nobody would close it, and nothing of it would go on.
+            raise ClosedError("the client is being closed")
         self._made[made] = None
 
     def _forget(self, made: Closable) -> None:

@@ -182,6 +182,23 @@ async def test_a_client_that_is_closed_waits_for_who_closes_already(first: str) 
     await closing
 
 
+async def test_nothing_is_made_of_a_client_that_is_being_closed() -> None:
+    """Nobody would close it; and who waits for it would wait in vain."""
+    released = asyncio.Event()
+    fake = FakeCluster()
+    fake.create_topic("t")
+    fake.then("Produce", Hold(released))
+    async with open_client(fake) as client:
+        await client.producer().send("t", b"v")
+        closing = asyncio.create_task(client.close())
+        await elapse(0.1)
+        for make in (client.producer, client.consumer, lambda: client.transactional_producer("x")):
+            with pytest.raises(ClosedError, match="being closed"):
+                make()
+        released.set()
+        await closing
+
+
 async def test_a_client_that_is_closed_waits_for_the_abort_of_a_producer_that_closes() -> None:
     released = asyncio.Event()
     fake = FakeCluster()
