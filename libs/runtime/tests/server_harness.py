@@ -6,18 +6,30 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+import pytest
 from google.protobuf.message import Message
 
 from semel.group.v1 import group_pb2 as group
 from semel_common.wire import methods
 from semel_common.wire.grpc_connection import GrpcConnection, GrpcConnector
-from semel_common.wire.methods import Method
+from semel_common.wire.methods import GROUP, TXN_OFFSET_COMMIT, Method
 from semel_common.wire.security import Security
 from semel_runtime.cluster.image import Listener
 from semel_runtime.server.calls import Call, Handlers
 from semel_runtime.server.gate import ListenerSecurity
 from semel_runtime.server.grpc_server import GrpcServer
 from semel_runtime.server.limits import ServerLimits
+
+Request = group.TxnOffsetCommitRequest
+Response = group.TxnOffsetCommitResponse
+
+UNARY = Method(GROUP, "TxnOffsetCommit", Request, Response)
+"""The same RPC, but never in a frame."""
+TRANSPORTS = pytest.mark.parametrize(
+    ("method", "sockets"),
+    [(UNARY, True), (TXN_OFFSET_COMMIT, True), (TXN_OFFSET_COMMIT, False)],
+    ids=["unary", "sockets", "grpc"],
+)
 
 Commit = Callable[[group.TxnOffsetCommitRequest, Call], Awaitable[group.TxnOffsetCommitResponse]]
 

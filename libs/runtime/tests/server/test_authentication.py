@@ -22,10 +22,9 @@ from security_harness import (
     server_tls,
     takes,
 )
-from server_harness import serving
+from server_harness import TRANSPORTS, UNARY, Request, Response, serving
 
 from semel.common.v1.frames_pb2 import OpenFramesRequest
-from semel.group.v1 import group_pb2 as group
 from semel_common.errors import NetworkExceptionError, SaslAuthenticationError, SemelError
 from semel_common.wire import status
 from semel_common.wire.grpc_connection import ChannelOptions, GrpcConnector
@@ -35,16 +34,6 @@ from semel_common.wire.socket_pipe import ClientTls, SocketPipe, connect
 from semel_runtime.server.calls import Call
 from semel_runtime.server.gate import ListenerSecurity
 from semel_runtime.server.principal import Principal
-
-Request = group.TxnOffsetCommitRequest
-Response = group.TxnOffsetCommitResponse
-
-UNARY = Method(GROUP, "TxnOffsetCommit", Request, Response)
-TRANSPORTS = pytest.mark.parametrize(
-    ("method", "sockets"),
-    [(UNARY, True), (TXN_OFFSET_COMMIT, True), (TXN_OFFSET_COMMIT, False)],
-    ids=["unary", "sockets", "grpc stream"],
-)
 
 
 async def echo(request: Request, _: Call) -> Response:

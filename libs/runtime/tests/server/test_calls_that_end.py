@@ -3,22 +3,11 @@
 import asyncio
 
 import pytest
-from server_harness import serving
+from server_harness import TRANSPORTS, Request, Response, Served, serving
 
-from semel.group.v1 import group_pb2 as group
 from semel_common.errors import NetworkExceptionError
-from semel_common.wire.methods import GROUP, TXN_OFFSET_COMMIT, Method
+from semel_common.wire.methods import Method
 from semel_runtime.server.calls import Call
-
-Request = group.TxnOffsetCommitRequest
-Response = group.TxnOffsetCommitResponse
-
-UNARY = Method(GROUP, "TxnOffsetCommit", Request, Response)
-TRANSPORTS = pytest.mark.parametrize(
-    ("method", "sockets"),
-    [(UNARY, True), (TXN_OFFSET_COMMIT, True), (TXN_OFFSET_COMMIT, False)],
-    ids=["unary", "sockets", "grpc"],
-)
 
 
 class Silent:
@@ -32,6 +21,14 @@ class Silent:
         await asyncio.Event().wait()
         return Response()
 
+    async def ask(
+        self, served: Served, method: Method[Request, Response]
+    ) -> asyncio.Task[Response]:
+        """Call it, and return once it has been asked."""
+        asking = asyncio.create_task(served.connection.call(method, Request(), timeout_ms=30_000))
+        await self.asked.wait()
+        return asking
+
 
 @TRANSPORTS
 async def test_calls_of_a_connection_that_is_closed_fail_and_are_not_cancelled(
@@ -40,8 +37,7 @@ async def test_calls_of_a_connection_that_is_closed_fail_and_are_not_cancelled(
     """A task that nobody has cancelled must not end as if somebody had."""
     silent = Silent()
     async with serving(silent, sockets=sockets) as served:
-        asking = asyncio.create_task(served.connection.call(method, Request(), timeout_ms=30_000))
-        await silent.asked.wait()
+        asking = await silent.ask(served, method)
         await served.connection.close()
         with pytest.raises(NetworkExceptionError, match="was closed"):
             await asking
@@ -53,8 +49,7 @@ async def test_a_call_that_is_cancelled_is_cancelled(
 ) -> None:
     silent = Silent()
     async with serving(silent, sockets=sockets) as served:
-        asking = asyncio.create_task(served.connection.call(method, Request(), timeout_ms=30_000))
-        await silent.asked.wait()
+        asking = await silent.ask(served, method)
         asking.cancel()
         with pytest.raises(asyncio.CancelledError):
             await asking

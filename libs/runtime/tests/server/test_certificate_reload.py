@@ -11,10 +11,9 @@ from typing import Self
 import pytest
 import uvloop
 from security_harness import OPTIONS, Authority, Issuer, new_key, server_tls, takes
-from server_harness import Served, serving
+from server_harness import UNARY, Request, Response, Served, serving
 
 from semel.common.v1.frames_pb2 import OpenFramesRequest
-from semel.group.v1 import group_pb2 as group
 from semel_common import reloaded
 from semel_common.errors import (
     BrokerNotAvailableError,
@@ -29,10 +28,6 @@ from semel_runtime.server.gate import ListenerSecurity
 from semel_runtime.server.jwks import KeysAtUrl
 from semel_runtime.server.tls import ServerTls, TlsFiles
 from semel_runtime.server.tokens import TokenVerifier
-
-Request = group.TxnOffsetCommitRequest
-Response = group.TxnOffsetCommitResponse
-UNARY = Method(GROUP, "TxnOffsetCommit", Request, Response)
 
 
 async def echo(request: Request, _: Call) -> Response:

@@ -8,7 +8,7 @@ import pytest
 from google.protobuf.message import Message
 from grpc_health.v1 import health_pb2
 from grpc_reflection.v1alpha import reflection_pb2
-from server_harness import Served, serving
+from server_harness import TRANSPORTS, UNARY, Request, Response, Served, serving
 
 from semel.group.v1 import group_pb2 as group
 from semel.group.v1.group_pb2_grpc import GroupServiceStub
@@ -32,16 +32,6 @@ from semel_runtime.server.calls import Call, Handlers
 from semel_runtime.server.grpc_server import LIVENESS, NOT_SERVING, SERVING, GrpcServer
 from semel_runtime.server.limits import ServerLimits
 
-Request = group.TxnOffsetCommitRequest
-Response = group.TxnOffsetCommitResponse
-
-UNARY = Method(GROUP, "TxnOffsetCommit", Request, Response)
-"""The same RPC, but never in a frame."""
-TRANSPORTS = pytest.mark.parametrize(
-    ("method", "sockets"),
-    [(UNARY, True), (TXN_OFFSET_COMMIT, True), (TXN_OFFSET_COMMIT, False)],
-    ids=["unary", "sockets", "grpc"],
-)
 FRAMES = pytest.mark.parametrize("sockets", [True, False], ids=["sockets", "grpc"])
 
 
