@@ -34,7 +34,7 @@ ENGINE      ?= $(firstword $(foreach each,docker podman buildah,$(shell command 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-journals simulate defects explore fuzz chaos pipeline pipeline-chaos coverage check format \
         protos docs release-protos bench bench-growth bench-growth-docs bench-kafka bench-spark jaeger trace-demo \
-        alerts-check dist clean images k8s-check crd-schemas k8s-test test-clients loadtest
+        alerts-check dist clean hostile images k8s-check crd-schemas k8s-test test-clients loadtest
 
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):[^#]*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | \
@@ -58,6 +58,9 @@ simulate: $(SYNCED) ## the whole cluster under faults: SEEDS=n FROM=k, or one: S
 
 fuzz: $(SYNCED) ## hostile messages at all services: MESSAGES=n SEED=k
 	PYTHONPATH=tests $(BIN)/python -m fuzz --messages $(or $(MESSAGES),100000) --seed $(or $(SEED),0)
+
+hostile: $(SYNCED) ## attacks on real processes, and what each took: ATTACKS="a b" MESSAGES=n SEED=k
+	PYTHONPATH=tests $(BIN)/python -m hostile --messages $(or $(MESSAGES),10000) --seed $(or $(SEED),0) $(ATTACKS)
 
 defects: $(SYNCED) ## in which seed the simulation finds each planted defect: all, or NAMES="one two"
 	PYTHONPATH=tests $(BIN)/python -m defects $(NAMES)

@@ -1,0 +1,11 @@
+"""All attacks, in the order in which they run."""
+
+from hostile.attacks import connections, fuzzing, messages, payloads, quotas
+
+ALL = (
+    *messages.ATTACKS,
+    *connections.ATTACKS,
+    *payloads.ATTACKS,
+    *quotas.ATTACKS,
+    *fuzzing.ATTACKS,
+)
