@@ -1,10 +1,22 @@
 """Record batches: what goes in comes out, and damage is found."""
 
+import contextlib
+
 import pytest
+from backports import zstd
+from google.protobuf.internal.encoder import _VarintBytes
+from google.protobuf.message import DecodeError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from semel.common.v1.records_pb2 import Codec, RecordBatch, RecordHeaders, Records
+from semel.common.v1.records_pb2 import (
+    Codec,
+    RecordBatch,
+    RecordColumns,
+    RecordHeaders,
+    Records,
+)
+from semel_common import batches
 from semel_common.batches import (
     Columns,
     check_crc,
@@ -13,8 +25,11 @@ from semel_common.batches import (
     encode_records,
     seal,
 )
+from semel_common.compression import compress, decompress
 from semel_common.errors import CorruptMessageError, MessageTooLargeError
+from semel_common.payload_limits import HEADERS_PER_RECORD_MAX
 from semel_common.sequences import next_sequence
+from semel_common.wire_scan import ScanError, check_fields
 
 ITEM = st.none() | st.binary(max_size=20)
 HEADERS = st.lists(st.tuples(st.text(max_size=5), ITEM), max_size=3).map(tuple)
@@ -195,3 +210,95 @@ def test_sequences_wrap_from_the_highest_to_zero() -> None:
     assert next_sequence(2_147_483_647, 1) == 0
     assert next_sequence(2_147_483_646, 5) == 3
     assert next_sequence(0, 4) == 4
+
+
+def test_headers_past_the_bounds_are_refused_before_they_become_objects() -> None:
+    many = tuple(("", None) for _ in range(HEADERS_PER_RECORD_MAX + 1))
+    batch = sealed(Columns(values=[b"x"], keys=None, timestamps_ms=[5], headers={0: many}))
+    with pytest.raises(MessageTooLargeError, match="more than 1024 headers of one record"):
+        decode_records(batch)
+    kept = Columns(values=[b"x"], keys=None, timestamps_ms=[5], headers={0: many[1:]})
+    assert decode_records(sealed(kept)).headers == kept.headers
+
+
+def test_headers_of_all_records_together_have_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batches, "HEADERS_MAX", 3)
+    two = (("a", b""), ("b", b""))
+    content = Columns(values=[b"", b""], keys=None, timestamps_ms=[5, 5], headers={0: two, 1: two})
+    with pytest.raises(MessageTooLargeError, match="more than 3 headers of all records"):
+        decode_records(sealed(content))
+
+
+def test_a_batch_of_1400_bytes_with_seven_million_headers_costs_little() -> None:
+    headers = b"\x08\x00" + b"\x12\x00" * 7_000_000
+    payload = b"\x1a\x01x\x3a" + _VarintBytes(len(headers)) + headers
+    batch = RecordBatch(
+        record_count=1, codec=Codec.CODEC_ZSTD, payload=compress(payload, Codec.CODEC_ZSTD)
+    )
+    assert len(batch.payload) < 1_400
+    with pytest.raises(MessageTooLargeError, match="more than 1024 headers"):
+        decode_records(batch)
+
+
+@pytest.mark.parametrize("field", [b"\x1a\x00", b"\x0a\x00", b"\x3a\x00", b"\x10\x00", b"\x7a\x00"])
+def test_more_fields_than_the_header_explains_are_refused_by_a_scan(field: bytes) -> None:
+    batch = RecordBatch(record_count=2, payload=field * 1_000_000)
+    with pytest.raises(CorruptMessageError, match="says 2 records and holds more than 80 fields"):
+        decode_records(batch)
+
+
+def test_more_headers_than_records_are_refused() -> None:
+    records = Records(values=[b"a"], headers=[RecordHeaders(), RecordHeaders()])
+    batch = RecordBatch(record_count=1, payload=records.SerializeToString())
+    with pytest.raises(CorruptMessageError, match="1 records and headers of 2"):
+        decode_records(batch)
+
+
+def _frame(content: bytes, **options: int) -> bytes:
+    named = {getattr(zstd.CompressionParameter, name): value for name, value in options.items()}
+    return zstd.compress(content, options=named)
+
+
+@pytest.mark.parametrize(
+    ("payload", "wrong"),
+    [
+        (_frame(b"a") + _frame(b"b"), "behind its zstd frame"),
+        (b"\x50\x2a\x4d\x18\x02\x00\x00\x00xx" + _frame(b"a"), "behind its zstd frame"),
+        (_frame(b"a" * 100)[:-3], "ends within its zstd frame"),
+        (_frame(b"a") + b"x", "behind its zstd frame"),
+        (b"no frame", "begins no zstd frame"),
+        (bytes.fromhex("28b52ffd21050109000061"), "zstd dictionary"),
+        (b"", "begins no zstd frame"),
+    ],
+    ids=["two frames", "skippable", "cut", "bytes behind", "no frame", "dictionary", "empty"],
+)
+def test_a_payload_is_one_whole_zstd_frame(payload: bytes, wrong: str) -> None:
+    with pytest.raises(CorruptMessageError, match=wrong):
+        decompress(payload, Codec.CODEC_ZSTD)
+
+
+@pytest.mark.parametrize("declares", [0, 1])
+def test_a_frame_is_held_to_its_limit_whether_it_declares_its_size_or_not(declares: int) -> None:
+    payload = _frame(bytes(1_001), content_size_flag=declares)
+    with pytest.raises(MessageTooLargeError, match="1000 bytes"):
+        decompress(payload, Codec.CODEC_ZSTD, size_max_bytes=1_000)
+    assert decompress(payload, Codec.CODEC_ZSTD, size_max_bytes=1_001) == bytes(1_001)
+
+
+def test_a_window_that_no_payload_needs_is_refused() -> None:
+    compressor = zstd.ZstdCompressor(options={zstd.CompressionParameter.window_log: 27})
+    payload = compressor.compress(b"a", zstd.ZstdCompressor.FLUSH_BLOCK) + compressor.flush()
+    with pytest.raises(zstd.ZstdError):
+        decompress(payload, Codec.CODEC_ZSTD, size_max_bytes=1_000)
+
+
+@given(st.binary(max_size=40), st.integers(0, 5))
+def test_a_scan_never_takes_a_message_that_has_more_fields(message: bytes, fields_max: int) -> None:
+    """What the parser takes is scanned to the same end; nothing else raises."""
+    try:
+        check_fields(message, fields_max=fields_max)
+    except ScanError:
+        return
+    with contextlib.suppress(DecodeError):
+        parsed = RecordColumns.FromString(message)
+        assert len(parsed.values) + len(parsed.keys) + len(parsed.headers) <= fields_max

@@ -16,14 +16,21 @@ from semel.common.v1.records_pb2 import (
     ControlRecord,
     Header,
     RecordBatch,
+    RecordColumns,
     RecordHeaders,
     Records,
 )
-from semel_common.compression import PAYLOAD_SIZE_MAX_BYTES, compress, decompress
+from semel_common.compression import compress, decompress
 from semel_common.encoded import KEYS_TAG, EncodedRecords
-from semel_common.errors import CorruptMessageError, MessageTooLargeError
+from semel_common.errors import CorruptMessageError, InvalidConfigError, MessageTooLargeError
 from semel_common.headers import HeaderPairs
+from semel_common.payload_limits import (
+    HEADERS_MAX,
+    HEADERS_PER_RECORD_MAX,
+    READABLE_MAX_BYTES,
+)
 from semel_common.wire.pieces import Pieces, tag, within
+from semel_common.wire_scan import ScanError, check_fields
 
 _CHECKED_HEADER = struct.Struct(">iqqiBBq")
 _EMPTY_KEY = KEYS_TAG + b"\0"
@@ -31,6 +38,15 @@ _PAYLOAD = tag(RecordBatch, "payload")
 _TRANSACTIONAL = 1
 _CONTROL = 2
 _INT64_MIN, _INT64_MAX = -(1 << 63), (1 << 63) - 1
+_UNSCANNED_MAX_BYTES = 1 << 20
+_UNSCANNED_RECORD_MAX_BYTES = 128
+"""A payload of up to 1 MiB, and 128 bytes more for each record that its header says, is parsed
+without a scan: so many bytes hold too few fields to do harm."""
+_FIELDS_PER_RECORD = 8
+_FIELDS_BESIDE = 64
+"""A payload has fewer fields than this for each record, and fewer beside them."""
+_HEADERS_NUMBER = RecordHeaders.HEADERS_FIELD_NUMBER
+_EMPTY_HEADER_BYTES = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +134,7 @@ def decode_records(
     batch: RecordBatch,
     payload: bytes | None = None,
     *,
-    payload_max_bytes: int = PAYLOAD_SIZE_MAX_BYTES,
+    payload_max_bytes: int = READABLE_MAX_BYTES,
 ) -> Columns:
     """Open the payload of a batch; whoever has read it gives it, because reading copies it.
 
@@ -130,7 +146,7 @@ def decode_records(
 
 
 def open_payload(
-    batch: RecordBatch, payload: bytes, *, payload_max_bytes: int = PAYLOAD_SIZE_MAX_BYTES
+    batch: RecordBatch, payload: bytes, *, payload_max_bytes: int = READABLE_MAX_BYTES
 ) -> bytes:
     """Return the payload of a batch as it was before it was compressed; raises as above."""
     try:
@@ -139,12 +155,14 @@ def open_payload(
         raise MessageTooLargeError(
             f"batch at offset {batch.base_offset}: {error.message}", **error.details
         ) from error
+    except InvalidConfigError:
+        raise  # The codec is not installed here: nothing is known of the batch.
     except Exception as error:
         raise _unreadable(batch, error) from error
 
 
 def decode_opened(batch: RecordBatch, opened: bytes) -> Columns:
-    """Read what ``open_payload`` returned; raises CorruptMessageError as ``decode_records``."""
+    """Read what ``open_payload`` returned; raises as ``decode_records``."""
     records = _parse(batch, opened)
     base, deltas = records.base_timestamp_ms, records.timestamp_deltas_ms
     count = len(records.values)
@@ -152,34 +170,73 @@ def decode_opened(batch: RecordBatch, opened: bytes) -> Columns:
         values=_with_absent(records.values, records.absent_values),
         keys=_with_absent(records.keys, records.absent_keys) if records.keys else None,
         timestamps_ms=[base + delta for delta in deltas] if deltas else [base] * count,
-        headers={h.position: _decode_headers(h) for h in records.headers},
+        headers=_headers(batch, records) if records.headers else {},
         offset_deltas=list(records.offset_deltas) or None,
     )
 
 
-def position_without_key(
-    batch: RecordBatch, *, payload_max_bytes: int = PAYLOAD_SIZE_MAX_BYTES
-) -> int | None:
-    """Return the position of the first record of a batch without a key, if there is one.
+def position_without_key(batch: RecordBatch, opened: bytes) -> int | None:
+    """Return the position of the first record without a key in what ``open_payload`` returned.
 
-    Raises as ``decode_records``, which costs more.
+    None: every record has a key. Raises as ``decode_records``, which costs more.
     """
-    opened = open_payload(batch, batch.payload, payload_max_bytes=payload_max_bytes)
     records = _parse(batch, opened)
     if not records.keys:
         return 0
     return min(records.absent_keys, default=None)
 
 
-def _parse(batch: RecordBatch, opened: bytes) -> Records:
+def _parse(batch: RecordBatch, opened: bytes) -> RecordColumns:
+    """Parse a payload whose headers stay closed; the number of its fields is bounded before."""
+    count = batch.record_count
     try:
-        records = Records.FromString(opened)
+        if len(opened) > _UNSCANNED_MAX_BYTES + _UNSCANNED_RECORD_MAX_BYTES * count:
+            check_fields(opened, fields_max=_FIELDS_PER_RECORD * count + _FIELDS_BESIDE)
+        records = RecordColumns.FromString(opened)
+    except ScanError as error:
+        raise CorruptMessageError(
+            f"batch at offset {batch.base_offset} says {count} records and {error}"
+        ) from error
     except Exception as error:
         raise _unreadable(batch, error) from error
-    wrong = _what_is_wrong(batch.record_count, records)
+    wrong = _what_is_wrong(count, records)
     if wrong is not None:
         raise CorruptMessageError(f"batch at offset {batch.base_offset} {wrong}")
     return records
+
+
+def _headers(batch: RecordBatch, records: RecordColumns) -> dict[int, HeaderPairs]:
+    """Open the headers of all records; they are counted before messages are made of them."""
+    opened: dict[int, HeaderPairs] = {}
+    left = HEADERS_MAX
+    for written in records.headers:
+        try:
+            if len(written) > _EMPTY_HEADER_BYTES * HEADERS_PER_RECORD_MAX:
+                check_fields(written, fields_max=HEADERS_PER_RECORD_MAX, number=_HEADERS_NUMBER)
+            of_record = RecordHeaders.FromString(written)
+        except ScanError as error:
+            raise _too_many_headers(batch, HEADERS_PER_RECORD_MAX, "one record") from error
+        except Exception as error:
+            raise _unreadable(batch, error) from error
+        if len(of_record.headers) > HEADERS_PER_RECORD_MAX:
+            raise _too_many_headers(batch, HEADERS_PER_RECORD_MAX, "one record")
+        left -= len(of_record.headers)
+        if left < 0:
+            raise _too_many_headers(batch, HEADERS_MAX, "all records")
+        opened[of_record.position] = _decode_headers(of_record)
+    if opened and not 0 <= min(opened) <= max(opened) < len(records.values):
+        raise CorruptMessageError(
+            f"batch at offset {batch.base_offset} holds {len(records.values)} records and headers"
+            f" at {min(opened)} to {max(opened)}"
+        )
+    return opened
+
+
+def _too_many_headers(batch: RecordBatch, maximum: int, of: str) -> MessageTooLargeError:
+    return MessageTooLargeError(
+        f"batch at offset {batch.base_offset} has more than {maximum} headers of {of}",
+        headers_max=maximum,
+    )
 
 
 def _unreadable(batch: RecordBatch, error: Exception) -> CorruptMessageError:
@@ -188,19 +245,20 @@ def _unreadable(batch: RecordBatch, error: Exception) -> CorruptMessageError:
     )
 
 
-def _what_is_wrong(record_count: int, records: Records) -> str | None:
+def _what_is_wrong(record_count: int, records: RecordColumns) -> str | None:
     """Return why the columns do not fit one another, or the header."""
     count = len(records.values)
     offsets = records.offset_deltas
     if (len(offsets) or record_count) != count:
         return f"says {len(offsets) or record_count} records and holds {count}"
+    if len(records.headers) > count:
+        return f"holds {count} records and headers of {len(records.headers)}"
     for name, column in (("keys", records.keys), ("timestamps", records.timestamp_deltas_ms)):
         if column and len(column) != count:
             return f"holds {count} records and {len(column)} {name}"
     for name, positions in (
         ("absent values", records.absent_values),
         ("absent keys", records.absent_keys),
-        ("headers", [each.position for each in records.headers] if records.headers else ()),
     ):
         if positions and not 0 <= min(positions) <= max(positions) < count:
             return f"holds {count} records and {name} at {min(positions)} to {max(positions)}"

@@ -241,6 +241,59 @@ class Records(_message.Message):
 Global___Records: _TypeAlias = Records  # noqa: Y015
 
 @_typing.final
+class RecordColumns(_message.Message):
+    """RecordColumns is a message Records whose headers are not opened: a reader counts the headers of each
+    record before it makes a message of each header. No producer writes it.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KEYS_FIELD_NUMBER: _builtins.int
+    ABSENT_KEYS_FIELD_NUMBER: _builtins.int
+    VALUES_FIELD_NUMBER: _builtins.int
+    ABSENT_VALUES_FIELD_NUMBER: _builtins.int
+    BASE_TIMESTAMP_MS_FIELD_NUMBER: _builtins.int
+    TIMESTAMP_DELTAS_MS_FIELD_NUMBER: _builtins.int
+    HEADERS_FIELD_NUMBER: _builtins.int
+    OFFSET_DELTAS_FIELD_NUMBER: _builtins.int
+    base_timestamp_ms: _builtins.int
+    @_builtins.property
+    def keys(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]: ...
+    @_builtins.property
+    def absent_keys(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
+    @_builtins.property
+    def values(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]: ...
+    @_builtins.property
+    def absent_values(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
+    @_builtins.property
+    def timestamp_deltas_ms(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
+    @_builtins.property
+    def headers(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]:
+        """Each a serialized RecordHeaders."""
+
+    @_builtins.property
+    def offset_deltas(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
+    def __init__(
+        self,
+        *,
+        keys: _abc.Iterable[_builtins.bytes] | None = ...,
+        absent_keys: _abc.Iterable[_builtins.int] | None = ...,
+        values: _abc.Iterable[_builtins.bytes] | None = ...,
+        absent_values: _abc.Iterable[_builtins.int] | None = ...,
+        base_timestamp_ms: _builtins.int = ...,
+        timestamp_deltas_ms: _abc.Iterable[_builtins.int] | None = ...,
+        headers: _abc.Iterable[_builtins.bytes] | None = ...,
+        offset_deltas: _abc.Iterable[_builtins.int] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["absent_keys", b"absent_keys", "absent_values", b"absent_values", "base_timestamp_ms", b"base_timestamp_ms", "headers", b"headers", "keys", b"keys", "offset_deltas", b"offset_deltas", "timestamp_deltas_ms", b"timestamp_deltas_ms", "values", b"values"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RecordColumns: _TypeAlias = RecordColumns  # noqa: Y015
+
+@_typing.final
 class RecordHeaders(_message.Message):
     """RecordHeaders are the headers of one record of a batch."""
 
