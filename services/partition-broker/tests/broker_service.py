@@ -50,6 +50,7 @@ from semel_runtime.testing.clock import ManualClock
 from semel_runtime.testing.controller import ScriptedController
 from semel_runtime.testing.journal import MemoryJournal
 from semel_runtime.testing.network import MemoryNetwork
+from semel_runtime.testing.payloads import undeclared
 from semel_runtime.testing.volume import MemoryVolume
 
 READ_COMMITTED = wire.ISOLATION_LEVEL_READ_COMMITTED
@@ -258,13 +259,14 @@ def batch(
 
 
 def compressed(*values: bytes, timestamps_ms: Sequence[int] | None = None) -> RecordBatch:
-    """A batch without producer id, that takes little room as long as nobody opens it."""
-    return batch(
-        *values,
-        producer_id=0,
-        transactional=False,
-        timestamps_ms=timestamps_ms,
-        codec=Codec.CODEC_ZSTD,
+    """A batch without producer id that takes little room, and does not declare what it opens to."""
+    return undeclared(
+        Columns(
+            values=values,
+            keys=None,
+            timestamps_ms=timestamps_ms or [1_000] * len(values),
+            headers={},
+        )
     )
 
 

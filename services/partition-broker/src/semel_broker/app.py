@@ -18,6 +18,7 @@ from semel_broker.inquiry import BrokerInquirer
 from semel_broker.machine import BrokerMachine
 from semel_broker.machine.records import Record
 from semel_broker.offsets import OffsetLister
+from semel_broker.opening import PayloadOpener
 from semel_broker.producers import ProducerDescriber
 from semel_broker.purge import Purger
 from semel_broker.retention import RetentionLoop
@@ -117,15 +118,16 @@ class BrokerApp:
         writer = BrokerWriter(
             runner, machine, self._waiters, environment.clock, settings.produce_limits()
         )
-        fetcher = Fetcher(runner, machine, store, self._waiters, settings.fetch_limits())
+        opener = PayloadOpener(environment.offload)
+        fetcher = Fetcher(runner, machine, store, self._waiters, settings.fetch_limits(), opener)
         self._measure(fetcher)
         bind(
             self.handlers,
             writer=writer,
             fetcher=fetcher,
-            lister=OffsetLister(runner, machine, store),
+            lister=OffsetLister(runner, machine, store, opener),
             deleter=RecordDeleter(runner, machine),
-            counter=RecordCounter(runner, machine, store),
+            counter=RecordCounter(runner, machine, store, opener),
             giver=LogGiver(runner, machine, store),
             describer=ProducerDescriber(runner, machine, environment.clock),
         )

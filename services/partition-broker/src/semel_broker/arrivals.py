@@ -12,10 +12,12 @@ from semel.common.v1.records_pb2 import Codec, Record, RecordBatch
 from semel_broker.machine.produce import check_size
 from semel_broker.machine.values import ProducePartition
 from semel_broker.names import partition_name
-from semel_broker.stored import OPENED_MAX_BYTES, SealedBatch, seal_batch
-from semel_common.batches import Columns, check_crc, position_without_key, seal
-from semel_common.errors import InvalidRecordError, InvalidRequestError
+from semel_broker.stored import SealedBatch, seal_batch
+from semel_common.batches import Columns, check_crc, open_payload, position_without_key, seal
+from semel_common.compression import check_declared_size
+from semel_common.errors import InvalidRecordError, InvalidRequestError, MessageTooLargeError
 from semel_common.ids import NO_PRODUCER_ID
+from semel_common.payload_limits import HEADERS_MAX, HEADERS_PER_RECORD_MAX, OPENED_MAX_BYTES
 from semel_runtime.server.checks import INT64_MAX, require_int
 
 _CODECS = frozenset(Codec.values())
@@ -57,20 +59,44 @@ def receive(partition: WirePartition, *, now_ms: int, limits: ProduceLimits) -> 
     return Arrival(request, batches)
 
 
-def check_keys(arrival: Arrival, *, batch_max_bytes: int) -> None:
-    """Refuse what compaction could not keep apart: a batch that has a record without a key.
+class KeyChecks:
+    """The checks of keys in one request: together, its payloads may open to OPENED_MAX_BYTES.
 
-    That is the one check which opens payloads, for compacted topics only; not those that are too
-    large anyway. It is done here and now, not in a thread: what was sent later would overtake what
-    is opened. Raises InvalidRecordError, CorruptMessageError or MessageTooLargeError.
+    This is the one check that opens payloads on their way in, for compacted topics only. It runs on
+    the event loop: a request that arrived later would overtake one that waits for a thread.
     """
-    for each in arrival.batches:
-        check_size(each.header, batch_max_bytes)
-        position = position_without_key(each.batch(), payload_max_bytes=OPENED_MAX_BYTES)
-        if position is not None:
-            raise InvalidRecordError(
-                f"record {position} of a batch has no key, and the topic is compacted"
+
+    def __init__(self) -> None:
+        self._left_bytes = OPENED_MAX_BYTES
+
+    def check(self, arrival: Arrival, *, batch_max_bytes: int) -> None:
+        """Refuse a batch that has a record without a key: compaction could not keep it apart.
+
+        A batch that is too large for its topic is not opened. Raises InvalidRecordError,
+        CorruptMessageError or MessageTooLargeError.
+        """
+        for each in arrival.batches:
+            check_size(each.header, batch_max_bytes)
+            batch = each.batch()
+            position = position_without_key(batch, self._opened(batch, each.payload))
+            if position is not None:
+                raise InvalidRecordError(
+                    f"record {position} of a batch has no key, and the topic is compacted"
+                )
+
+    def _opened(self, batch: RecordBatch, payload: bytes) -> bytes:
+        """Open a payload within what is left; after one that cannot be opened, nothing is left."""
+        left_bytes, self._left_bytes = self._left_bytes, 0
+        if not left_bytes:
+            raise MessageTooLargeError(
+                "the payloads for compacted topics in one request are together larger than"
+                f" {OPENED_MAX_BYTES} bytes after decompression, or one of them cannot be opened:"
+                " send smaller requests",
+                size_max_bytes=OPENED_MAX_BYTES,
             )
+        opened = open_payload(batch, payload, payload_max_bytes=left_bytes)
+        self._left_bytes = left_bytes - len(opened)
+        return opened
 
 
 def _receive_batch(batch: RecordBatch, limits: ProduceLimits) -> SealedBatch:
@@ -78,6 +104,7 @@ def _receive_batch(batch: RecordBatch, limits: ProduceLimits) -> SealedBatch:
         raise InvalidRecordError(f"codec {batch.codec} of a batch is unknown")
     payload = batch.payload
     check_crc(batch, payload)
+    check_declared_size(payload, batch.codec)
     sealed = seal_batch(batch, payload)
     _check(sealed, limits)
     if batch.control:
@@ -93,6 +120,7 @@ def _receive_plain(plain: PlainRecords, now_ms: int, limits: ProduceLimits) -> S
             raise InvalidRecordError(
                 f"timestamp {record.timestamp_ms} of record {position} is negative"
             )
+    _check_headers([len(record.headers) for record in records])
     batch = seal(
         _columns(list(records), now_ms),
         producer_id=plain.producer_id,
@@ -120,6 +148,16 @@ def _columns(records: list[Record], now_ms: int) -> Columns:
             if record.headers
         },
     )
+
+
+def _check_headers(counts: list[int]) -> None:
+    """Refuse plain records with more headers than a reader opens."""
+    most, total = max(counts), sum(counts)
+    if most > HEADERS_PER_RECORD_MAX or total > HEADERS_MAX:
+        raise InvalidRecordError(
+            f"a record has {most} headers and the batch has {total}: at most"
+            f" {HEADERS_PER_RECORD_MAX} of a record and {HEADERS_MAX} of a batch"
+        )
 
 
 def _check(batch: SealedBatch, limits: ProduceLimits) -> None:

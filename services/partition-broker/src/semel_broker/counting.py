@@ -21,10 +21,12 @@ from semel_broker.machine import BrokerMachine
 from semel_broker.machine.records import Record
 from semel_broker.machine.values import IsolationLevel, ReadPlan
 from semel_broker.names import isolation_level, partition_name
+from semel_broker.opening import PayloadOpener, opens_to
 from semel_broker.reader import is_committed
-from semel_broker.stored import OPENED_MAX_BYTES, read_batch, read_header
+from semel_broker.stored import read_batch, read_header
 from semel_common.batches import decode_records
 from semel_common.errors import KafkaStorageError, SemelError
+from semel_common.payload_limits import OPENED_MAX_BYTES
 from semel_common.wire.status import to_value
 from semel_runtime.journal.base import BatchStore, StoredBatch
 from semel_runtime.journal.errors import JournalError
@@ -37,13 +39,22 @@ _BATCHES_PER_CALL = 20_000
 _BATCHES_PER_STEP = 1_000
 _OPENED_BYTES_PER_STEP = 1 << 20
 _OPENED_COST = 20
-"""How many headers take as long to look at as one payload, about."""
+"""How many headers take as long to look at as one small payload, about."""
+_OPENED_BYTES_OF_HEADER = 4 << 10
+"""How much of a large payload takes as long to open as one header to look at, about."""
 
 
 class RecordCounter:
     """Answers CountRecords."""
 
-    def __init__(self, runner: Runner[Record], machine: BrokerMachine, store: BatchStore) -> None:
+    def __init__(
+        self,
+        runner: Runner[Record],
+        machine: BrokerMachine,
+        store: BatchStore,
+        opener: PayloadOpener,
+    ) -> None:
+        self._opener = opener
         self._runner = runner
         self._machine = machine
         self._store = store
@@ -86,10 +97,17 @@ class RecordCounter:
                 result.next_offset = plan.upto
             for stored in batches:
                 if _is_seen(stored, plan, isolation):
-                    result.record_count += _records_from(stored, result.next_offset)
+                    result.record_count += await self._records_from(stored, result.next_offset)
                 result.next_offset = stored.base_offset + stored.record_count
-                left -= _OPENED_COST if stored.payload else 1
+                left -= _cost(stored)
+                if left <= 0:
+                    break
         return left
+
+    async def _records_from(self, stored: StoredBatch, offset: int) -> int:
+        if not stored.payload:
+            return _records_from(stored, offset)
+        return await self._opener.run(stored, partial(_records_from, stored, offset))
 
     async def _read(self, plan: ReadPlan, offset: int, left: int) -> Sequence[StoredBatch]:
         """Read some batches; their payloads only if those are needed."""
@@ -104,6 +122,13 @@ class RecordCounter:
             )
         except JournalError as error:
             raise KafkaStorageError(f"log cannot be read at offset {offset}: {error}") from error
+
+
+def _cost(stored: StoredBatch) -> int:
+    """Return how many headers take as long to look at as a batch, about."""
+    if not stored.payload:
+        return 1
+    return max(_OPENED_COST, opens_to(stored) // _OPENED_BYTES_OF_HEADER)
 
 
 def _is_seen(stored: StoredBatch, plan: ReadPlan, isolation: IsolationLevel) -> bool:

@@ -16,6 +16,7 @@ from semel_broker.machine import BrokerMachine
 from semel_broker.machine.records import Record
 from semel_broker.machine.values import FetchPosition, IsolationLevel, PartitionName, ReadPlan
 from semel_broker.names import isolation_level, partition_name
+from semel_broker.opening import PayloadOpener
 from semel_broker.reader import AsBatches, AsRecords, Cursor, Turns
 from semel_broker.waiters import Waiters
 from semel_common.errors import SemelError, ThrottlingQuotaExceededError
@@ -97,12 +98,14 @@ class Fetcher:
         store: BatchStore,
         waiters: Waiters,
         limits: FetchLimits,
+        opener: PayloadOpener,
     ) -> None:
         self._runner = runner
         self._machine = machine
         self._store = store
         self._waiters = waiters
         self._limits = limits
+        self._opener = opener
         self._budget = Budget(limits.in_progress_max_bytes)
 
     @property
@@ -155,7 +158,7 @@ class Fetcher:
         max_bytes: int,
         response: FetchResponse,
     ) -> Sequence[_Partition]:
-        form = AsRecords if request.plain_records else AsBatches
+        unpacks = request.plain_records
         turns = Turns()
         partitions = []
         for each in request.partitions:
@@ -164,8 +167,9 @@ class Fetcher:
             cursor = Cursor(
                 result=result,
                 isolation=isolation,
-                form=form(result),
+                form=AsRecords(result, self._opener) if unpacks else AsBatches(result),
                 turns=turns,
+                unpacks=unpacks,
                 next_offset=require_int("fetch_offset", each.fetch_offset),
                 bytes_left=self._max_bytes("partition_max_bytes", partition_max_bytes, max_bytes),
             )
@@ -206,6 +210,8 @@ class Fetcher:
     ) -> None:
         """Read with room for it; without room, answer what was found before."""
         cursor = partition.cursor
+        topic = self._machine.cluster.find_topic(plan.partition.topic_id)
+        cursor.topic = "" if topic is None else topic.name
         until = asyncio.get_running_loop().time() + self._limits.room_max_wait_ms / 1000
         wanted_bytes = max(room_bytes, _BATCH_BYTES)
         granted_bytes = await self._budget.reserve(wanted_bytes, until=until)

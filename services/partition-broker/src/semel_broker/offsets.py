@@ -19,10 +19,12 @@ from semel_broker.machine import BrokerMachine
 from semel_broker.machine.records import Record
 from semel_broker.machine.values import IsolationLevel, PartitionName, ReadPlan
 from semel_broker.names import isolation_level, partition_name
+from semel_broker.opening import PayloadOpener
 from semel_broker.reader import is_committed
-from semel_broker.stored import NEVER, OPENED_MAX_BYTES, read_batch, read_header
+from semel_broker.stored import NEVER, read_batch, read_header
 from semel_common.batches import decode_records
 from semel_common.errors import InvalidRequestError, KafkaStorageError, SemelError
+from semel_common.payload_limits import OPENED_MAX_BYTES
 from semel_common.wire.status import to_value
 from semel_runtime.journal.base import BatchPosition, BatchStore, StoredBatch
 from semel_runtime.journal.errors import JournalError
@@ -52,7 +54,14 @@ class RecordAt(NamedTuple):
 class OffsetLister:
     """Answers ListOffsets."""
 
-    def __init__(self, runner: Runner[Record], machine: BrokerMachine, store: BatchStore) -> None:
+    def __init__(
+        self,
+        runner: Runner[Record],
+        machine: BrokerMachine,
+        store: BatchStore,
+        opener: PayloadOpener,
+    ) -> None:
+        self._opener = opener
         self._runner = runner
         self._machine = machine
         self._store = store
@@ -144,7 +153,8 @@ class OffsetLister:
             start = plan.log_start.offset
             is_cut = stored.base_offset + stored.record_count <= start
             if not is_cut and _is_visible(stored, plan, isolation):
-                return _first_record(stored, timestamp_ms, start)
+                work = partial(_first_record, stored, timestamp_ms, start)
+                return await self._opener.run(stored, work)
         return None
 
 
@@ -179,7 +189,8 @@ def _is_visible(stored: StoredBatch, plan: ReadPlan, isolation: IsolationLevel) 
 def _first_record(stored: StoredBatch, timestamp_ms: int, log_start_offset: int) -> RecordAt | None:
     """Return the first record of a batch that is late enough, if it has one.
 
-    Of a batch that cannot be opened, it is the batch itself.
+    Of a batch that cannot be opened, or whose records are all older than its header says, it is the
+    batch itself: a search goes by headers, and opens no more than one payload of a whole batch.
     """
     if stored.max_timestamp_ms == NEVER or stored.max_timestamp_ms < timestamp_ms:
         return None
@@ -191,4 +202,6 @@ def _first_record(stored: StoredBatch, timestamp_ms: int, log_start_offset: int)
     for offset, time_ms in zip(offsets, columns.timestamps_ms, strict=True):
         if time_ms >= timestamp_ms and offset >= log_start_offset:
             return RecordAt(offset, time_ms)
+    if stored.base_offset >= log_start_offset and columns.offset_deltas is None:
+        return RecordAt(stored.base_offset, stored.max_timestamp_ms)
     return None

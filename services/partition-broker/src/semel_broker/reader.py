@@ -8,6 +8,7 @@ import asyncio
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 from msgspec import Struct
@@ -15,9 +16,11 @@ from msgspec import Struct
 from semel.broker.v1.broker_pb2 import FetchPartitionResult
 from semel.common.v1.records_pb2 import Header, Record, RecordBatch
 from semel_broker.machine.values import IsolationLevel, ReadPlan
-from semel_broker.stored import OPENED_MAX_BYTES, read_header
+from semel_broker.opening import PayloadOpener, named
+from semel_broker.stored import read_batch, read_header
 from semel_common.batches import Columns, decode_records
 from semel_common.errors import CorruptMessageError, KafkaStorageError, MessageTooLargeError
+from semel_common.payload_limits import OPENED_MAX_BYTES
 from semel_runtime.journal.base import BATCH_MEMORY_BYTES, BatchStore, StoredBatch
 from semel_runtime.journal.errors import JournalError
 
@@ -26,6 +29,9 @@ _EMPTY_READS_MAX = 8
 
 _RECORD_OVERHEAD_BYTES = 16
 """What a plain record takes in an answer beside its content, about."""
+
+_HEADER_OVERHEAD_BYTES = 8
+"""What a header of a plain record takes in an answer beside its content, about."""
 
 _BATCHES_PER_TURN = 256
 """A call lets others run after so many batches. What is in memory is read without any waiting."""
@@ -60,13 +66,15 @@ class Form(Protocol):
         """Return a batch without offset and payload."""
         ...
 
-    def add(
-        self, opened: RecordBatch, stored: StoredBatch, fetch_offset: int, room_bytes: int
-    ) -> Added:
-        """Add what was opened last.
+    async def unpack(self, stored: StoredBatch, fetch_offset: int, room_bytes: int) -> None:
+        """Open the payload of what was opened last, unless the form leaves payloads closed.
 
         Raises CorruptMessageError, MessageTooLargeError if it cannot be read.
         """
+        ...
+
+    def add(self, opened: RecordBatch, stored: StoredBatch) -> Added:
+        """Add what was opened last, and unpacked."""
         ...
 
     def leave_out(self, opened: RecordBatch) -> None:
@@ -96,11 +104,11 @@ class AsBatches:
         opened.MergeFromString(stored.header)
         return opened
 
-    def add(
-        self, opened: RecordBatch, stored: StoredBatch, fetch_offset: int, room_bytes: int
-    ) -> Added:
+    async def unpack(self, stored: StoredBatch, fetch_offset: int, room_bytes: int) -> None:
+        """Leave the payload closed."""
+
+    def add(self, opened: RecordBatch, stored: StoredBatch) -> Added:
         """Add the batch, also if it begins before the offset that was asked for."""
-        del fetch_offset, room_bytes
         opened.base_offset = stored.base_offset
         opened.payload = stored.payload
         size_bytes = stored.size_bytes
@@ -120,42 +128,65 @@ class AsBatches:
             del self._result.batches[-1]
 
 
+class _Unpacked(Struct, frozen=True):
+    """The records of one batch from an offset on, as many as there was room for."""
+
+    records: list[Record]
+    size_bytes: int
+    next_offset: int
+
+
 class AsRecords:
     """Plain records; markers have none."""
 
-    def __init__(self, result: FetchPartitionResult) -> None:
+    def __init__(self, result: FetchPartitionResult, opener: PayloadOpener) -> None:
         self._result = result
+        self._opener = opener
+        self._unpacked: _Unpacked | None = None
 
     def open(self, stored: StoredBatch) -> RecordBatch:
         """Parse a header."""
         return read_header(stored)
 
-    def add(
-        self, opened: RecordBatch, stored: StoredBatch, fetch_offset: int, room_bytes: int
-    ) -> Added:
-        """Add the records from the offset on that was asked for, as many as there is room for."""
-        end = stored.base_offset + stored.record_count
+    async def unpack(self, stored: StoredBatch, fetch_offset: int, room_bytes: int) -> None:
+        """Make records of a batch: those from an offset on that there is room for."""
+        work = partial(_unpack, stored, fetch_offset, room_bytes)
+        self._unpacked = await self._opener.run(stored, work)
+
+    def add(self, opened: RecordBatch, stored: StoredBatch) -> Added:
+        """Add the records that were unpacked."""
+        unpacked, self._unpacked = self._unpacked, None
+        assert unpacked is not None, "a batch is unpacked before it is added"
         if opened.control:
-            return Added(stored.size_bytes, stored.memory_bytes, end)
-        opened.base_offset = stored.base_offset
-        opened.payload = stored.payload
-        columns = decode_records(opened, payload_max_bytes=OPENED_MAX_BYTES)
-        offsets = columns.offsets(stored.base_offset)
-        size_bytes = 0
-        for position in range(bisect_left(offsets, fetch_offset), len(offsets)):
-            if size_bytes >= room_bytes:
-                return Added(size_bytes, size_bytes, offsets[position])
-            record = _record(columns, offsets, position)
-            self._result.records.append(record)
-            size_bytes += len(record.key) + len(record.value) + _RECORD_OVERHEAD_BYTES
-            size_bytes += sum(len(each.key) + len(each.value) for each in record.headers)
-        return Added(size_bytes, size_bytes, end)
+            return Added(stored.size_bytes, stored.memory_bytes, unpacked.next_offset)
+        self._result.records.extend(unpacked.records)
+        return Added(unpacked.size_bytes, unpacked.size_bytes, unpacked.next_offset)
 
     def leave_out(self, opened: RecordBatch) -> None:
         """Nothing of it was added."""
 
     def close(self) -> None:
         """Nothing is left of what was opened."""
+
+
+def _unpack(stored: StoredBatch, fetch_offset: int, room_bytes: int) -> _Unpacked:
+    batch, end = read_batch(stored), stored.base_offset + stored.record_count
+    records: list[Record] = []
+    if batch.control:
+        return _Unpacked(records, 0, end)
+    columns = decode_records(batch, stored.payload, payload_max_bytes=OPENED_MAX_BYTES)
+    offsets = columns.offsets(stored.base_offset)
+    size_bytes = 0
+    for position in range(bisect_left(offsets, fetch_offset), len(offsets)):
+        if size_bytes >= room_bytes:
+            return _Unpacked(records, size_bytes, offsets[position])
+        record = _record(columns, offsets, position)
+        records.append(record)
+        size_bytes += len(record.key) + len(record.value) + _RECORD_OVERHEAD_BYTES
+        size_bytes += sum(
+            len(each.key) + len(each.value) + _HEADER_OVERHEAD_BYTES for each in record.headers
+        )
+    return _Unpacked(records, size_bytes, end)
 
 
 def _record(columns: Columns, offsets: Sequence[int], position: int) -> Record:
@@ -177,8 +208,12 @@ class Cursor:
     isolation: IsolationLevel
     form: Form
     turns: Turns
+    unpacks: bool
+    """Whether the form opens payloads; to ask a form that does not would cost a coroutine."""
     next_offset: int
     bytes_left: int
+    topic: str = ""
+    """The name of the topic, once it is known: errors name it."""
     found_bytes: int = 0
     held_bytes: int = 0
     """What was found takes in memory, about: limits count this."""
@@ -213,20 +248,34 @@ class Cursor:
                 self.next_offset = plan.upto  # Compaction has left nothing.
                 break
             for batch in stored:
-                room -= self._take(batch, plan, room)
+                opened = self._open(batch, plan)
+                if opened is not None:
+                    if self.unpacks:
+                        await self._unpack(batch, plan, room)
+                    room -= self._add(opened, batch)
                 if room <= 0:
                     break
                 if self.turns.is_over():
                     await asyncio.sleep(0)
 
-    def _take(self, stored: StoredBatch, plan: ReadPlan, room_bytes: int) -> int:
-        """Put a batch into the answer, if the reader may see it; returns the bytes it takes."""
+    def _open(self, stored: StoredBatch, plan: ReadPlan) -> RecordBatch | None:
+        """Open a batch; pass over it, if the reader may not see it."""
         opened = self.form.open(stored)
-        if not self._visible(opened, stored.base_offset, plan):
-            self.form.leave_out(opened)
-            self.next_offset = stored.base_offset + stored.record_count
-            return 0
-        added = self.form.add(opened, stored, self.next_offset, room_bytes)
+        if self._visible(opened, stored.base_offset, plan):
+            return opened
+        self.form.leave_out(opened)
+        self.next_offset = stored.base_offset + stored.record_count
+        return None
+
+    async def _unpack(self, stored: StoredBatch, plan: ReadPlan, room_bytes: int) -> None:
+        try:
+            await self.form.unpack(stored, self.next_offset, room_bytes)
+        except (CorruptMessageError, MessageTooLargeError) as error:
+            raise named(error, stored, plan.partition, self.topic) from error
+
+    def _add(self, opened: RecordBatch, stored: StoredBatch) -> int:
+        """Put a batch into the answer; returns the bytes it takes."""
+        added = self.form.add(opened, stored)
         self.found_bytes += added.size_bytes
         self.held_bytes += added.memory_bytes
         self.bytes_left -= added.memory_bytes

@@ -16,8 +16,6 @@ from semel_runtime.journal.base import StoredBatch
 
 NEVER = -1
 """The time of a marker in the store: no search by time finds it, because it holds no record."""
-OPENED_MAX_BYTES = 16 << 20
-"""The largest payload, decompressed, that a broker opens: a small one may grow a thousandfold."""
 
 
 class SealedBatch(Struct, frozen=True, kw_only=True):

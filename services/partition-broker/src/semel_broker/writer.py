@@ -16,7 +16,7 @@ from semel.common.v1.participants_pb2 import (
     WriteTxnMarkersResponse,
 )
 from semel.common.v1.participants_pb2 import TopicPartition as WirePartition
-from semel_broker.arrivals import Arrival, ProduceLimits, check_keys, receive
+from semel_broker.arrivals import Arrival, KeyChecks, ProduceLimits, receive
 from semel_broker.machine import BrokerMachine
 from semel_broker.machine.records import Record
 from semel_broker.machine.values import Appended, Outcome
@@ -78,7 +78,8 @@ class BrokerWriter:
         del call
         _check_size(request)
         now_ms = self._clock.now_ms()
-        received = [self._receive(each, now_ms) for each in request.partitions]
+        keys = KeyChecks()
+        received = [self._receive(each, now_ms, keys) for each in request.partitions]
         arrivals = [each for each in received if isinstance(each, Arrival)]
         appended = await self._runner.run(partial(self._append, arrivals, now_ms))
         answers = iter(appended)
@@ -129,12 +130,14 @@ class BrokerWriter:
             refusals += refused
         return refusals
 
-    def _receive(self, partition: wire.ProducePartition, now_ms: int) -> Arrival | SemelError:
+    def _receive(
+        self, partition: wire.ProducePartition, now_ms: int, keys: KeyChecks
+    ) -> Arrival | SemelError:
         try:
             arrival = receive(partition, now_ms=now_ms, limits=self._limits)
             maximum = self._machine.keyed_batch_max_bytes(arrival.request.name)
             if maximum is not None:
-                check_keys(arrival, batch_max_bytes=maximum)
+                keys.check(arrival, batch_max_bytes=maximum)
             return arrival
         except SemelError as error:
             return error.as_value()

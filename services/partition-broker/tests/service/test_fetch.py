@@ -20,11 +20,12 @@ from broker_service import (
 
 from semel.broker.v1 import broker_pb2 as wire
 from semel.common.v1.records_pb2 import ControlRecord, Header, Record
-from semel_broker.stored import OPENED_MAX_BYTES
 from semel_common.batches import Columns, check_crc, checksum, decode_records, encode_records
 from semel_common.error_codes import ErrorCode
 from semel_common.errors import InvalidRequestError, ThrottlingQuotaExceededError
+from semel_common.payload_limits import OPENED_MAX_BYTES
 from semel_common.wire.methods import FETCH
+from semel_common.wire.status import from_value
 from semel_runtime.journal.base import BATCH_MEMORY_BYTES
 from semel_runtime.journal.errors import JournalError
 from semel_runtime.server.calls import Call, Written
@@ -374,7 +375,12 @@ async def test_a_batch_that_grows_too_large_when_opened_is_no_plain_record(broke
     assert (await broker.fetch(plain=True)).next_offset == 1
     refused = await broker.fetch(1, plain=True)
     assert code(refused) == ErrorCode.MESSAGE_TOO_LARGE
-    assert "batch at offset 1" in refused.error.message
+    assert "orders-0: batch at offset 1" in refused.error.message
+    assert "go on at offset 2 to skip the batch" in refused.error.message
+    place = {"topic": "orders", "partition": "0", "offset": "1", "next_offset": "2"}
+    assert place.items() <= from_value(refused.error).details.items()
+    skipped = await broker.fetch(2, plain=True)
+    assert [each.value for each in skipped.records] == [b"three"]
     assert len((await broker.fetch(1)).batches) == 2
 
 

@@ -17,10 +17,10 @@ from broker_service import (
 )
 
 from semel.broker.v1 import broker_pb2 as wire
-from semel_broker.stored import OPENED_MAX_BYTES
 from semel_common.batches import checksum
 from semel_common.error_codes import ErrorCode
 from semel_common.errors import InvalidRequestError
+from semel_common.payload_limits import OPENED_MAX_BYTES
 from semel_common.wire.methods import DELETE_RECORDS, LIST_OFFSETS
 from semel_runtime.journal.base import StoredBatch
 from semel_runtime.journal.errors import JournalError

@@ -14,7 +14,9 @@ from semel_broker.compaction.payloads import ReadBatch, open_batch, rewrite
 from semel_broker.compaction.rules import Cleaning
 from semel_broker.machine.compaction import CompactionPlan
 from semel_broker.machine.records import LogCompacted
-from semel_broker.stored import OPENED_MAX_BYTES, read_header
+from semel_broker.opening import INLINE_MAX_BYTES, opens_to
+from semel_broker.stored import read_header
+from semel_common.payload_limits import OPENED_MAX_BYTES
 from semel_runtime.clock import Clock
 from semel_runtime.journal.base import REWRITTEN_MAX, BatchStore, StoredBatch
 from semel_runtime.journal.errors import JournalError
@@ -25,8 +27,6 @@ T = TypeVar("T")
 
 _STEP_BYTES = 64 << 10
 """What a step reads, and so the most that it writes; a single batch may go over it."""
-_INLINE_BYTES = 16 << 10
-"""Payloads up to this are opened at once: to hand them over would take longer."""
 
 
 class UnreadableLogError(Exception):
@@ -123,7 +123,7 @@ class CompactionPass:
         return ReadBatch(stored=stored, aborted=aborted)
 
     async def _beside(self, work: Callable[[], T], batches: Sequence[ReadBatch]) -> T:
-        if sum(len(each.stored.payload) for each in batches) <= _INLINE_BYTES:
+        if sum(opens_to(each.stored) for each in batches) <= INLINE_MAX_BYTES:
             return work()
         return await self._offload(work)
 
