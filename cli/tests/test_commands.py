@@ -5,8 +5,10 @@ import os
 
 import pytest
 from command_line import CommandLine
+from raw_produce import produce_raw
 
 from semel_cli import session
+from semel_runtime.testing.payloads import header_bomb
 
 PAIRS = "a:1\nb:2\nc:3\n"
 
@@ -176,6 +178,22 @@ def test_an_offset_that_the_log_does_not_hold_is_refused_with_the_range(
     assert "0 to 2" in refused
     both = semel(*from_second, "1", "--from-beginning", status=2).err
     assert "--offset and --from-beginning" in both
+
+
+def test_a_batch_that_cannot_be_opened_is_named_and_skipped_by_its_name(
+    semel: CommandLine, topic: str, bootstrap: str
+) -> None:
+    semel("produce", topic, "-p", "0", stdin="before\n")
+    produce_raw(bootstrap, topic, header_bomb())
+    semel("produce", topic, "-p", "0", stdin="behind\n")
+    from_the_start = ("consume", topic, "--from-beginning", "--timeout", "0.3")
+    refused = semel(*from_the_start, status=1)
+    assert refused.lines == ["before"]
+    assert f"{topic}-0, offset 1: batch at offset 1 has more than 1024 headers" in refused.err
+    assert semel(*from_the_start, "--skip-batch", f"{topic}:0:1").lines == ["before", "behind"]
+    past = semel("consume", topic, "-p", "0", "--offset", "2", "--timeout", "0.3")
+    assert past.lines == ["behind"]
+    assert "TOPIC:PARTITION:OFFSET" in semel(*from_the_start, "--skip-batch", "x", status=2).err
 
 
 def test_a_key_separator_may_be_any_byte(semel: CommandLine, topic: str) -> None:

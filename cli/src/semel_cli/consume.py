@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
@@ -24,6 +25,7 @@ EXAMPLES = examples(
     "semel consume orders --group reports   # goes on where the group stopped",
     "semel consume orders --partition 2 --offset 100 --max-messages 10",
     "semel consume orders --format json --timeout 1 --from-beginning | jq .value",
+    "semel consume orders --from-beginning --skip-batch orders:0:42",
     "semel consume orders --format '%t-%p@%o %k = %v\\n'",
 )
 
@@ -41,6 +43,16 @@ class _Request:
     write: Formatter
 
 
+SkippedBatches = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--skip-batch",
+        metavar="TOPIC:PARTITION:OFFSET",
+        help="Go on without this batch if it cannot be opened, as the error names it. May be given"
+        " more than once.",
+        show_default="none",
+    ),
+]
 Topics = Annotated[list[str], typer.Argument(metavar="TOPIC", show_default=False)]
 FromBeginning = Annotated[
     bool,
@@ -120,12 +132,14 @@ def consume(  # noqa: PLR0913, PLR0917 - each option is an argument
     timeout: Timeout = None,
     isolation: Isolation = "read_committed",
     record_format: RecordFormat = "value",
+    skip_batch: SkippedBatches = None,
     bootstrap: BootstrapOption = None,
 ) -> None:
     """Write the records of topics to standard output, as they come, until Ctrl-C.
 
     Reads committed records only, unless told otherwise. With a group, offsets are committed after
-    records were written: a crash may repeat records, but loses none.
+    records were written: a crash may repeat records, but loses none. An error names a batch that
+    cannot be opened: --skip-batch goes on without it.
     """
     if partition and (group is not None or len(topics) > 1):
         fail("--partition goes with one topic, and without --group", EXIT_USAGE)
@@ -146,7 +160,8 @@ def consume(  # noqa: PLR0913, PLR0917 - each option is an argument
         timeout_s=timeout,
         write=write,
     )
-    options = _options(isolation, _reset(offset, from_beginning=from_beginning))
+    reset = _reset(offset, from_beginning=from_beginning)
+    options = _options(isolation, reset, skip_batch or ())
 
     async def work(client: "SemelClient") -> int:
         async with client.consumer(group, options) as consumer:
@@ -167,8 +182,9 @@ def _reset(offset: int | None, *, from_beginning: bool) -> "OffsetReset":
     return OffsetReset.EARLIEST if from_beginning else OffsetReset.LATEST
 
 
-def _options(isolation: str, reset: "OffsetReset") -> "ConsumerOptions":
-    from aiosemel import ConsumerOptions, IsolationLevel
+def _options(isolation: str, reset: "OffsetReset", skipped: Sequence[str]) -> "ConsumerOptions":
+    from aiosemel import BatchPlace, ConsumerOptions, IsolationLevel
+    from aiosemel.errors import InvalidConfigError
 
     try:
         level = IsolationLevel(isolation)
@@ -176,7 +192,11 @@ def _options(isolation: str, reset: "OffsetReset") -> "ConsumerOptions":
         raise UsageError(
             f"isolation {isolation!r} is neither {' nor '.join(IsolationLevel)}"
         ) from None
-    return ConsumerOptions(isolation_level=level, auto_offset_reset=reset)
+    try:
+        batches = tuple(map(BatchPlace.parse, skipped))
+    except InvalidConfigError as error:
+        raise UsageError(error.message) from None
+    return ConsumerOptions(isolation_level=level, auto_offset_reset=reset, skip_batches=batches)
 
 
 async def _choose_partitions(

@@ -84,7 +84,7 @@ def test_the_name_that_delta_gives_the_id_will_do() -> None:
         ({"transaction.timeout.ms": "1"}, "less than 1000"),
         ({"transaction.timeout.ms": "3000000000"}, "3000000000, more than 2147483647"),
         ({"default.api.timeout.ms": "3000000000"}, "3000000000, more than 2147483647"),
-        ({"max.request.size": "3000000000"}, "3000000000, more than 2147483647"),
+        ({"max.request.size": "16777217"}, "16777217, more than 16777216"),
         ({"transactionalid": "a", "txnversion": "9223372036854775808"}, "txnVersion is .*, more"),
         ({"compression.type": "lz4"}, "'lz4': neither none nor zstd"),
         (

@@ -206,3 +206,10 @@ def test_what_only_the_logs_put_in_the_wrong_order_is_no_mistake() -> None:
     for_batch(given(startingOffsets='{"t":{"0":7}}', endingOffsets='{"t":{"0":-1}}'))
     for_batch(given(startingOffsets='{"t":{"0":-2}}', endingOffsets='{"t":{"0":0}}'))
     for_batch(given(startingTimestamp="9", endingOffsets='{"t":{"0":4}}'))
+
+
+def test_batches_to_skip_are_named_by_their_places() -> None:
+    given = {"bootstrap.servers": "a:1", "subscribe": "t", "skipBatches": "t:0:42, t:1:7"}
+    assert [str(each) for each in parse(given).skip_batches] == ["t:0:42", "t:1:7"]
+    with pytest.raises(OptionError, match=r"skipBatches is 't:0'.* TOPIC:PARTITION:OFFSET"):
+        parse(given | {"skipBatches": "t:0"})

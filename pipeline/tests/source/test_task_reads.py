@@ -4,11 +4,17 @@ import pytest
 from cluster import Cluster
 from source_harness import Option, options_of
 
-from aiosemel import LogRange, TopicPartition
+from aiosemel import LogRange, SemelClient, TopicPartition
+from aiosemel._retry import Deadline
+from aiosemel.errors import MessageTooLargeError
 from pyspark_semel.errors import DataLossError
 from pyspark_semel.source.columns import schema
 from pyspark_semel.source.options import parse
 from pyspark_semel.source.read import read
+from semel.broker.v1 import broker_pb2 as broker
+from semel_common import ids
+from semel_common.wire.methods import PRODUCE
+from semel_runtime.testing.payloads import header_bomb
 
 
 def planned(semel: Cluster, topic: str, start: int, end: int, partition: int = 0) -> LogRange:
@@ -55,6 +61,29 @@ def test_records_that_were_deleted_since_are_a_loss(semel: Cluster) -> None:
         values(semel, planned(semel, topic, 0, 3))
     assert values(semel, planned(semel, topic, 0, 3), failOnDataLoss=False) == [b"2"]
     assert values(semel, planned(semel, topic, 0, 2), failOnDataLoss=False) == []
+
+
+async def _send_bomb(client: SemelClient, topic: str) -> None:
+    deadline = Deadline.after_ms(10_000)
+    cluster = client._context.cluster
+    described = await cluster.topic(topic, deadline)
+    partition = broker.ProducePartition(topic=topic, partition=0, batches=[header_bomb()])
+    address = cluster.leader_address(ids.TopicPartition(described.topic_id, 0))
+    request = broker.ProduceRequest(partitions=[partition])
+    await cluster.attempt_at(address, PRODUCE, request, deadline=deadline)
+
+
+def test_a_batch_that_cannot_be_opened_is_named_and_skipped_by_its_name(semel: Cluster) -> None:
+    topic = semel.topic()
+    semel.send(topic, [b"before"])
+    semel.call(_send_bomb(semel.client, topic))
+    semel.send(topic, [b"behind"])
+    with pytest.raises(MessageTooLargeError, match=f"name {topic}:0:1 in skip_batches"):
+        values(semel, planned(semel, topic, 0, 3))
+    assert values(semel, planned(semel, topic, 0, 3), skipBatches=f"{topic}:0:1") == [
+        b"before",
+        b"behind",
+    ]
 
 
 def test_records_that_the_log_does_not_reach_are_a_loss(semel: Cluster) -> None:

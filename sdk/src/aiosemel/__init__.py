@@ -27,6 +27,7 @@ from aiosemel.access import (
 )
 from aiosemel.access_admin import AccessAdmin
 from aiosemel.admin import Admin, ConfigValue
+from aiosemel.batch_place import BatchPlace
 from aiosemel.client import SemelClient, SystemClock
 from aiosemel.consumer import Consumer
 from aiosemel.consumer_options import ConsumerOptions, IsolationLevel, OffsetReset
@@ -142,6 +143,7 @@ __all__ = [
     "ApplicationRecoverableError",
     "AuthorizationError",
     "BaseOffsetMismatchError",
+    "BatchPlace",
     "ClientOptions",
     "ClientQuota",
     "Clock",

@@ -72,7 +72,7 @@ class Consumer:
         self._group_id = group_id
         self._arrived = Signal()
         self._positions = Positions(
-            open_batch(check_crcs=self._options.check_crcs),
+            open_batch(self._options),
             policy=OffsetReset(self._options.auto_offset_reset),
             prefetch_max_bytes=self._options.prefetch_max_bytes,
             partition_max_bytes=self._options.max_partition_fetch_bytes,

@@ -3,12 +3,15 @@
 Options are values, checked when they are made.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from aiosemel._isolation import IsolationLevel
 from aiosemel._option_checks import check_integers, check_order
 from aiosemel._partition import OffsetReset
+from aiosemel.batch_place import BatchPlace
 from aiosemel.errors import InvalidConfigError
+from semel_common.payload_limits import READABLE_MAX_BYTES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +46,11 @@ class ConsumerOptions:
     much one ``poll`` returns, where what was compressed counts as what it is opened."""
     check_crcs: bool = True
     """Whether every batch is compared with its checksum."""
+    opened_batch_max_bytes: int = READABLE_MAX_BYTES
+    """The largest batch that is opened, in bytes after decompression. A larger one is an error."""
+    skip_batches: Collection[tuple[str, int, int]] = ()
+    """Batches to go on without when they cannot be opened, each as (topic, partition, offset): the
+    error names them so. Every other batch that cannot be opened is an error."""
     server_assignor: str = ""
     """How the group's partitions are spread over its members: uniform (as evenly as can be, and as
     few moves as that needs) or range (a stretch of each topic); empty: as the others want, or else
@@ -64,6 +72,8 @@ class ConsumerOptions:
         if type(self.group_instance_id) is not str:
             raise InvalidConfigError(f"group_instance_id is {self.group_instance_id!r}, not a text")
         check_integers(self, may_be_zero=("fetch_max_wait_ms",))
+        for each in self.skip_batches:
+            BatchPlace.named(each)
         check_order(self, "max_partition_fetch_bytes", "fetch_max_bytes")
 
 

@@ -80,7 +80,7 @@ class LogRangeReader:
         self._range = log_range
         self._options = options
         self._isolation = ISOLATION[options.isolation_level]
-        self._open = open_batch(check_crcs=options.check_crcs)
+        self._open = open_batch(options)
         self._fetched: deque[RecordBatch] = deque()
         """Not opened yet."""
         self._fetch_offset = log_range.start_offset

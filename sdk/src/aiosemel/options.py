@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from aiosemel._option_checks import check_integers, check_order
 from aiosemel.errors import InvalidConfigError
+from semel_common.payload_limits import OPENED_MAX_BYTES
 
 
 class Compression(StrEnum):
@@ -57,8 +58,8 @@ class ProducerOptions:
     topic. Nothing waits for a batch to fill but an answer. Kafka's default is 16384; in Python,
     larger batches cost less."""
     max_request_size_bytes: int = 1_000_000
-    """The largest request, batch and record, in bytes before compression. Brokers have a limit of
-    their own, on what arrives."""
+    """The largest request, batch and record, in bytes before compression: at most 16 MiB, which is
+    what readers open. Brokers have a limit of their own, on what arrives."""
     buffer_memory_bytes: int = 33_554_432
     """How much may wait for acknowledgement, in bytes; then ``send`` waits."""
     max_in_flight: int = 5
@@ -92,6 +93,11 @@ class ProducerOptions:
             raise InvalidConfigError(
                 f"max_in_flight is {self.max_in_flight}, not 1 to {MAX_IN_FLIGHT_LIMIT}"
             )
+        if self.max_request_size_bytes > MAX_REQUEST_SIZE_LIMIT_BYTES:
+            raise InvalidConfigError(
+                f"max_request_size_bytes is {self.max_request_size_bytes}, more than"
+                f" {MAX_REQUEST_SIZE_LIMIT_BYTES}: brokers open no larger batch"
+            )
         check_order(self, "request_timeout_ms", "delivery_timeout_ms")
         check_order(self, "batch_size_bytes", "max_request_size_bytes")
         check_order(self, "max_request_size_bytes", "buffer_memory_bytes")
@@ -99,5 +105,8 @@ class ProducerOptions:
 
 MAX_IN_FLIGHT_LIMIT = 5
 """Brokers remember the last 5 batches of a producer: a repeat of an older one is not recognised."""
+
+MAX_REQUEST_SIZE_LIMIT_BYTES = OPENED_MAX_BYTES
+"""The largest ``max_request_size_bytes``: brokers open no larger batch."""
 
 _INT32_MAX = (1 << 31) - 1

@@ -15,6 +15,7 @@ from aiosemel.errors import (
     InvalidRequestError,
     InvalidTopicError,
     KafkaStorageError,
+    MessageTooLargeError,
     NetworkExceptionError,
     NoOffsetForPartitionError,
     NotLeaderOrFollowerError,
@@ -26,6 +27,7 @@ from aiosemel.errors import (
 )
 from aiosemel.offsets import TopicPartition
 from semel_common.batches import check_crc
+from semel_runtime.testing.payloads import header_bomb
 
 ORDERS = TopicPartition("orders", 0)
 
@@ -384,6 +386,28 @@ async def test_a_corrupt_batch_is_raised_and_can_be_skipped(fake: FakeCluster) -
         unchecked = client.consumer(auto_offset_reset="earliest", check_crcs=False)
         unchecked.assign([ORDERS])
         assert await values(unchecked) == [b"a", b"X", b"c", b"d"]
+
+
+async def test_a_group_goes_on_without_a_batch_that_its_options_name(fake: FakeCluster) -> None:
+    fake.append("orders", 0, [b"a"])
+    fake.append("orders", 0, [b"b"])
+    fake.append("orders", 0, [b"c"])
+    bomb = header_bomb()
+    bomb.base_offset = 1
+    fake.log("orders").batches[1].CopyFrom(bomb)
+    async with client_of(fake) as client:
+        consumer = client.consumer("g", auto_offset_reset="earliest")
+        consumer.subscribe(["orders"])
+        assert await values(consumer) == [b"a"]
+        with pytest.raises(MessageTooLargeError, match="name orders:0:1 in skip_batches"):
+            await values(consumer)
+        await consumer.commit()
+        await consumer.close()
+        told = client.consumer("g", skip_batches=[("orders", 0, 1)])
+        told.subscribe(["orders"])
+        assert await values(told) == [b"c"]
+        await told.commit()
+        assert await told.position(ORDERS) == 3
 
 
 @pytest.mark.parametrize(

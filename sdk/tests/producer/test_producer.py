@@ -14,6 +14,7 @@ from aiosemel import Compression, ProducerOptions, RecordMetadata
 from aiosemel._producer.pipeline import YIELD_BYTES
 from aiosemel.errors import (
     IllegalStateError,
+    InvalidRecordError,
     InvalidRequestError,
     InvalidTopicError,
     MessageTooLargeError,
@@ -22,6 +23,7 @@ from aiosemel.errors import (
 from semel.broker.v1.broker_pb2 import ProduceRequest
 from semel_common.batches import decode_records
 from semel_common.partitioner import partition_for_key
+from semel_common.payload_limits import HEADERS_PER_RECORD_MAX
 
 # -- where records go ------------------------------------------------------------------------------
 
@@ -101,6 +103,17 @@ async def test_what_is_not_bytes_is_refused(
                 key=key,  # type: ignore[arg-type]  # the point
                 headers=headers,  # type: ignore[arg-type]  # the point
             )
+
+
+async def test_more_headers_than_readers_open_are_refused(fake: FakeCluster) -> None:
+    headers = [("", b"")] * (HEADERS_PER_RECORD_MAX + 1)
+    async with open_client(fake) as client:
+        producer = client.producer()
+        with pytest.raises(InvalidRecordError, match="has 1025 headers: it may have 1024"):
+            await producer.send("t", b"v", headers=headers)
+        with pytest.raises(InvalidRecordError, match="has 1025 headers"):
+            await producer.send_columns("t", [b"v"], headers=[headers])
+        await producer.send_and_wait("t", b"v", headers=headers[1:])
 
 
 @pytest.mark.parametrize(

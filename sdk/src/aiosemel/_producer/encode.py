@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from aiosemel._producer.batch import Batch, Request
-from aiosemel._producer.sizes import HEADER_OVERHEAD_BYTES
 from aiosemel._producer.transaction_manager import EndTxn, PrepareTxn
 from aiosemel.offsets import OffsetAndMetadata, PartitionKey, TopicPartition
 from aiosemel.options import Compression
@@ -26,6 +25,7 @@ from semel_common.batches import (
 from semel_common.compression import compress
 from semel_common.headers import HeaderPairs
 from semel_common.ids import GroupId, Participant
+from semel_common.payload_limits import HEADER_OVERHEAD_BYTES, HEADERS_PER_RECORD_MAX
 from semel_common.tracing import TRACEPARENT, TRACEPARENT_LENGTH, write
 from semel_common.wire.pieces import Pieces, Written, tag, within
 
@@ -101,7 +101,8 @@ def _partition(batch: Batch, content: Pieces) -> Pieces:
 def traced(batch: Batch, size_max_bytes: int) -> dict[int, HeaderPairs]:
     """Return the headers of records that say what wrote them.
 
-    Where all of them together would make the batch too large, only the first record says it.
+    Where all of them together would make the batch too large, only the first record says it. A
+    record that has as many headers as it may have does not say it.
     """
     assert batch.span is not None, "only of a batch that is traced"
     context = batch.span.get_span_context()
@@ -110,9 +111,11 @@ def traced(batch: Batch, size_max_bytes: int) -> dict[int, HeaderPairs]:
     header = (TRACEPARENT, write(context).encode())
     count = batch.record_count
     fits = batch.size_bytes + count * _TRACE_HEADER_BYTES <= size_max_bytes
-    return {
-        **batch.headers,
-        **{at: (*batch.headers.get(at, ()), header) for at in range(count if fits else 1)},
+    told = {at: batch.headers.get(at, ()) for at in range(count if fits else 1)}
+    return batch.headers | {
+        at: (*headers, header)
+        for at, headers in told.items()
+        if len(headers) < HEADERS_PER_RECORD_MAX
     }
 
 

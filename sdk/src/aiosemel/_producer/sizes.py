@@ -10,12 +10,12 @@ from functools import partial
 from itertools import accumulate
 from typing import NamedTuple
 
-from aiosemel.errors import InvalidRequestError, MessageTooLargeError
+from aiosemel.errors import InvalidRecordError, InvalidRequestError, MessageTooLargeError
 from semel_common.headers import HeaderPairs
+from semel_common.payload_limits import HEADER_OVERHEAD_BYTES, HEADERS_PER_RECORD_MAX
 
 RECORD_OVERHEAD_BYTES = 16
 """What a record takes beside key, value and headers; counted the same for all."""
-HEADER_OVERHEAD_BYTES = 16
 TIMESTAMP_MAX_MS = (1 << 63) - 1
 
 Headers = Sequence[tuple[str, bytes | None]]
@@ -41,7 +41,14 @@ def record_size(value: object, key: object, headers: HeaderPairs) -> int:
 
 
 def headers_size(headers: HeaderPairs) -> int:
-    """Return what the headers of a record take; raises TypeError for what are none."""
+    """Return what the headers of a record take.
+
+    Raises TypeError for what are no headers, InvalidRecordError for more than readers open.
+    """
+    if len(headers) > HEADERS_PER_RECORD_MAX:
+        raise InvalidRecordError(
+            f"a record has {len(headers)} headers: it may have {HEADERS_PER_RECORD_MAX}"
+        )
     size = 0
     for pair in headers:
         _check_pair(pair)

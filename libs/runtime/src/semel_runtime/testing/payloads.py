@@ -22,7 +22,7 @@ def header_bomb(key: bytes | None = None) -> RecordBatch:
 
 def undeclared(columns: Columns) -> RecordBatch:
     """Return a batch whose zstd frame does not declare how large it is."""
-    options = {zstd.CompressionParameter.content_size_flag: 0}
+    options: dict[int, int] = {zstd.CompressionParameter.content_size_flag: 0}
     return _sealed(
         zstd.compress(encode_records(columns), options=options),
         record_count=len(columns.values),

@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from aiosemel import Compression, ProducerOptions, Security
+from aiosemel.options import MAX_REQUEST_SIZE_LIMIT_BYTES
 from pyspark_semel.errors import OptionError
 from pyspark_semel.options import INT32_MAX, Options, refuse
 
@@ -98,7 +99,10 @@ def _read(options: Options) -> SinkOptions:
         reset=options.boolean(RESET, default=False),
         transaction_timeout_ms=_int32(options, TRANSACTION_TIMEOUT_MS, 1_000) or 60_000,
         api_timeout_ms=_int32(options, API_TIMEOUT_MS, 1) or 60_000,
-        max_request_size_bytes=_int32(options, MAX_REQUEST_SIZE, 1_024) or 1_000_000,
+        max_request_size_bytes=options.integer(
+            MAX_REQUEST_SIZE, minimum=1_024, maximum=MAX_REQUEST_SIZE_LIMIT_BYTES
+        )
+        or 1_000_000,
         compression=_compression(options.text(COMPRESSION)),
     )
     if read.reset and read.transactional_id is None:

@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from aiosemel import IsolationLevel, OffsetSpec, Security, TopicPartition
+from aiosemel import BatchPlace, IsolationLevel, OffsetSpec, Security, TopicPartition
+from aiosemel.errors import InvalidConfigError
 from pyspark_semel.connection import API_TIMEOUT_MS
 from pyspark_semel.errors import OptionError
 from pyspark_semel.options import INT32_MAX, INT64_MAX, Options, refuse
@@ -45,6 +46,7 @@ _KNOWN = (
     "minPartitions",
     "maxRecordsPerPartition",
     "includeHeaders",
+    "skipBatches",
     *_BATCH_ONLY,
     *_STREAM_ONLY,
 )
@@ -131,6 +133,7 @@ class SourceOptions:
     group_id: str | None
     api_timeout_ms: int
     fetch_max_bytes: int
+    skip_batches: tuple[BatchPlace, ...]
 
 
 def parse(given: Mapping[str, str]) -> SourceOptions:
@@ -158,6 +161,7 @@ def parse(given: Mapping[str, str]) -> SourceOptions:
         group_id=options.filled(_GROUP),
         api_timeout_ms=_int32(options, _API_TIMEOUT) or API_TIMEOUT_MS,
         fetch_max_bytes=_int32(options, _FETCH_MAX) or _FETCH_BYTES,
+        skip_batches=_skipped(options),
     )
 
 
@@ -317,6 +321,14 @@ def _isolation(options: Options) -> IsolationLevel:
     if level not in set(IsolationLevel):
         raise OptionError(f"{_ISOLATION} is {level!r}: {' or '.join(IsolationLevel)}")
     return IsolationLevel(level)
+
+
+def _skipped(options: Options) -> tuple[BatchPlace, ...]:
+    text = options.filled("skipBatches") or ""
+    try:
+        return tuple(BatchPlace.parse(each) for each in text.split(",") if each.strip())
+    except InvalidConfigError as error:
+        raise OptionError(f"skipBatches is {text!r}: {error.message}") from error
 
 
 def _int32(options: Options, name: str) -> int | None:

@@ -54,6 +54,7 @@ def _read(
             isolation_level=options.isolation_level,
             max_partition_fetch_bytes=options.fetch_max_bytes,
             fetch_max_bytes=options.fetch_max_bytes,
+            skip_batches=options.skip_batches,
         ),
     )
     return map(columns.make, connection.ahead(reader.read))
