@@ -1,6 +1,7 @@
 """Quotas over the whole way: stored in the controller, kept by services, honoured by the SDK."""
 
 import asyncio
+import contextlib
 
 from access.cluster import ADMIN, COORDINATOR, Cluster
 from semel.coordinator.v1 import cluster_pb2
@@ -73,3 +74,30 @@ async def test_who_does_not_wait_is_refused_and_nobody_else() -> None:
         assert max(told) < 12_000
         answer = await cluster.ask(POLITE, COORDINATOR, methods.DESCRIBE_CLUSTER, request)
         assert answer.throttle_time_ms == 0
+
+
+@in_virtual_time
+async def test_a_user_that_is_over_its_quota_ends_its_transaction_and_takes_the_quota_away() -> (
+    None
+):
+    async with Cluster(SETTINGS).started() as cluster, cluster.client(GREEDY) as client:
+        await client.admin().create_topic("orders")
+        producer = client.transactional_producer("app")
+        await producer.init_transactions()
+        async with producer.transaction() as transaction:
+            await transaction.send("orders", b"x")
+            await client.admin().access.alter_client_quotas(None, set_limits={"request_rate": 1})
+            await cluster.settled()
+            for _ in range(30):
+                with contextlib.suppress(ThrottlingQuotaExceededError):
+                    await cluster.ask(
+                        GREEDY,
+                        COORDINATOR,
+                        methods.DESCRIBE_CLUSTER,
+                        cluster_pb2.DescribeClusterRequest(),
+                    )
+            begun = cluster.time()
+        assert cluster.time() - begun < 1
+        await client.admin().access.alter_client_quotas(None, remove=["request_rate"])
+        await cluster.settled()
+        assert cluster.time() - begun < 5

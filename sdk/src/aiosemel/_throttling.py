@@ -1,14 +1,15 @@
 """Quotas, honoured: after an answer that says so, an address is asked nothing for a while.
 
 Services answer first, and say with ``throttle_time_ms`` how long their caller is to wait (Kafka
-mutes the channel alike). All requests of a client to that address wait, within their own time-outs.
+mutes the channel alike). All requests of a client to that address wait, within their own time-outs,
+but those of ``NEVER_THROTTLED``: the end of a transaction waits for no quota.
 """
 
 import asyncio
 
 from semel_common.errors import RequestTimedOutError, ThrottlingQuotaExceededError
 from semel_common.wire.connection import Connection, Connector
-from semel_common.wire.methods import Method, Req, Res
+from semel_common.wire.methods import NEVER_THROTTLED, Method, Req, Res
 from semel_common.wire.pieces import Outgoing
 
 _THROTTLE_TIME = "throttle_time_ms"
@@ -53,7 +54,7 @@ class ThrottledConnection:
         traceparent: str = "",
     ) -> Res:
         """Make one call, as soon as the service wants to hear it; see ``Connection.call``."""
-        if self.muted_until:
+        if self.muted_until and method.path not in NEVER_THROTTLED:
             timeout_ms = await self._wait(timeout_ms)
         try:
             response = await self.inner.call(

@@ -195,11 +195,11 @@ class ServiceSettings(BaseSettings):
     producer_token_secrets_file: Path | None = None
     """File with the secret of producer tokens, the same at every service; during a change two, each
     in a line: the first makes tokens, both are accepted. None: producer ids need no token."""
-    quota_window_ms: Annotated[int, Field(gt=0)] = 1_000
+    quota_window_ms: Annotated[int, Field(gt=0, le=3_600_000)] = 1_000
     """As much as a client quota gives in this time may be used at once, in milliseconds."""
-    quota_debt_max_ms: Annotated[int, Field(gt=0)] = 10_000
+    quota_debt_max_ms: Annotated[int, Field(gt=0, le=3_600_000)] = 10_000
     """How far a client may get over its quota, in milliseconds that it would have to wait; past it,
-    its requests are refused."""
+    its requests are refused. Twice as long is the longest wait that a client is told of."""
     disk_reserve_bytes: Bytes = 64 << 20
     """Free bytes on the disk below which nothing new is stored, while all else goes on."""
     shutdown_drain_ms: Milliseconds = 0

@@ -1,14 +1,26 @@
 """Quotas: who is over is told how long to wait, and refused past the hard limit; nobody else is."""
 
-import pytest
+from unittest.mock import patch
 
-from semel.group.v1.group_pb2 import TxnOffsetCommitRequest, TxnOffsetCommitResponse
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from semel.group.v1.group_pb2 import (
+    GroupListing,
+    ListGroupsRequest,
+    ListGroupsResponse,
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitResponse,
+)
 from semel_common.errors import InvalidRequestError, ThrottlingQuotaExceededError
-from semel_runtime.access.client_quotas import ClientQuota, altered
+from semel_common.wire import methods
+from semel_runtime.access.client_quotas import LIMITS, ClientQuota, altered
 from semel_runtime.access.quotas import Quotas, QuotaTimes
 from semel_runtime.server.principal import Principal
 
 ALICE, BOB = Principal(name="alice"), Principal(name="bob")
+COMMIT = methods.TXN_OFFSET_COMMIT.path
 TIMES = QuotaTimes(window_ms=1_000, debt_max_ms=2_000)
 
 
@@ -20,11 +32,12 @@ class Limited:
         self.quotas = Quotas(TIMES, lambda: self.now)
         self.quotas.update(quotas)
 
-    def ask(self, principal: Principal = ALICE, size: int = 0) -> int:
+    def ask(self, principal: Principal = ALICE, size: int = 0, path: str = COMMIT) -> int:
         """Make a request whose transactional id has a size; return the throttle time."""
-        self.quotas.admit(principal, TxnOffsetCommitRequest(transactional_id="x" * size))
+        request = TxnOffsetCommitRequest(transactional_id="x" * size)
+        self.quotas.admit(principal, path, request)
         response = TxnOffsetCommitResponse()
-        self.quotas.charge(principal, response)
+        self.quotas.charge(principal, path, response)
         return response.throttle_time_ms
 
 
@@ -78,17 +91,18 @@ def test_a_refusal_costs_nothing() -> None:
 
 
 def test_bytes_count_on_their_way_in() -> None:
-    limited = Limited(quota(producer_byte_rate=1_000))
-    assert limited.ask(size=500) == 0
-    assert limited.ask(size=1_500) == pytest.approx(1_000, abs=20)
+    limited = Limited(quota(producer_byte_rate=2_000))
+    assert limited.ask(size=1_000) == 0
+    assert limited.ask(size=3_000) == pytest.approx(1_000, abs=20)
 
 
 def test_bytes_count_on_their_way_out() -> None:
-    limited = Limited(quota(consumer_byte_rate=0.001))
-    limited.quotas.admit(ALICE, TxnOffsetCommitRequest())
-    response = TxnOffsetCommitResponse(throttle_time_ms=1)
-    limited.quotas.charge(ALICE, response)
-    assert response.throttle_time_ms > 1_000
+    limited = Limited(quota(consumer_byte_rate=1_024))
+    path = methods.LIST_GROUPS.path
+    limited.quotas.admit(ALICE, path, ListGroupsRequest())
+    response = ListGroupsResponse(groups=[GroupListing(group_id="x" * 2_048)])
+    limited.quotas.charge(ALICE, path, response)
+    assert response.throttle_time_ms == pytest.approx(1_000, abs=20)
 
 
 def test_one_user_does_not_pay_for_another() -> None:
@@ -119,19 +133,65 @@ def test_other_limits_of_others_do_not_forgive_a_debt() -> None:
     assert limited.ask() == 0
 
 
-@pytest.mark.parametrize("value", [0, -1, float("inf"), float("nan"), 1e30])
+@pytest.mark.parametrize("value", [0, -1, 0.999, 1e-320, float("inf"), float("nan"), 1e30])
 def test_a_rate_is_a_number_that_something_can_pass(value: float) -> None:
-    with pytest.raises(InvalidRequestError):
+    with pytest.raises(InvalidRequestError, match=r"must be 1 to 1\.1259e\+15 requests per second"):
         altered(quota(), set_={"request_rate": value})
+    with pytest.raises(InvalidRequestError, match="must be 1024 to"):
+        altered(quota(), set_={"producer_byte_rate": value})
+
+
+@given(
+    rate=st.floats(),
+    name=st.sampled_from([*LIMITS, "a limit of a later release"]),
+    sizes=st.lists(st.tuples(st.integers(0, 1 << 26), st.floats(0, 100)), max_size=20),
+)
+def test_whatever_a_rate_is_no_call_fails_and_no_wait_is_longer_than_the_longest(
+    rate: float, name: str, sizes: list[tuple[int, float]]
+) -> None:
+    """An earlier release took any positive number, and journals hold what it took."""
+    limited = Limited(quota(**{name: rate}))
+    message = TxnOffsetCommitRequest()
+    for size, pause_s in sizes:
+        limited.now += pause_s
+        with patch.object(TxnOffsetCommitRequest, "ByteSize", lambda _, size=size: size):
+            try:
+                told = limited.ask()
+            except ThrottlingQuotaExceededError as error:
+                told = int(error.details["throttle_time_ms"])
+        assert 0 <= told <= TIMES.wait_max_ms + 1
+    limited.now += TIMES.wait_max_ms / 1000 + 1
+    limited.quotas.admit(ALICE, COMMIT, message)
+
+
+@pytest.mark.parametrize(
+    "rate", [1e-320, 0.001, 0.0, -1.0, float("inf"), float("-inf"), float("nan")]
+)
+def test_a_rate_of_an_earlier_release_locks_no_user_out(rate: float) -> None:
+    limited = Limited(quota("", request_rate=rate))
+    waits = []
+    for _ in range(10):
+        waits.append(limited.ask())
+        limited.now += waits[-1] / 1000
+    assert max(waits) <= 1_001
+
+
+def test_quotas_can_be_changed_and_transactions_ended_whatever_the_debt() -> None:
+    limited = Limited(quota(request_rate=1))
+    assert len(refused(limited)) > 50
+    for path in sorted(methods.NEVER_THROTTLED):
+        assert limited.ask(path=path) == 0
+    with pytest.raises(ThrottlingQuotaExceededError):
+        limited.ask()
 
 
 def test_limits_are_changed_one_by_one() -> None:
     after = altered(
         quota(request_rate=1, producer_byte_rate=2),
-        set_={"consumer_byte_rate": 3},
+        set_={"consumer_byte_rate": 3_000},
         remove=["request_rate"],
     )
-    assert after == quota(consumer_byte_rate=3, producer_byte_rate=2)
+    assert after == quota(consumer_byte_rate=3_000, producer_byte_rate=2)
 
 
 @pytest.mark.parametrize(

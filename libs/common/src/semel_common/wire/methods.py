@@ -284,3 +284,22 @@ LIST_OPEN_TRANSACTIONS = Method(
 
 # Of the transport, not of a service: answered by every server itself.
 OPEN_FRAMES = Method(FRAMES, "OpenFrames", frames.OpenFramesRequest, frames.OpenFramesResponse)
+
+NEVER_THROTTLED = frozenset(
+    method.path
+    for method in (
+        ALTER_CLIENT_QUOTAS,
+        DESCRIBE_CLIENT_QUOTAS,
+        PREPARE_TXN,
+        COMPLETE_PREPARED_TXN,
+        END_TXN,
+        END_JOINT_TXN,
+        KEEP_ALIVE_TXN,
+        GET_TRANSACTION_OUTCOME,
+        ABORT_TRANSACTION,
+        FENCE_PRODUCER,
+        CONSUMER_GROUP_HEARTBEAT,
+    )
+)
+"""What no quota holds back, by path: quotas can always be changed, transactions can always end, and
+members stay in their groups. Such a call costs as any other, and delays the others of its user."""

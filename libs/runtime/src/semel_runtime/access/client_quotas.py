@@ -17,6 +17,8 @@ LIMITS = {
     REQUEST_RATE: "requests per second",
 }
 """What can be limited; each of it at every service instance by itself."""
+MINIMA = {PRODUCER_BYTE_RATE: 1_024.0, CONSUMER_BYTE_RATE: 1_024.0, REQUEST_RATE: 1.0}
+"""The lowest value of each limit: a user that has it waits, but is not locked out."""
 DEFAULT_USER = ""
 """Everybody who has no limits of their own."""
 _LIMIT_MAX = float(1 << 50)
@@ -42,12 +44,26 @@ def altered(
         limits.pop(name, None)
     for name, value in set_.items():
         _check_name(name)
-        if not math.isfinite(value) or not 0 < value <= _LIMIT_MAX:
+        if not MINIMA[name] <= value <= _LIMIT_MAX:
             raise InvalidRequestError(
-                f"{name} is {value}: must be more than 0, and at most {_LIMIT_MAX:g}", field="set"
+                f"{name} is {value}: must be {MINIMA[name]:g} to {_LIMIT_MAX:g} {LIMITS[name]}",
+                field="set",
             )
         limits[name] = value
     return replace(quota, limits=tuple(sorted(limits.items())))
+
+
+def enforced(quota: ClientQuota) -> dict[str, float]:
+    """Return the limits of a user as they are enforced, by name.
+
+    Metadata of earlier releases may hold any number: one outside of the bounds counts as the bound,
+    one that is no number does not count, and neither does a limit that this release does not know.
+    """
+    return {
+        name: min(max(value, MINIMA[name]), _LIMIT_MAX)
+        for name, value in quota.limits
+        if name in LIMITS and not math.isnan(value)
+    }
 
 
 def _check_name(name: str) -> None:

@@ -75,13 +75,14 @@ class Guard:
         quotas = self._quotas
         if quotas is None:
             return await self._answer(endpoint, request, call)
-        quotas.admit(principal, request)
+        path = endpoint.method.path
+        quotas.admit(principal, path, request)
         try:
             response = await self._answer(endpoint, request, call)
         except SemelError:
-            quotas.charge(principal, None)
+            quotas.charge(principal, path, None)
             raise
-        quotas.charge(principal, response)
+        quotas.charge(principal, path, response)
         return response
 
     async def _answer(

@@ -5,6 +5,10 @@ the answer's ``throttle_time_ms`` says how long it takes until they are full eno
 for that is never refused. Who does not gets deeper into debt, and past the hard limit is refused
 before anything is done: THROTTLING_QUOTA_EXCEEDED. Nobody else waits for any of it. (ADR
 ``quotas-answer-first``.)
+
+No answer and no refusal names a wait longer than ``QuotaTimes.wait_max_ms``, whatever the rate and
+however large the request: debt past that is forgiven. Calls of ``NEVER_THROTTLED`` are never
+refused, and told of no wait.
 """
 
 import asyncio
@@ -14,12 +18,14 @@ from dataclasses import dataclass
 from google.protobuf.message import Message
 
 from semel_common.errors import ThrottlingQuotaExceededError
+from semel_common.wire.methods import NEVER_THROTTLED
 from semel_runtime.access.client_quotas import (
     CONSUMER_BYTE_RATE,
     DEFAULT_USER,
     PRODUCER_BYTE_RATE,
     REQUEST_RATE,
     ClientQuota,
+    enforced,
 )
 from semel_runtime.server.principal import Principal
 
@@ -39,23 +45,29 @@ class QuotaTimes:
     debt_max_ms: int = 10_000
     """How long a user's debt may take to be paid; past it, requests are refused."""
 
+    @property
+    def wait_max_ms(self) -> int:
+        """The longest wait that a user is told of."""
+        return 2 * self.debt_max_ms
+
 
 class Bucket:
     """One rate of one user."""
 
-    __slots__ = ("_level", "_max", "_rate", "_updated_at")
+    __slots__ = ("_level", "_max", "_min", "_rate", "_updated_at")
 
-    def __init__(self, rate: float, *, window_ms: int, now: float) -> None:
+    def __init__(self, rate: float, *, times: QuotaTimes, now: float) -> None:
         """Begin full."""
         self._rate = rate
-        self._max = rate * window_ms / 1000
+        self._max = rate * times.window_ms / 1000
+        self._min = -rate * times.wait_max_ms / 1000
         self._level = self._max
         self._updated_at = now
 
     def take(self, amount: float, now: float) -> None:
-        """Take an amount, even if it is not there."""
+        """Take an amount, even if it is not there; debt past the longest wait is forgiven."""
         self._fill(now)
-        self._level -= amount
+        self._level = max(self._min, self._level - amount)
 
     def debt_ms(self, now: float) -> float:
         """Return how long it takes until there is no debt any more."""
@@ -83,21 +95,25 @@ class Quotas:
         if quotas == self._quotas:
             return
         before, self._quotas = self._limits, quotas
-        self._limits = {each.user: dict(each.limits) for each in quotas}
+        self._limits = {each.user: enforced(each) for each in quotas}
         self._buckets = {
             user: buckets
             for user, buckets in self._buckets.items()
             if _limits_in(before, user) == _limits_in(self._limits, user)
         }
 
-    def admit(self, principal: Principal, request: Message) -> None:
-        """Take the costs of a request. Raises ThrottlingQuotaExceededError past the hard limit."""
+    def admit(self, principal: Principal, path: str, request: Message) -> None:
+        """Take the costs of a request.
+
+        Raises ThrottlingQuotaExceededError past the hard limit, but never for what ``path`` lets
+        through.
+        """
         buckets = self._of(principal.name)
         if not buckets:
             return
         now = self._now()
         debt_ms = _debt_ms(buckets, now)
-        if debt_ms > self._times.debt_max_ms:
+        if debt_ms > self._times.debt_max_ms and path not in NEVER_THROTTLED:
             raise ThrottlingQuotaExceededError(
                 f"{principal} is over its quota by {debt_ms:.0f} ms,"
                 f" more than {self._times.debt_max_ms} ms: nothing was done",
@@ -108,7 +124,7 @@ class Quotas:
         if (produced := buckets.get(PRODUCER_BYTE_RATE)) is not None:
             produced.take(request.ByteSize(), now)
 
-    def charge(self, principal: Principal, response: Message | None) -> None:
+    def charge(self, principal: Principal, path: str, response: Message | None) -> None:
         """Take the costs of an answer, and let it say how long to wait."""
         buckets = self._of(principal.name)
         if not buckets or response is None:
@@ -116,6 +132,8 @@ class Quotas:
         now = self._now()
         if (consumed := buckets.get(CONSUMER_BYTE_RATE)) is not None:
             consumed.take(response.ByteSize(), now)
+        if path in NEVER_THROTTLED:
+            return
         debt_ms = _debt_ms(buckets, now)
         if debt_ms > 0 and _THROTTLE_TIME in response.DESCRIPTOR.fields_by_name:
             response.throttle_time_ms = int(debt_ms) + 1  # type: ignore[attr-defined]  # asked just now
@@ -128,9 +146,9 @@ class Quotas:
         if found is None:
             if len(self._buckets) >= USERS_MAX:
                 self._buckets = {}
-            now, window_ms = self._now(), self._times.window_ms
+            now = self._now()
             found = self._buckets[user] = {
-                name: Bucket(rate, window_ms=window_ms, now=now)
+                name: Bucket(rate, times=self._times, now=now)
                 for name, rate in _limits_in(self._limits, user).items()
             }
         return found
