@@ -17,6 +17,7 @@ from semel_common.ids import producer_id_of
 from semel_coordinator.transactions.machine import TransactionKey
 from semel_coordinator.transactions.machine import machine as machine_module
 from semel_coordinator.transactions.machine.init_producer_id import first_init
+from semel_coordinator.transactions.machine.principals import IdsOfPrincipals
 from semel_coordinator.transactions.machine.records import ProducerIdsGiven, TransactionsRecord
 from semel_coordinator.transactions.machine.state import TransactionsState
 from semel_runtime.machine import Result
@@ -27,6 +28,14 @@ from semel_runtime.steady import SteadyTicks
 DEFECTS, defect = collector()
 
 _HASTE_MS = 50
+
+
+# -- transactional ids ---------------------------------------------------------------------------
+
+
+@defect("ids-counted-for-ever", "a transactional id counts for its principal after it has expired")
+def _counted(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(IdsOfPrincipals, "leave", lambda *_: None)
 
 
 # -- compaction ----------------------------------------------------------------------------------

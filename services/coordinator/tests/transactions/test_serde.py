@@ -62,6 +62,7 @@ records: st.SearchStrategy[TransactionsRecord] = st.one_of(
         init_number=int64,
         init_epoch=int64,
         superseded=st.lists(text).map(tuple),
+        principal=text,
     ),
     st.builds(
         Producer,

@@ -174,6 +174,7 @@ def _write_transactional_id(record: TransactionalId, out: journal.TransactionalI
     out.init_number = record.init_number
     out.init_epoch = record.init_epoch
     out.superseded.extend(record.superseded)
+    out.principal = record.principal
 
 
 def _read_transactional_id(message: journal.TransactionalIdRecord) -> TransactionalId:
@@ -185,6 +186,7 @@ def _read_transactional_id(message: journal.TransactionalIdRecord) -> Transactio
         init_number=message.init_number,
         init_epoch=message.init_epoch,
         superseded=tuple(message.superseded),
+        principal=message.principal,
     )
 
 

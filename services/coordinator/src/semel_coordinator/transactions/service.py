@@ -155,6 +155,7 @@ class TransactionsService:
             init_number=requests.init_number(request.init_number),
             timeout_ms=request.transaction_timeout_ms,
             keep_prepared=request.keep_prepared,
+            principal=str(call.origin.principal),
         )
         now_ms = self._clock.now_ms()
         key = await self._runner.run(lambda: self._machine.init_producer_id(init, now_ms=now_ms))

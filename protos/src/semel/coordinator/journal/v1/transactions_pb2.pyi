@@ -199,6 +199,7 @@ class TransactionalIdRecord(_message.Message):
     INIT_NUMBER_FIELD_NUMBER: _builtins.int
     INIT_EPOCH_FIELD_NUMBER: _builtins.int
     SUPERSEDED_FIELD_NUMBER: _builtins.int
+    PRINCIPAL_FIELD_NUMBER: _builtins.int
     transactional_id: _builtins.str
     producer_id: _builtins.int
     timeout_ms: _builtins.int
@@ -207,6 +208,8 @@ class TransactionalIdRecord(_message.Message):
     init_number: _builtins.int
     """Of its last InitProducerId, and the epoch that this was answered."""
     init_epoch: _builtins.int
+    principal: _builtins.str
+    """Who made the id. Empty, of an earlier release: it is counted for no principal."""
     @_builtins.property
     def superseded(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Instances that were in charge before; the latest first."""
@@ -221,10 +224,11 @@ class TransactionalIdRecord(_message.Message):
         init_number: _builtins.int = ...,
         init_epoch: _builtins.int = ...,
         superseded: _abc.Iterable[_builtins.str] | None = ...,
+        principal: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["init_epoch", b"init_epoch", "init_number", b"init_number", "instance_id", b"instance_id", "producer_id", b"producer_id", "superseded", b"superseded", "timeout_ms", b"timeout_ms", "transactional_id", b"transactional_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["init_epoch", b"init_epoch", "init_number", b"init_number", "instance_id", b"instance_id", "principal", b"principal", "producer_id", b"producer_id", "superseded", b"superseded", "timeout_ms", b"timeout_ms", "transactional_id", b"transactional_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -535,6 +539,7 @@ class JointIdRecord(_message.Message):
     LAST_END_FIELD_NUMBER: _builtins.int
     LAST_UPDATE_MS_FIELD_NUMBER: _builtins.int
     ONE_SHOT_FIELD_NUMBER: _builtins.int
+    PRINCIPAL_FIELD_NUMBER: _builtins.int
     transactional_id: _builtins.str
     owner: _builtins.str
     run: _builtins.str
@@ -548,6 +553,8 @@ class JointIdRecord(_message.Message):
     last_update_ms: _builtins.int
     one_shot: _builtins.bool
     """No other version follows, says who has opened it."""
+    principal: _builtins.str
+    """Who made the id. Empty, of an earlier release: it is counted for no principal."""
     @_builtins.property
     def superseded(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Runs before it; the latest first."""
@@ -570,10 +577,11 @@ class JointIdRecord(_message.Message):
         last_end: Global___JointEndRecord | None = ...,
         last_update_ms: _builtins.int = ...,
         one_shot: _builtins.bool = ...,
+        principal: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["last_end", b"last_end"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["committed_version", b"committed_version", "last_end", b"last_end", "last_update_ms", b"last_update_ms", "one_shot", b"one_shot", "open_version", b"open_version", "owner", b"owner", "run", b"run", "start_ms", b"start_ms", "superseded", b"superseded", "timeout_ms", b"timeout_ms", "transactional_id", b"transactional_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["committed_version", b"committed_version", "last_end", b"last_end", "last_update_ms", b"last_update_ms", "one_shot", b"one_shot", "open_version", b"open_version", "owner", b"owner", "principal", b"principal", "run", b"run", "start_ms", b"start_ms", "superseded", b"superseded", "timeout_ms", b"timeout_ms", "transactional_id", b"transactional_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -14,6 +14,7 @@ from semel_coordinator.transactions.machine import (
 )
 from semel_coordinator.transactions.machine.entities import ParticipantSet
 from semel_coordinator.transactions.wire import participants_from_wire
+from semel_runtime.server.calls import Call
 from semel_runtime.server.checks import require_count, require_int, require_name
 
 
@@ -28,7 +29,7 @@ def name(message: wire.JointTransaction, limits: TransactionLimits) -> JointName
     )
 
 
-def join(request: wire.JoinTxnRequest, limits: TransactionLimits) -> JoinTxn:
+def join(request: wire.JoinTxnRequest, limits: TransactionLimits, principal: str) -> JoinTxn:
     """Read a JoinTxn; its timeout is the machine's to check."""
     return JoinTxn(
         name=name(request.transaction, limits),
@@ -36,12 +37,11 @@ def join(request: wire.JoinTxnRequest, limits: TransactionLimits) -> JoinTxn:
         timeout_ms=request.transaction_timeout_ms,
         reset=request.reset,
         one_shot=request.one_shot,
+        principal=principal,
     )
 
 
-def end(
-    request: wire.EndJointTxnRequest, limits: TransactionLimits, traceparent: str
-) -> EndJointTxn:
+def end(request: wire.EndJointTxnRequest, limits: TransactionLimits, call: Call) -> EndJointTxn:
     """Read an EndJointTxn."""
     commit = requests.result(request.result) == participants_pb2.TRANSACTION_RESULT_COMMIT
     require_count("writers", request.writers, maximum=limits.joint_writers_max)
@@ -64,5 +64,6 @@ def end(
         commit=commit,
         writers=writers,
         end_id=require_name("end_id", request.end_id, length_max=limits.joint_name_length_max),
-        traceparent=traceparent,
+        traceparent=requests.traceparent(call),
+        principal=str(call.origin.principal),
     )

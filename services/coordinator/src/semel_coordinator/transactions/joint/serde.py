@@ -111,6 +111,7 @@ def _read_id(message: journal.JointIdRecord) -> JointId:
         last_end=_read_last_end(message),
         last_update_ms=message.last_update_ms,
         one_shot=message.one_shot,
+        principal=message.principal,
     )
 
 
@@ -127,6 +128,7 @@ def _write_id(record: JointId, out: journal.JointIdRecord) -> None:
         _write_end(record.last_end, out.last_end)
     out.last_update_ms = record.last_update_ms
     out.one_shot = record.one_shot
+    out.principal = record.principal
 
 
 def _write_end(end: JointEnd, out: journal.JointEndRecord) -> None:

@@ -12,7 +12,7 @@ from semel_coordinator.transactions.machine import (
     TransactionsMachine,
 )
 from semel_coordinator.transactions.prepared_service import WaitComplete
-from semel_coordinator.transactions.requests import traceparent, wait_for
+from semel_coordinator.transactions.requests import wait_for
 from semel_coordinator.transactions.runs import Runs
 from semel_runtime.clock import Clock
 from semel_runtime.machine import Result
@@ -52,10 +52,10 @@ class JointService:
         handlers.add(KEEP_ALIVE_TXN, self.keep_alive_txn)
         handlers.add(END_JOINT_TXN, self.end_joint_txn)
 
-    async def join_txn(self, request: wire.JoinTxnRequest, _call: Call) -> wire.JoinTxnResponse:
+    async def join_txn(self, request: wire.JoinTxnRequest, call: Call) -> wire.JoinTxnResponse:
         """Give a process its writer."""
         self._check_claimed()
-        join = requests.join(request, self._limits)
+        join = requests.join(request, self._limits, str(call.origin.principal))
         now_ms = self._clock.now_ms()
         key = await self._runner.run(lambda: self._joint.join_txn(join, now_ms=now_ms))
         if key is None:
@@ -78,7 +78,7 @@ class JointService:
         """Decide for all writers."""
         self._check_claimed()
         wait = wait_for(request.wait)
-        end = requests.end(request, self._limits, traceparent(call))
+        end = requests.end(request, self._limits, call)
         now_ms = self._clock.now_ms()
         ended = await self._runner.run(lambda: self._joint.end_joint_txn(end, now_ms=now_ms))
         if wait == wire.WAIT_FOR_COMPLETE:

@@ -74,6 +74,8 @@ class TransactionalId(Struct, frozen=True, kw_only=True):
     """The epoch that this InitProducerId was answered."""
     superseded: tuple[str, ...] = ()
     """Instances that were in charge before; the latest first."""
+    principal: str = ""
+    """Who made the id, for which principal it counts; empty: for none."""
 
 
 class CompletedEpoch(NamedTuple):

@@ -37,6 +37,8 @@ class InitProducerId(Struct, frozen=True, kw_only=True):
     timeout_ms: int
     keep_prepared: bool = False
     """Leave what is prepared to the caller, in place of aborting it."""
+    principal: str = ""
+    """Who calls: an id that is new counts for this principal."""
 
 
 def check_timeout(limits: TransactionLimits, timeout_ms: int) -> None:
@@ -65,7 +67,7 @@ def first_init(
     now_ms: int,
 ) -> Result[TransactionKey, TransactionsRecord]:
     """Begin a transactional id: a new producer id, epoch 0."""
-    check_room_for_id(state, limits, call.transactional_id)
+    check_room_for_id(state, limits, call.transactional_id, call.principal)
     given = give_producer_id(state, partition)
     producer = Producer(
         producer_id=producer_id_of(partition, given.count),
@@ -74,7 +76,9 @@ def first_init(
         last_update_ms=now_ms,
     )
     key = TransactionKey(producer.producer_id, producer.producer_epoch)
-    return Result(key, (given, _in_charge(call, key, superseded=()), producer))
+    return Result(
+        key, (given, _in_charge(call, key, superseded=(), principal=call.principal), producer)
+    )
 
 
 def next_init(
@@ -98,7 +102,9 @@ def next_init(
     decision = aborted(producer, ongoing, reason=reason, now_ms=now_ms)
     key = TransactionKey(known.producer_id, producer.producer_epoch + 1)
     superseded = known.superseded if same else (known.instance_id, *known.superseded)
-    in_charge = _in_charge(call, key, superseded=superseded[:SUPERSEDED_KEPT])
+    in_charge = _in_charge(
+        call, key, superseded=superseded[:SUPERSEDED_KEPT], principal=known.principal
+    )
     return Result(key, (*before, *decision, in_charge))
 
 
@@ -115,7 +121,7 @@ def _check_not_superseded(known: TransactionalId, call: InitProducerId) -> None:
 
 
 def _in_charge(
-    call: InitProducerId, key: TransactionKey, *, superseded: tuple[str, ...]
+    call: InitProducerId, key: TransactionKey, *, superseded: tuple[str, ...], principal: str
 ) -> TransactionalId:
     return TransactionalId(
         transactional_id=call.transactional_id,
@@ -125,4 +131,5 @@ def _in_charge(
         init_number=call.init_number,
         init_epoch=key.producer_epoch,
         superseded=superseded,
+        principal=principal,
     )

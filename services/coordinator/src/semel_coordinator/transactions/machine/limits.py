@@ -12,6 +12,9 @@ class TransactionLimits:
     transactional_ids_max: int = 250_000
     """Transactional ids that one coordinator instance keeps, of producers and of joint
     transactions."""
+    transactional_ids_per_principal_max: int = 0
+    """Transactional ids that one principal may have at one instance; 0: as many as there is room
+    for."""
     transactions_max: int = 100_000
     """Transactions that one instance keeps at once: ongoing and prepared ones, and decided ones
     until all their markers are written."""

@@ -39,9 +39,10 @@ def no_room(
 
 
 def check_room_for_id(
-    state: TransactionsState, limits: TransactionLimits, transactional_id: str
+    state: TransactionsState, limits: TransactionLimits, transactional_id: str, principal: str
 ) -> None:
     """Raise ThrottlingQuotaExceededError if one more id is too many, whatever it is used for."""
+    state.principals.check_room(principal, limits.transactional_ids_per_principal_max)
     if len(state.transactional_ids) + len(state.joints.by_id) >= limits.transactional_ids_max:
         raise ThrottlingQuotaExceededError(
             f"this coordinator keeps {limits.transactional_ids_max} transactional ids already,"

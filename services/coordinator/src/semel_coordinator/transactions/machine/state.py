@@ -28,6 +28,7 @@ from semel_coordinator.transactions.machine.joint.entities import (
 )
 from semel_coordinator.transactions.machine.joint.state import Joints
 from semel_coordinator.transactions.machine.partitions import partition_for_id, partition_of
+from semel_coordinator.transactions.machine.principals import IdsOfPrincipals
 from semel_coordinator.transactions.machine.records import (
     CoordinatorEpoch,
     ParticipantsAdded,
@@ -65,6 +66,7 @@ class TransactionsState:
         self.decided: dict[TransactionKey, DecidedTransaction] = {}
         """In the order of their decisions."""
         self.joints = Joints()
+        self.principals = IdsOfPrincipals()
         self.handed_over: dict[int, TransactionLogHandedOver] = {}
         """By transaction-log partition: these are served no more, though all of them is known."""
         self.taken_over: dict[int, TransactionLogTakenOver] = {}
@@ -148,9 +150,9 @@ class TransactionsState:
             case TransactionCompleted():
                 self._complete(record)
             case TransactionalId():
-                self.transactional_ids[record.transactional_id] = record
+                self._enter_id(record)
             case TransactionalIdExpired():
-                del self.transactional_ids[record.transactional_id]
+                self.principals.leave(self.transactional_ids.pop(record.transactional_id).principal)
                 del self.producers[record.producer_id]
             case ProducerIdsGiven():
                 self.producer_ids_given[record.partition] = record.count
@@ -160,14 +162,15 @@ class TransactionsState:
                 self.joints.replay(record)
                 for producer_id in record.producer_ids:
                     del self.producers[producer_id]
-            case (
-                JointId()
-                | JointEndsKept()
-                | JointPoolGrown()
-                | JointIdExpired()
-                | JointWritersJoined()
-                | JointKeptAlive()
-            ):
+            case JointId():
+                joint = self.joints.by_id.get(record.transactional_id)
+                before = None if joint is None else joint.known.principal
+                self.principals.enter(before, record.principal)
+                self.joints.replay(record)
+            case JointIdExpired():
+                self.principals.leave(self.joints.by_id[record.transactional_id].known.principal)
+                self.joints.replay(record)
+            case JointEndsKept() | JointPoolGrown() | JointWritersJoined() | JointKeptAlive():
                 self.joints.replay(record)
             case TransactionLogHandedOver():
                 self.handed_over[record.partition] = record
@@ -214,6 +217,11 @@ class TransactionsState:
         records += [_participants_of(ongoing) for ongoing in self.ongoing.values()]
         records += self.joints.snapshot()
         return records
+
+    def _enter_id(self, record: TransactionalId) -> None:
+        known = self.transactional_ids.get(record.transactional_id)
+        self.principals.enter(None if known is None else known.principal, record.principal)
+        self.transactional_ids[record.transactional_id] = record
 
     def _add_participants(self, record: ParticipantsAdded) -> None:
         self._enter(
@@ -276,7 +284,8 @@ class TransactionsState:
         self.producer_ids_given.pop(partition, None)
         for producer_id in self._producers_in(partition):
             transactional_id = self.producers.pop(producer_id).transactional_id
-            self.transactional_ids.pop(transactional_id, None)
+            known = self.transactional_ids.pop(transactional_id, None)
+            self.principals.leave("" if known is None else known.principal)
             ongoing = self.ongoing.pop(producer_id, None)
             self._count_off(() if ongoing is None else ongoing.participants)
             self._incomplete.pop(producer_id, None)
@@ -289,6 +298,8 @@ class TransactionsState:
             for each in self.joints.by_id
             if partition_for_id(each, record.partition_count) == partition
         ]
+        for each in names:
+            self.principals.leave(self.joints.by_id[each].known.principal)
         self.joints.forget(names)
 
     def _count(self, participants: Collection[Participant]) -> None:

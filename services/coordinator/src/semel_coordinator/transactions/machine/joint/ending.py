@@ -45,6 +45,8 @@ class EndJointTxn(Struct, frozen=True, kw_only=True):
     end_id: str
     """Random; a repeat has the same."""
     traceparent: str = ""
+    principal: str = ""
+    """Who calls: an id that is new counts for this principal."""
 
     @property
     def end(self) -> JointEnd:
@@ -106,7 +108,7 @@ def _end_empty(
     state: TransactionsState, limits: TransactionLimits, call: EndJointTxn, *, now_ms: int
 ) -> list[TransactionsRecord]:
     """End a version that nobody has joined; what an older run has open is fenced."""
-    known = known_for(state, limits, call.name, now_ms=now_ms)
+    known = known_for(state, limits, call.name, call.principal, now_ms=now_ms)
     records = fencing(state, call.name, now_ms=now_ms)
     return [*records, known.ended(call.end, now_ms=now_ms)]
 

@@ -58,6 +58,8 @@ class JointId(Struct, frozen=True, kw_only=True):
     last_update_ms: int
     one_shot: bool = False
     """Who has opened it says that no other version follows."""
+    principal: str = ""
+    """Who made the id, for which principal it counts; empty: for none."""
 
     def of_run(self, run: str) -> "JointId":
         """Return the id after a call of a run: one that is new supersedes the one before."""

@@ -44,6 +44,8 @@ class JoinTxn(Struct, frozen=True, kw_only=True):
     timeout_ms: int
     reset: bool = False
     one_shot: bool = False
+    principal: str = ""
+    """Who calls: an id that is new counts for this principal."""
 
 
 def join_txn(
@@ -91,7 +93,7 @@ def opening(
 ) -> list[TransactionsRecord]:
     """Return the records that open a version, and fence what is open of an older run or owner."""
     name = call.name
-    before = known_for(state, limits, name, now_ms=now_ms)
+    before = known_for(state, limits, name, call.principal, now_ms=now_ms)
     records = fencing(state, name, now_ms=now_ms)
     opened = before.opened(
         name.txn_version, timeout_ms=call.timeout_ms, one_shot=call.one_shot, now_ms=now_ms
@@ -108,7 +110,12 @@ def fencing(state: TransactionsState, name: JointName, *, now_ms: int) -> list[T
 
 
 def known_for(
-    state: TransactionsState, limits: TransactionLimits, name: JointName, *, now_ms: int
+    state: TransactionsState,
+    limits: TransactionLimits,
+    name: JointName,
+    principal: str,
+    *,
+    now_ms: int,
 ) -> JointId:
     """Return what is known of the id, with this call's owner and run in charge.
 
@@ -126,6 +133,7 @@ def known_for(
             run=known.run,
             superseded=known.superseded,
             last_update_ms=now_ms,
+            principal=known.principal,
         )
     if name.transactional_id in state.transactional_ids:
         raise InvalidRequestError(
@@ -133,12 +141,13 @@ def known_for(
             " need one of their own",
             field="transactional_id",
         )
-    check_room_for_id(state, limits, name.transactional_id)
+    check_room_for_id(state, limits, name.transactional_id, principal)
     return JointId(
         transactional_id=name.transactional_id,
         owner=name.owner,
         run=name.run,
         last_update_ms=now_ms,
+        principal=principal,
     )
 
 
