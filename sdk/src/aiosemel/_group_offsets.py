@@ -2,11 +2,12 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from itertools import chain, repeat
 
 from aiosemel._cluster import Cluster
 from aiosemel._names import check_str
+from aiosemel._pages import pages
 from aiosemel._retry import Deadline
 from aiosemel.errors import (
     InvalidGroupIdError,
@@ -65,22 +66,27 @@ class GroupOffsets:
         topics: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
         for (topic, partition), topic_id in partitions or ():
             topics[topic, topic_id].append(partition)
-        request = group.FetchOffsetsRequest(
-            group_id=who.group_id,
-            topics=[
-                group.OffsetFetchTopic(topic=topic, topic_id=topic_id, partitions=numbers)
-                for (topic, topic_id), numbers in topics.items()
-            ],
-            all_partitions=partitions is None,
-            require_stable=self._require_stable,
-            member_id=who.member_id,
-            member_epoch=who.member_epoch,
-        )
         route = self._cluster.group_coordinator_of(who.group_id)
-        response = await self._cluster.call(route, FETCH_OFFSETS, request, deadline=deadline)
+
+        def ask(token: str) -> Awaitable[group.FetchOffsetsResponse]:
+            request = group.FetchOffsetsRequest(
+                group_id=who.group_id,
+                topics=[
+                    group.OffsetFetchTopic(topic=topic, topic_id=topic_id, partitions=numbers)
+                    for (topic, topic_id), numbers in topics.items()
+                ],
+                all_partitions=partitions is None,
+                require_stable=self._require_stable,
+                member_id=who.member_id,
+                member_epoch=who.member_epoch,
+                page_token=token,
+            )
+            return self._cluster.call(route, FETCH_OFFSETS, request, deadline=deadline)
+
         answers: dict[TopicPartition, Committed] = {each: None for each, _ in partitions or ()}
-        for each in response.offsets:
-            answers[TopicPartition(each.topic, each.partition)] = _committed(each)
+        async for page in pages(ask):
+            for each in page.offsets:
+                answers[TopicPartition(each.topic, each.partition)] = _committed(each)
         return answers
 
     async def settled(

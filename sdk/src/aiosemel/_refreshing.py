@@ -32,6 +32,8 @@ from semel.coordinator.v1 import cluster_pb2 as cluster
 Ask = Callable[[str, cluster.MetadataRequest, Deadline], Awaitable[cluster.MetadataResponse]]
 """Asks whoever is at an address for metadata, once."""
 
+TOPICS_IN_PAGE = 1_000
+"""How many topics one page of all topics has."""
 TOPICS_IN_REQUEST = 1_000
 """So many names or ids a coordinator takes in one question for metadata."""
 METADATA_PATIENCE_MS = 1_000

@@ -1,10 +1,12 @@
 """What coordinators are asked about transactions, by the admin client and by producers."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Iterable, Mapping
+from functools import partial
 
 from aiosemel import _describe
-from aiosemel._cluster import Cluster
+from aiosemel._cluster import Cluster, Route
 from aiosemel._metadata import COORDINATOR, topics_in
+from aiosemel._pages import pages
 from aiosemel._refreshing import TOPICS_IN_REQUEST
 from aiosemel._retry import Deadline
 from aiosemel.descriptions import TransactionalIdDescription, TransactionListing
@@ -69,9 +71,15 @@ async def list_transactions(
 ) -> tuple[TransactionListing, ...]:
     """Ask all coordinators; returns transactional ids in order."""
     found: list[TransactionListing] = []
+
+    def ask(route: Route, token: str) -> Awaitable[transactions.ListTransactionsResponse]:
+        of_page = transactions.ListTransactionsRequest(page_token=token)
+        of_page.MergeFrom(request)
+        return cluster.call(route, methods.LIST_TRANSACTIONS, of_page, deadline=deadline)
+
     for route in await cluster.everyone(COORDINATOR, deadline):
-        response = await cluster.call(route, methods.LIST_TRANSACTIONS, request, deadline=deadline)
-        found.extend(_describe.transaction_listing(each) for each in response.transactions)
+        async for page in pages(partial(ask, route)):
+            found.extend(map(_describe.transaction_listing, page.transactions))
     return tuple(sorted(found, key=lambda listing: listing.transactional_id))
 
 

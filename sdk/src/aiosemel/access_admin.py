@@ -1,10 +1,11 @@
 """The part of the admin client that says who may do what, and how much."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Iterable, Mapping
 from enum import StrEnum
 from typing import Protocol, TypeVar
 
 from aiosemel._cluster import Cluster
+from aiosemel._pages import pages
 from aiosemel._retry import Deadline
 from aiosemel.access import (
     AclBinding,
@@ -54,9 +55,13 @@ class AccessAdmin:
 
     async def describe_acls(self, wanted: AclBindingFilter | None = None) -> list[AclBinding]:
         """Return the rules that a filter matches; without one, all."""
-        request = acls.DescribeAclsRequest(filter=_filter_to_wire(wanted or AclBindingFilter()))
-        response = await self._call(methods.DESCRIBE_ACLS, request)
-        return [_binding(each) for each in response.acls]
+        matched = _filter_to_wire(wanted or AclBindingFilter())
+
+        def ask(token: str) -> Awaitable[acls.DescribeAclsResponse]:
+            request = acls.DescribeAclsRequest(filter=matched, page_token=token)
+            return self._call(methods.DESCRIBE_ACLS, request)
+
+        return [_binding(each) async for page in pages(ask) for each in page.acls]
 
     async def delete_acls(
         self, filters: Iterable[AclBindingFilter], *, validate_only: bool = False
@@ -92,9 +97,12 @@ class AccessAdmin:
 
     async def describe_client_quotas(self) -> list[ClientQuota]:
         """Return the limits of all users that have any."""
-        request = quotas.DescribeClientQuotasRequest()
-        response = await self._call(methods.DESCRIBE_CLIENT_QUOTAS, request)
-        return [_quota(each) for each in response.client_quotas]
+
+        def ask(token: str) -> Awaitable[quotas.DescribeClientQuotasResponse]:
+            request = quotas.DescribeClientQuotasRequest(page_token=token)
+            return self._call(methods.DESCRIBE_CLIENT_QUOTAS, request)
+
+        return [_quota(each) async for page in pages(ask) for each in page.client_quotas]
 
     async def _call(self, method: Method[Req, Res], request: Req) -> Res:
         return await self._cluster.call(

@@ -5,18 +5,20 @@ RequestTimedOutError is raised. What it asks for may have happened then, and whe
 """
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Iterable, Mapping
+from functools import partial
 from typing import TypeAlias, TypeVar
 
 from aiosemel import _describe, _topic_admin
-from aiosemel._cluster import Cluster
+from aiosemel._cluster import Cluster, Route
 from aiosemel._group_offsets import GroupOffsets, check_group_id
 from aiosemel._isolation import IsolationLevel
 from aiosemel._log_offsets import AtTime, LogOffsets, RecordDeletion
 from aiosemel._metadata import GROUP_COORDINATOR, topics_in
+from aiosemel._pages import pages
 from aiosemel._producer.preparing import complete_prepared
 from aiosemel._record_counts import RecordCounts
-from aiosemel._refreshing import TOPICS_IN_REQUEST
+from aiosemel._refreshing import TOPICS_IN_PAGE, TOPICS_IN_REQUEST
 from aiosemel._retry import Deadline
 from aiosemel._transactions import describe_transactions, get_outcome, list_transactions
 from aiosemel._waiting import Waiting
@@ -152,9 +154,14 @@ class Admin:
 
     async def list_topics(self) -> tuple[TopicDescription, ...]:
         """Return all topics, by name."""
-        response = await self._metadata(cluster.MetadataRequest(all_topics=True))
-        topics = sorted(topics_in(response), key=lambda topic: topic.name)
-        return tuple(_describe.topic(topic) for topic in topics)
+
+        def ask(token: str) -> Awaitable[cluster.MetadataResponse]:
+            return self._metadata(
+                cluster.MetadataRequest(all_topics=True, limit=TOPICS_IN_PAGE, page_token=token)
+            )
+
+        topics = [topic async for page in pages(ask) for topic in topics_in(page)]
+        return tuple(map(_describe.topic, sorted(topics, key=lambda topic: topic.name)))
 
     async def describe_topic(self, name: str) -> TopicDescription:
         """Return one topic; raises UnknownTopicOrPartitionError, InvalidTopicError."""
@@ -287,14 +294,17 @@ class Admin:
 
     async def list_groups(self, *, states: Iterable[GroupState] = ()) -> tuple[GroupListing, ...]:
         """Return the groups of all group coordinators, by id; ``states`` empty: in any state."""
-        request = group.ListGroupsRequest(states=_numbers(states, _GROUP_STATES))
+        wanted = _numbers(states, _GROUP_STATES)
         found: list[GroupListing] = []
         deadline = self._deadline()
+
+        def ask(route: Route, token: str) -> Awaitable[group.ListGroupsResponse]:
+            request = group.ListGroupsRequest(states=wanted, page_token=token)
+            return self._cluster.call(route, methods.LIST_GROUPS, request, deadline=deadline)
+
         for route in await self._cluster.everyone(GROUP_COORDINATOR, deadline):
-            response = await self._cluster.call(
-                route, methods.LIST_GROUPS, request, deadline=deadline
-            )
-            found.extend(_describe.group_listing(listing) for listing in response.groups)
+            async for page in pages(partial(ask, route)):
+                found.extend(map(_describe.group_listing, page.groups))
         return tuple(sorted(found, key=lambda listing: listing.group_id))
 
     async def describe_group(self, group_id: str) -> GroupDescription:

@@ -6,13 +6,14 @@ is asked of the controller itself, so that each call sees what the last one has 
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Iterable, Iterator, Mapping
 from functools import partial
 
 from aiosemel._cluster import Cluster
 from aiosemel._describe import ROLES_ON_WIRE
 from aiosemel._metadata import COORDINATOR, topics_in
-from aiosemel._refreshing import TOPICS_IN_REQUEST
+from aiosemel._pages import pages
+from aiosemel._refreshing import TOPICS_IN_PAGE, TOPICS_IN_REQUEST
 from aiosemel._retry import Deadline
 from aiosemel.descriptions import PartitionReassignment, ServiceRole
 from aiosemel.offsets import PartitionKey, TopicPartition
@@ -73,9 +74,16 @@ class MoveAdmin:
 
     async def list_partition_reassignments(self) -> dict[TopicPartition, PartitionReassignment]:
         """Return all partitions that move, by topic and partition."""
-        request = cluster.MetadataRequest(all_topics=True)
-        response = await self._ask(methods.METADATA, request, self._deadline())
-        return {at: each for at, each in sorted(_places(response)) if _moves(each)}
+        deadline = self._deadline()
+
+        def ask(token: str) -> Awaitable[cluster.MetadataResponse]:
+            request = cluster.MetadataRequest(
+                all_topics=True, limit=TOPICS_IN_PAGE, page_token=token
+            )
+            return self._ask(methods.METADATA, request, deadline)
+
+        places = [place async for page in pages(ask) for place in _places(page)]
+        return {at: each for at, each in sorted(places) if _moves(each)}
 
     async def wait_for_reassignments(
         self, partitions: Iterable[PartitionKey]

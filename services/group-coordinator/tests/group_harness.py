@@ -360,7 +360,7 @@ class GroupHarness:
 
     def list(self) -> tuple[GroupListing, ...]:
         """List all groups."""
-        return self.run(self.machine.list_groups())
+        return self.run(self.machine.list_groups(self.machine.group_ids()))
 
     def delete_offsets(self, *numbers: int, group_id: str = GROUP) -> tuple[RefusedOffset, ...]:
         """Delete offsets of ``orders``."""

@@ -51,9 +51,8 @@ class CoordinatorSettings(ServiceSettings):
     transaction_abort_timed_out_transaction_cleanup_interval_ms: Count = 1_000
     """How often to look for transactions that are past their timeout, in milliseconds."""
     transactional_ids_per_principal_max: Annotated[int, Field(ge=0)] = 25_000
-    """Transactional ids that one principal may have at one coordinator instance; 0: as many as there
-    is room for. An id belongs to the principal that made it; counts where callers are told
-    apart."""
+    """Transactional ids that one principal may have at one coordinator; 0: as many as there is room
+    for. An id belongs to the principal that made it. Counts where callers are told apart."""
     transactional_id_expiration_ms: Count = 604_800_000
     """How long a transactional id is kept after its last transaction, in milliseconds."""
     transaction_remove_expired_transaction_cleanup_interval_ms: Count = 3_600_000

@@ -167,14 +167,51 @@ async def test_a_listing_counts_the_transactions_that_wait_for_markers(cluster: 
         )
 
 
-async def test_a_list_that_is_too_long_asks_for_a_filter(cluster: Cluster) -> None:
-    async with cluster.coordinator(limits=TransactionLimits(list_max=2)) as coordinator:
-        for name in ("a", "b", "c"):
+async def test_a_list_comes_in_pages_that_a_change_does_not_upset(cluster: Cluster) -> None:
+    async with cluster.coordinator() as coordinator:
+        for name in ("d", "b", "a", "c"):
             await ask(coordinator, init(transactional_id=name))
-        with pytest.raises(InvalidRequestError, match="more than 2 transactional ids match"):
-            await listed(coordinator, wire.ListTransactionsRequest())
-        request = wire.ListTransactionsRequest(transactional_id_pattern="[ab]")
-        assert await listed(coordinator, request) == ["a", "b"]
+        request = wire.ListTransactionsRequest(limit=2)
+        first = await ask(coordinator, request)
+        assert isinstance(first, wire.ListTransactionsResponse)
+        assert [each.transactional_id for each in first.transactions] == ["a", "b"]
+        for name in ("aa", "cc"):
+            await ask(coordinator, init(transactional_id=name))
+        request.page_token = first.next_page_token
+        second = await ask(coordinator, request)
+        assert isinstance(second, wire.ListTransactionsResponse)
+        assert [each.transactional_id for each in second.transactions] == ["c", "cc"]
+        request.page_token = second.next_page_token
+        last = await ask(coordinator, request)
+        assert isinstance(last, wire.ListTransactionsResponse)
+        assert [each.transactional_id for each in last.transactions] == ["d"]
+        assert not last.next_page_token
+        request = wire.ListTransactionsRequest(transactional_id_pattern="[ab]", limit=1)
+        assert await listed(coordinator, request) == ["a"]
+
+
+async def test_all_entries_of_one_id_are_on_one_page(cluster: Cluster) -> None:
+    async with cluster.coordinator() as coordinator:
+        key = await coordinator.init()
+        await ask(
+            coordinator,
+            wire.PrepareTxnRequest(
+                transactional_id="app", producer_id=key.producer_id, producer_epoch=0
+            ),
+        )
+        await ask(coordinator, init(transactional_id="zoo"))
+        request = wire.ListTransactionsRequest(limit=1)
+        first = await ask(coordinator, request)
+        assert isinstance(first, wire.ListTransactionsResponse)
+        assert [each.transactional_id for each in first.transactions] == ["app", "app"]
+        assert first.next_page_token == "app"
+
+
+@pytest.mark.parametrize("limit", [-1, 10_001])
+async def test_a_page_of_no_possible_size_is_refused(cluster: Cluster, limit: int) -> None:
+    async with cluster.coordinator() as coordinator:
+        with pytest.raises(InvalidRequestError, match=f"limit is {limit}"):
+            await ask(coordinator, wire.ListTransactionsRequest(limit=limit))
 
 
 async def test_a_restart_keeps_every_answer(cluster: Cluster) -> None:

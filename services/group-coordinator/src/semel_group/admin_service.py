@@ -1,6 +1,8 @@
 """What operators do to groups: list, describe, delete."""
 
+import asyncio
 from functools import partial
+from itertools import islice
 
 import structlog
 
@@ -12,8 +14,12 @@ from semel_group.machine import GroupMachine
 from semel_group.machine.records import Record
 from semel_runtime.runner import Runner
 from semel_runtime.server.calls import Call, Handlers
+from semel_runtime.server.pages import Page, check_token, names_after
 
 log = structlog.get_logger(__name__)
+
+_LIST_PIECE = 500
+"""Groups that are looked at before others have their turn."""
 
 
 class GroupAdminService:
@@ -34,13 +40,24 @@ class GroupAdminService:
     async def list_groups(
         self, request: wire.ListGroupsRequest, call: Call
     ) -> wire.ListGroupsResponse:
-        """List the groups of this instance that are in one of the states asked for."""
+        """List a page of the groups that are in one of the states asked for, in pieces."""
         del call
         states = requests.group_states(request)
-        listings = await self._runner.run(self._machine.list_groups)
-        return wire.ListGroupsResponse(
-            groups=[responses.group_listing(each) for each in listings if each.state in states]
-        )
+        page, token = Page(request.limit), check_token(request.page_token)
+        candidates = await self._runner.run(self._machine.list_candidates)
+        names = await names_after(candidates, token)
+        response = wire.ListGroupsResponse()
+        while piece := list(islice(names, _LIST_PIECE)):
+            for listing in await self._runner.run(partial(self._machine.list_groups, piece)):
+                if listing.state in states:
+                    entry = responses.group_listing(listing)
+                    if not page.takes(entry):
+                        response.next_page_token = token
+                        return response
+                    response.groups.append(entry)
+                token = listing.group_id
+            await asyncio.sleep(0)
+        return response
 
     async def describe_groups(
         self, request: wire.DescribeGroupsRequest, call: Call

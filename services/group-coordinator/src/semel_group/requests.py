@@ -31,6 +31,7 @@ from semel_runtime.server.checks import (
     require_name,
     shown,
 )
+from semel_runtime.server.pages import check_token
 
 _GROUP_ID_LENGTH_MAX = 255
 _TOPIC_LENGTH_MAX = 249
@@ -170,6 +171,18 @@ def asked_partitions(request: wire.FetchOffsetsRequest) -> list[NamedPartition] 
         require_count("topics", request.topics, maximum=0)
         return None
     return named_partitions(request.topics)
+
+
+def offsets_page(token: str) -> TopicPartition | None:
+    """Read behind which partition a page of offsets begins; None: at the first one."""
+    if not token:
+        return None
+    topic_id, _, number = check_token(token).rpartition(":")
+    if not topic_id or not number.isdecimal() or int(number) > INT32_MAX:
+        raise InvalidRequestError(
+            f"page_token is {token[:80]!r}: send one as an answer gave it", field="page_token"
+        )
+    return TopicPartition(topic_id, int(number))
 
 
 def named_partitions(topics: Sequence[wire.OffsetFetchTopic]) -> list[NamedPartition]:

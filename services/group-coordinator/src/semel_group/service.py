@@ -27,6 +27,7 @@ from semel_runtime.machine import Result
 from semel_runtime.participant.inquiry_loop import InquiryLoop
 from semel_runtime.runner import Runner
 from semel_runtime.server.calls import Call, Handlers
+from semel_runtime.server.pages import ITEMS_MAX, Page
 
 log = structlog.get_logger(__name__)
 
@@ -149,16 +150,27 @@ class OffsetsService:
     ) -> wire.FetchOffsetsResponse:
         """Answer committed offsets; what an open transaction may move is inquired about at once."""
         del call
+        page = Page(request.limit)
         fetched = await self._runner.run(
             partial(
                 self._machine.fetch_offsets,
                 requests.reader(request),
                 requests.asked_partitions(request),
                 require_stable=request.require_stable,
+                after=requests.offsets_page(request.page_token),
+                limit=ITEMS_MAX + 1,
             )
         )
         self._inquiries.ask_now(fetched.unstable)
-        return wire.FetchOffsetsResponse(offsets=map(responses.fetched_offset, fetched.offsets))
+        response = wire.FetchOffsetsResponse()
+        for each in fetched.offsets:
+            entry = responses.fetched_offset(each)
+            if request.all_partitions and not page.takes(entry):
+                last = response.offsets[-1]
+                response.next_page_token = f"{last.topic_id}:{last.partition}"
+                break
+            response.offsets.append(entry)
+        return response
 
     async def txn_offset_commit(
         self, request: wire.TxnOffsetCommitRequest, call: Call

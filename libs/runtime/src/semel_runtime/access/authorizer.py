@@ -100,6 +100,19 @@ class Authorizer:
             for acl in self._of(principal, resource_type)
         )
 
+    def may_describe_any(self, principal: str, resource_type: ResourceType) -> bool:
+        """Return whether there can be a resource of a type that a principal may describe.
+
+        That costs as much as its rules, however many resources there are.
+        """
+        if self._is_super(principal) or self._allow_everyone:
+            return True
+        return any(
+            _allows(acl, Operation.DESCRIBE)
+            and not self._denies_all_of(principal, Operation.DESCRIBE, acl)
+            for acl in self._of(principal, resource_type)
+        )
+
     def _decide(self, question: Question) -> bool:
         if self._is_super(question.principal):
             return True

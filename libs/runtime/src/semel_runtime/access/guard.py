@@ -111,7 +111,9 @@ class Guard:
         needs = NEEDS[endpoint.method.path]
         asking = _Asking(authorizer, self._cluster, call.origin.principal)
         refusals = asking.check(needs, endpoint.method, request)
-        if refusals is None:
+        if needs.lists and not any(map(asking.may_describe_any, needs.lists)):
+            response = endpoint.method.response()
+        elif refusals is None:
             response = await endpoint.handler(asking.touching(needs, request), call)
         elif refusals.leaves_nothing and not needs.ask_anyway:
             response = endpoint.method.response()
@@ -175,6 +177,10 @@ class _Asking:
     def may_describe(self, resource: ResourceType, ref: Ref) -> bool:
         """Whether a resource may be seen."""
         return self._why_not(Operation.DESCRIBE, resource, ref) is None
+
+    def may_describe_any(self, resource: ResourceType) -> bool:
+        """Whether there can be a resource of a type that may be seen."""
+        return self._authorizer.may_describe_any(self._principal, resource)
 
     def _require(self, clause: Whole, request: Message) -> None:
         given = not clause.when or is_given(request, clause.when)

@@ -106,6 +106,9 @@ class Needs(Struct, frozen=True, kw_only=True):
     """There is something to answer even if no item is left."""
     at_once: str = ""
     """The time that the request waits, which is none when an item is refused."""
+    lists: tuple[ResourceType, ...] = ()
+    """All that the answer lists. A caller that may describe no resource of these types has an empty
+    answer at once: no work is done for it."""
     because: str = ""
     """Why nothing is needed."""
 
@@ -204,7 +207,8 @@ _TRANSACTIONS: dict[str, Needs] = {
         )
     ),
     methods.LIST_TRANSACTIONS.path: Needs(
-        clauses=(Shown(path="transactions", keys=((TRANSACTIONAL_ID, "transactional_id"),)),)
+        clauses=(Shown(path="transactions", keys=((TRANSACTIONAL_ID, "transactional_id"),)),),
+        lists=(TRANSACTIONAL_ID,),
     ),
     methods.INQUIRE_TRANSACTIONS.path: Needs(cluster_only=True),
 }
@@ -363,7 +367,9 @@ _GROUP: dict[str, Needs] = {
             Whole(operation=Operation.READ, resource=TOPIC, path="topics"),
         )
     ),
-    methods.LIST_GROUPS.path: Needs(clauses=(Shown(path="groups", keys=((GROUP, "group_id"),)),)),
+    methods.LIST_GROUPS.path: Needs(
+        clauses=(Shown(path="groups", keys=((GROUP, "group_id"),)),), lists=(GROUP,)
+    ),
     methods.DESCRIBE_GROUPS.path: Needs(
         clauses=(
             Each(
@@ -409,7 +415,8 @@ _COMMON: dict[str, Needs] = {
                     (GROUP, "participant.group_id"),
                 ),
             ),
-        )
+        ),
+        lists=(TOPIC, GROUP),
     ),
     methods.OPEN_FRAMES.path: Needs(because="each request in a frame is checked for itself"),
 }

@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1fsemel/coordinator/v1/acls.proto\x12\x14semel.coordinator.v1\"\x9a\x02\n\nAclBinding\x12\x39\n\rresource_type\x18\x01 \x01(\x0e\x32\".semel.coordinator.v1.ResourceType\x12\x15\n\rresource_name\x18\x02 \x01(\t\x12\x37\n\x0cpattern_type\x18\x03 \x01(\x0e\x32!.semel.coordinator.v1.PatternType\x12\x11\n\tprincipal\x18\x04 \x01(\t\x12\x35\n\toperation\x18\x05 \x01(\x0e\x32\".semel.coordinator.v1.AclOperation\x12\x37\n\npermission\x18\x06 \x01(\x0e\x32#.semel.coordinator.v1.AclPermission\"\x99\x02\n\tAclFilter\x12\x39\n\rresource_type\x18\x01 \x01(\x0e\x32\".semel.coordinator.v1.ResourceType\x12\x15\n\rresource_name\x18\x02 \x01(\t\x12\x37\n\x0cpattern_type\x18\x03 \x01(\x0e\x32!.semel.coordinator.v1.PatternType\x12\x11\n\tprincipal\x18\x04 \x01(\t\x12\x35\n\toperation\x18\x05 \x01(\x0e\x32\".semel.coordinator.v1.AclOperation\x12\x37\n\npermission\x18\x06 \x01(\x0e\x32#.semel.coordinator.v1.AclPermission\"Z\n\x11\x43reateAclsRequest\x12.\n\x04\x61\x63ls\x18\x01 \x03(\x0b\x32 .semel.coordinator.v1.AclBinding\x12\x15\n\rvalidate_only\x18\x02 \x01(\x08\"a\n\x12\x43reateAclsResponse\x12\x18\n\x10throttle_time_ms\x18\x01 \x01(\x05\x12\x31\n\x07\x63reated\x18\x02 \x03(\x0b\x32 .semel.coordinator.v1.AclBinding\"F\n\x13\x44\x65scribeAclsRequest\x12/\n\x06\x66ilter\x18\x01 \x01(\x0b\x32\x1f.semel.coordinator.v1.AclFilter\"`\n\x14\x44\x65scribeAclsResponse\x12\x18\n\x10throttle_time_ms\x18\x01 \x01(\x05\x12.\n\x04\x61\x63ls\x18\x02 \x03(\x0b\x32 .semel.coordinator.v1.AclBinding\"\\\n\x11\x44\x65leteAclsRequest\x12\x30\n\x07\x66ilters\x18\x01 \x03(\x0b\x32\x1f.semel.coordinator.v1.AclFilter\x12\x15\n\rvalidate_only\x18\x02 \x01(\x08\"a\n\x12\x44\x65leteAclsResponse\x12\x18\n\x10throttle_time_ms\x18\x01 \x01(\x05\x12\x31\n\x07\x64\x65leted\x18\x02 \x03(\x0b\x32 .semel.coordinator.v1.AclBinding*\x9e\x01\n\x0cResourceType\x12\x1d\n\x19RESOURCE_TYPE_UNSPECIFIED\x10\x00\x12\x17\n\x13RESOURCE_TYPE_TOPIC\x10\x02\x12\x17\n\x13RESOURCE_TYPE_GROUP\x10\x03\x12\x19\n\x15RESOURCE_TYPE_CLUSTER\x10\x04\x12\"\n\x1eRESOURCE_TYPE_TRANSACTIONAL_ID\x10\x05*x\n\x0bPatternType\x12\x1c\n\x18PATTERN_TYPE_UNSPECIFIED\x10\x00\x12\x16\n\x12PATTERN_TYPE_MATCH\x10\x02\x12\x18\n\x14PATTERN_TYPE_LITERAL\x10\x03\x12\x19\n\x15PATTERN_TYPE_PREFIXED\x10\x04*\xe9\x02\n\x0c\x41\x63lOperation\x12\x1d\n\x19\x41\x43L_OPERATION_UNSPECIFIED\x10\x00\x12\x15\n\x11\x41\x43L_OPERATION_ALL\x10\x02\x12\x16\n\x12\x41\x43L_OPERATION_READ\x10\x03\x12\x17\n\x13\x41\x43L_OPERATION_WRITE\x10\x04\x12\x18\n\x14\x41\x43L_OPERATION_CREATE\x10\x05\x12\x18\n\x14\x41\x43L_OPERATION_DELETE\x10\x06\x12\x17\n\x13\x41\x43L_OPERATION_ALTER\x10\x07\x12\x1a\n\x16\x41\x43L_OPERATION_DESCRIBE\x10\x08\x12 \n\x1c\x41\x43L_OPERATION_CLUSTER_ACTION\x10\t\x12\"\n\x1e\x41\x43L_OPERATION_DESCRIBE_CONFIGS\x10\n\x12\x1f\n\x1b\x41\x43L_OPERATION_ALTER_CONFIGS\x10\x0b\x12\"\n\x1e\x41\x43L_OPERATION_IDEMPOTENT_WRITE\x10\x0c*b\n\rAclPermission\x12\x1e\n\x1a\x41\x43L_PERMISSION_UNSPECIFIED\x10\x00\x12\x17\n\x13\x41\x43L_PERMISSION_DENY\x10\x02\x12\x18\n\x14\x41\x43L_PERMISSION_ALLOW\x10\x03\x42\x02P\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1fsemel/coordinator/v1/acls.proto\x12\x14semel.coordinator.v1\"\x9a\x02\n\nAclBinding\x12\x39\n\rresource_type\x18\x01 \x01(\x0e\x32\".semel.coordinator.v1.ResourceType\x12\x15\n\rresource_name\x18\x02 \x01(\t\x12\x37\n\x0cpattern_type\x18\x03 \x01(\x0e\x32!.semel.coordinator.v1.PatternType\x12\x11\n\tprincipal\x18\x04 \x01(\t\x12\x35\n\toperation\x18\x05 \x01(\x0e\x32\".semel.coordinator.v1.AclOperation\x12\x37\n\npermission\x18\x06 \x01(\x0e\x32#.semel.coordinator.v1.AclPermission\"\x99\x02\n\tAclFilter\x12\x39\n\rresource_type\x18\x01 \x01(\x0e\x32\".semel.coordinator.v1.ResourceType\x12\x15\n\rresource_name\x18\x02 \x01(\t\x12\x37\n\x0cpattern_type\x18\x03 \x01(\x0e\x32!.semel.coordinator.v1.PatternType\x12\x11\n\tprincipal\x18\x04 \x01(\t\x12\x35\n\toperation\x18\x05 \x01(\x0e\x32\".semel.coordinator.v1.AclOperation\x12\x37\n\npermission\x18\x06 \x01(\x0e\x32#.semel.coordinator.v1.AclPermission\"Z\n\x11\x43reateAclsRequest\x12.\n\x04\x61\x63ls\x18\x01 \x03(\x0b\x32 .semel.coordinator.v1.AclBinding\x12\x15\n\rvalidate_only\x18\x02 \x01(\x08\"a\n\x12\x43reateAclsResponse\x12\x18\n\x10throttle_time_ms\x18\x01 \x01(\x05\x12\x31\n\x07\x63reated\x18\x02 \x03(\x0b\x32 .semel.coordinator.v1.AclBinding\"i\n\x13\x44\x65scribeAclsRequest\x12/\n\x06\x66ilter\x18\x01 \x01(\x0b\x32\x1f.semel.coordinator.v1.AclFilter\x12\r\n\x05limit\x18\x02 \x01(\x05\x12\x12\n\npage_token\x18\x03 \x01(\t\"y\n\x14\x44\x65scribeAclsResponse\x12\x18\n\x10throttle_time_ms\x18\x01 \x01(\x05\x12.\n\x04\x61\x63ls\x18\x02 \x03(\x0b\x32 .semel.coordinator.v1.AclBinding\x12\x17\n\x0fnext_page_token\x18\x03 \x01(\t\"\\\n\x11\x44\x65leteAclsRequest\x12\x30\n\x07\x66ilters\x18\x01 \x03(\x0b\x32\x1f.semel.coordinator.v1.AclFilter\x12\x15\n\rvalidate_only\x18\x02 \x01(\x08\"a\n\x12\x44\x65leteAclsResponse\x12\x18\n\x10throttle_time_ms\x18\x01 \x01(\x05\x12\x31\n\x07\x64\x65leted\x18\x02 \x03(\x0b\x32 .semel.coordinator.v1.AclBinding*\x9e\x01\n\x0cResourceType\x12\x1d\n\x19RESOURCE_TYPE_UNSPECIFIED\x10\x00\x12\x17\n\x13RESOURCE_TYPE_TOPIC\x10\x02\x12\x17\n\x13RESOURCE_TYPE_GROUP\x10\x03\x12\x19\n\x15RESOURCE_TYPE_CLUSTER\x10\x04\x12\"\n\x1eRESOURCE_TYPE_TRANSACTIONAL_ID\x10\x05*x\n\x0bPatternType\x12\x1c\n\x18PATTERN_TYPE_UNSPECIFIED\x10\x00\x12\x16\n\x12PATTERN_TYPE_MATCH\x10\x02\x12\x18\n\x14PATTERN_TYPE_LITERAL\x10\x03\x12\x19\n\x15PATTERN_TYPE_PREFIXED\x10\x04*\xe9\x02\n\x0c\x41\x63lOperation\x12\x1d\n\x19\x41\x43L_OPERATION_UNSPECIFIED\x10\x00\x12\x15\n\x11\x41\x43L_OPERATION_ALL\x10\x02\x12\x16\n\x12\x41\x43L_OPERATION_READ\x10\x03\x12\x17\n\x13\x41\x43L_OPERATION_WRITE\x10\x04\x12\x18\n\x14\x41\x43L_OPERATION_CREATE\x10\x05\x12\x18\n\x14\x41\x43L_OPERATION_DELETE\x10\x06\x12\x17\n\x13\x41\x43L_OPERATION_ALTER\x10\x07\x12\x1a\n\x16\x41\x43L_OPERATION_DESCRIBE\x10\x08\x12 \n\x1c\x41\x43L_OPERATION_CLUSTER_ACTION\x10\t\x12\"\n\x1e\x41\x43L_OPERATION_DESCRIBE_CONFIGS\x10\n\x12\x1f\n\x1b\x41\x43L_OPERATION_ALTER_CONFIGS\x10\x0b\x12\"\n\x1e\x41\x43L_OPERATION_IDEMPOTENT_WRITE\x10\x0c*b\n\rAclPermission\x12\x1e\n\x1a\x41\x43L_PERMISSION_UNSPECIFIED\x10\x00\x12\x17\n\x13\x41\x43L_PERMISSION_DENY\x10\x02\x12\x18\n\x14\x41\x43L_PERMISSION_ALLOW\x10\x03\x42\x02P\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -32,14 +32,14 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'semel.coordinator.v1.acls_p
 if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._loaded_options = None
   _globals['DESCRIPTOR']._serialized_options = b'P\001'
-  _globals['_RESOURCETYPE']._serialized_start=1181
-  _globals['_RESOURCETYPE']._serialized_end=1339
-  _globals['_PATTERNTYPE']._serialized_start=1341
-  _globals['_PATTERNTYPE']._serialized_end=1461
-  _globals['_ACLOPERATION']._serialized_start=1464
-  _globals['_ACLOPERATION']._serialized_end=1825
-  _globals['_ACLPERMISSION']._serialized_start=1827
-  _globals['_ACLPERMISSION']._serialized_end=1925
+  _globals['_RESOURCETYPE']._serialized_start=1241
+  _globals['_RESOURCETYPE']._serialized_end=1399
+  _globals['_PATTERNTYPE']._serialized_start=1401
+  _globals['_PATTERNTYPE']._serialized_end=1521
+  _globals['_ACLOPERATION']._serialized_start=1524
+  _globals['_ACLOPERATION']._serialized_end=1885
+  _globals['_ACLPERMISSION']._serialized_start=1887
+  _globals['_ACLPERMISSION']._serialized_end=1985
   _globals['_ACLBINDING']._serialized_start=58
   _globals['_ACLBINDING']._serialized_end=340
   _globals['_ACLFILTER']._serialized_start=343
@@ -49,11 +49,11 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_CREATEACLSRESPONSE']._serialized_start=718
   _globals['_CREATEACLSRESPONSE']._serialized_end=815
   _globals['_DESCRIBEACLSREQUEST']._serialized_start=817
-  _globals['_DESCRIBEACLSREQUEST']._serialized_end=887
-  _globals['_DESCRIBEACLSRESPONSE']._serialized_start=889
-  _globals['_DESCRIBEACLSRESPONSE']._serialized_end=985
-  _globals['_DELETEACLSREQUEST']._serialized_start=987
-  _globals['_DELETEACLSREQUEST']._serialized_end=1079
-  _globals['_DELETEACLSRESPONSE']._serialized_start=1081
-  _globals['_DELETEACLSRESPONSE']._serialized_end=1178
+  _globals['_DESCRIBEACLSREQUEST']._serialized_end=922
+  _globals['_DESCRIBEACLSRESPONSE']._serialized_start=924
+  _globals['_DESCRIBEACLSRESPONSE']._serialized_end=1045
+  _globals['_DELETEACLSREQUEST']._serialized_start=1047
+  _globals['_DELETEACLSREQUEST']._serialized_end=1139
+  _globals['_DELETEACLSRESPONSE']._serialized_start=1141
+  _globals['_DELETEACLSRESPONSE']._serialized_end=1238
 # @@protoc_insertion_point(module_scope)

@@ -271,6 +271,12 @@ class DescribeAclsRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     FILTER_FIELD_NUMBER: _builtins.int
+    LIMIT_FIELD_NUMBER: _builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    limit: _builtins.int
+    """At most so many entries; 0: as many as fit a message."""
+    page_token: _builtins.str
+    """Where to go on: next_page_token of the page before. Empty: from the beginning."""
     @_builtins.property
     def filter(self) -> Global___AclFilter:
         """Absent: all."""
@@ -279,10 +285,12 @@ class DescribeAclsRequest(_message.Message):
         self,
         *,
         filter: Global___AclFilter | None = ...,
+        limit: _builtins.int = ...,
+        page_token: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["filter", b"filter"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["filter", b"filter"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["filter", b"filter", "limit", b"limit", "page_token", b"page_token"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -296,7 +304,10 @@ class DescribeAclsResponse(_message.Message):
 
     THROTTLE_TIME_MS_FIELD_NUMBER: _builtins.int
     ACLS_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     throttle_time_ms: _builtins.int
+    next_page_token: _builtins.str
+    """There may be more: ask again with this page_token. Empty: this was all."""
     @_builtins.property
     def acls(self) -> _containers.RepeatedCompositeFieldContainer[Global___AclBinding]: ...
     def __init__(
@@ -304,10 +315,11 @@ class DescribeAclsResponse(_message.Message):
         *,
         throttle_time_ms: _builtins.int = ...,
         acls: _abc.Iterable[Global___AclBinding] | None = ...,
+        next_page_token: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["acls", b"acls", "throttle_time_ms", b"throttle_time_ms"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["acls", b"acls", "next_page_token", b"next_page_token", "throttle_time_ms", b"throttle_time_ms"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -118,6 +118,8 @@ class MetadataRequest(_message.Message):
     MAX_WAIT_MS_FIELD_NUMBER: _builtins.int
     ALL_LISTENERS_FIELD_NUMBER: _builtins.int
     ACCESS_RULES_FIELD_NUMBER: _builtins.int
+    LIMIT_FIELD_NUMBER: _builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     all_topics: _builtins.bool
     known_version: _builtins.int
     """Wait until the version is newer than this, up to max_wait_ms. 0: do not wait."""
@@ -126,6 +128,10 @@ class MetadataRequest(_message.Message):
     """Answer the addresses of instances on all listeners: for services that keep a copy."""
     access_rules: _builtins.bool
     """Answer access rules and client quotas too: for services that keep a copy, and nobody else."""
+    limit: _builtins.int
+    """With all_topics: at most so many topics, by name; 0: all."""
+    page_token: _builtins.str
+    """Where to go on: next_page_token of the page before. Empty: from the beginning."""
     @_builtins.property
     def topics(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
     @_builtins.property
@@ -140,10 +146,12 @@ class MetadataRequest(_message.Message):
         max_wait_ms: _builtins.int = ...,
         all_listeners: _builtins.bool = ...,
         access_rules: _builtins.bool = ...,
+        limit: _builtins.int = ...,
+        page_token: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["access_rules", b"access_rules", "all_listeners", b"all_listeners", "all_topics", b"all_topics", "known_version", b"known_version", "max_wait_ms", b"max_wait_ms", "topic_ids", b"topic_ids", "topics", b"topics"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["access_rules", b"access_rules", "all_listeners", b"all_listeners", "all_topics", b"all_topics", "known_version", b"known_version", "limit", b"limit", "max_wait_ms", b"max_wait_ms", "page_token", b"page_token", "topic_ids", b"topic_ids", "topics", b"topics"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -164,10 +172,13 @@ class MetadataResponse(_message.Message):
     ACLS_FIELD_NUMBER: _builtins.int
     CLIENT_QUOTAS_FIELD_NUMBER: _builtins.int
     INTERNAL_PARTITIONS_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     throttle_time_ms: _builtins.int
     cluster_id: _builtins.str
     version: _builtins.int
     """Rises with every change of instances or topics."""
+    next_page_token: _builtins.str
+    """There may be more: ask again with this page_token. Empty: this was all."""
     @_builtins.property
     def instances(self) -> _containers.RepeatedCompositeFieldContainer[Global___Instance]:
         """Every instance that ever registered, by role and id."""
@@ -200,10 +211,11 @@ class MetadataResponse(_message.Message):
         acls: _abc.Iterable[_acls_pb2.AclBinding] | None = ...,
         client_quotas: _abc.Iterable[_quotas_pb2.ClientQuota] | None = ...,
         internal_partitions: _abc.Iterable[Global___InternalPartition] | None = ...,
+        next_page_token: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["layout", b"layout"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["acls", b"acls", "client_quotas", b"client_quotas", "cluster_id", b"cluster_id", "instances", b"instances", "internal_partitions", b"internal_partitions", "layout", b"layout", "throttle_time_ms", b"throttle_time_ms", "topics", b"topics", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["acls", b"acls", "client_quotas", b"client_quotas", "cluster_id", b"cluster_id", "instances", b"instances", "internal_partitions", b"internal_partitions", "layout", b"layout", "next_page_token", b"next_page_token", "throttle_time_ms", b"throttle_time_ms", "topics", b"topics", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!semel/coordinator/v1/quotas.proto\x12\x14semel.coordinator.v1\"\x89\x01\n\x0b\x43lientQuota\x12\x0c\n\x04user\x18\x01 \x01(\t\x12=\n\x06limits\x18\x02 \x03(\x0b\x32-.semel.coordinator.v1.ClientQuota.LimitsEntry\x1a-\n\x0bLimitsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x01:\x02\x38\x01\"\x9c\x01\n\x11\x43lientQuotaChange\x12\x0c\n\x04user\x18\x01 \x01(\t\x12=\n\x03set\x18\x02 \x03(\x0b\x32\x30.semel.coordinator.v1.ClientQuotaChange.SetEntry\x12\x0e\n\x06remove\x18\x03 \x03(\t\x1a*\n\x08SetEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x01:\x02\x38\x01\"k\n\x18\x41lterClientQuotasRequest\x12\x38\n\x07\x63hanges\x18\x01 \x03(\x0b\x32\'.semel.coordinator.v1.ClientQuotaChange\x12\x15\n\rvalidate_only\x18\x02 \x01(\x08\"o\n\x19\x41lterClientQuotasResponse\x12\x18\n\x10throttle_time_ms\x18\x01 \x01(\x05\x12\x38\n\rclient_quotas\x18\x02 \x03(\x0b\x32!.semel.coordinator.v1.ClientQuota\",\n\x1b\x44\x65scribeClientQuotasRequest\x12\r\n\x05users\x18\x01 \x03(\t\"r\n\x1c\x44\x65scribeClientQuotasResponse\x12\x18\n\x10throttle_time_ms\x18\x01 \x01(\x05\x12\x38\n\rclient_quotas\x18\x02 \x03(\x0b\x32!.semel.coordinator.v1.ClientQuotaB\x02P\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!semel/coordinator/v1/quotas.proto\x12\x14semel.coordinator.v1\"\x89\x01\n\x0b\x43lientQuota\x12\x0c\n\x04user\x18\x01 \x01(\t\x12=\n\x06limits\x18\x02 \x03(\x0b\x32-.semel.coordinator.v1.ClientQuota.LimitsEntry\x1a-\n\x0bLimitsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x01:\x02\x38\x01\"\x9c\x01\n\x11\x43lientQuotaChange\x12\x0c\n\x04user\x18\x01 \x01(\t\x12=\n\x03set\x18\x02 \x03(\x0b\x32\x30.semel.coordinator.v1.ClientQuotaChange.SetEntry\x12\x0e\n\x06remove\x18\x03 \x03(\t\x1a*\n\x08SetEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x01:\x02\x38\x01\"k\n\x18\x41lterClientQuotasRequest\x12\x38\n\x07\x63hanges\x18\x01 \x03(\x0b\x32\'.semel.coordinator.v1.ClientQuotaChange\x12\x15\n\rvalidate_only\x18\x02 \x01(\x08\"o\n\x19\x41lterClientQuotasResponse\x12\x18\n\x10throttle_time_ms\x18\x01 \x01(\x05\x12\x38\n\rclient_quotas\x18\x02 \x03(\x0b\x32!.semel.coordinator.v1.ClientQuota\"O\n\x1b\x44\x65scribeClientQuotasRequest\x12\r\n\x05users\x18\x01 \x03(\t\x12\r\n\x05limit\x18\x02 \x01(\x05\x12\x12\n\npage_token\x18\x03 \x01(\t\"\x8b\x01\n\x1c\x44\x65scribeClientQuotasResponse\x12\x18\n\x10throttle_time_ms\x18\x01 \x01(\x05\x12\x38\n\rclient_quotas\x18\x02 \x03(\x0b\x32!.semel.coordinator.v1.ClientQuota\x12\x17\n\x0fnext_page_token\x18\x03 \x01(\tB\x02P\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -49,7 +49,7 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_ALTERCLIENTQUOTASRESPONSE']._serialized_start=467
   _globals['_ALTERCLIENTQUOTASRESPONSE']._serialized_end=578
   _globals['_DESCRIBECLIENTQUOTASREQUEST']._serialized_start=580
-  _globals['_DESCRIBECLIENTQUOTASREQUEST']._serialized_end=624
-  _globals['_DESCRIBECLIENTQUOTASRESPONSE']._serialized_start=626
-  _globals['_DESCRIBECLIENTQUOTASRESPONSE']._serialized_end=740
+  _globals['_DESCRIBECLIENTQUOTASREQUEST']._serialized_end=659
+  _globals['_DESCRIBECLIENTQUOTASRESPONSE']._serialized_start=662
+  _globals['_DESCRIBECLIENTQUOTASRESPONSE']._serialized_end=801
 # @@protoc_insertion_point(module_scope)

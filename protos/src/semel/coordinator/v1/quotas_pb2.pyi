@@ -178,6 +178,12 @@ class DescribeClientQuotasRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     USERS_FIELD_NUMBER: _builtins.int
+    LIMIT_FIELD_NUMBER: _builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    limit: _builtins.int
+    """At most so many entries; 0: as many as fit a message."""
+    page_token: _builtins.str
+    """Where to go on: next_page_token of the page before. Empty: from the beginning."""
     @_builtins.property
     def users(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """None: all that have limits."""
@@ -186,10 +192,12 @@ class DescribeClientQuotasRequest(_message.Message):
         self,
         *,
         users: _abc.Iterable[_builtins.str] | None = ...,
+        limit: _builtins.int = ...,
+        page_token: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["users", b"users"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["limit", b"limit", "page_token", b"page_token", "users", b"users"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -203,7 +211,10 @@ class DescribeClientQuotasResponse(_message.Message):
 
     THROTTLE_TIME_MS_FIELD_NUMBER: _builtins.int
     CLIENT_QUOTAS_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     throttle_time_ms: _builtins.int
+    next_page_token: _builtins.str
+    """There may be more: ask again with this page_token. Empty: this was all."""
     @_builtins.property
     def client_quotas(self) -> _containers.RepeatedCompositeFieldContainer[Global___ClientQuota]: ...
     def __init__(
@@ -211,10 +222,11 @@ class DescribeClientQuotasResponse(_message.Message):
         *,
         throttle_time_ms: _builtins.int = ...,
         client_quotas: _abc.Iterable[Global___ClientQuota] | None = ...,
+        next_page_token: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["client_quotas", b"client_quotas", "throttle_time_ms", b"throttle_time_ms"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["client_quotas", b"client_quotas", "next_page_token", b"next_page_token", "throttle_time_ms", b"throttle_time_ms"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

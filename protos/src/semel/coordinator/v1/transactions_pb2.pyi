@@ -1266,10 +1266,16 @@ class ListTransactionsRequest(_message.Message):
     PRODUCER_IDS_FIELD_NUMBER: _builtins.int
     RUNNING_LONGER_THAN_MS_FIELD_NUMBER: _builtins.int
     TRANSACTIONAL_ID_PATTERN_FIELD_NUMBER: _builtins.int
+    LIMIT_FIELD_NUMBER: _builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     running_longer_than_ms: _builtins.int
     """Only transactions that have been running longer than this, in milliseconds."""
     transactional_id_pattern: _builtins.str
     """A regular expression that the whole transactional id must match; empty: all."""
+    limit: _builtins.int
+    """At most so many entries, all of one id on one page; 0: as many as fit a message."""
+    page_token: _builtins.str
+    """Where to go on: next_page_token of the page before. Empty: from the beginning."""
     @_builtins.property
     def states(self) -> _containers.RepeatedScalarFieldContainer[Global___TransactionState.ValueType]: ...
     @_builtins.property
@@ -1281,10 +1287,12 @@ class ListTransactionsRequest(_message.Message):
         producer_ids: _abc.Iterable[_builtins.int] | None = ...,
         running_longer_than_ms: _builtins.int | None = ...,
         transactional_id_pattern: _builtins.str = ...,
+        limit: _builtins.int = ...,
+        page_token: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_running_longer_than_ms", b"_running_longer_than_ms", "running_longer_than_ms", b"running_longer_than_ms"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_running_longer_than_ms", b"_running_longer_than_ms", "producer_ids", b"producer_ids", "running_longer_than_ms", b"running_longer_than_ms", "states", b"states", "transactional_id_pattern", b"transactional_id_pattern"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_running_longer_than_ms", b"_running_longer_than_ms", "limit", b"limit", "page_token", b"page_token", "producer_ids", b"producer_ids", "running_longer_than_ms", b"running_longer_than_ms", "states", b"states", "transactional_id_pattern", b"transactional_id_pattern"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__running_longer_than_ms: _TypeAlias = _typing.Literal["running_longer_than_ms"]  # noqa: Y015
     _WhichOneofArgType__running_longer_than_ms: _TypeAlias = _typing.Literal["_running_longer_than_ms", b"_running_longer_than_ms"]  # noqa: Y015
@@ -1302,7 +1310,10 @@ class ListTransactionsResponse(_message.Message):
 
     THROTTLE_TIME_MS_FIELD_NUMBER: _builtins.int
     TRANSACTIONS_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     throttle_time_ms: _builtins.int
+    next_page_token: _builtins.str
+    """There may be more: ask again with this page_token. Empty: this was all."""
     @_builtins.property
     def transactions(self) -> _containers.RepeatedCompositeFieldContainer[Global___TransactionListing]: ...
     def __init__(
@@ -1310,10 +1321,11 @@ class ListTransactionsResponse(_message.Message):
         *,
         throttle_time_ms: _builtins.int = ...,
         transactions: _abc.Iterable[Global___TransactionListing] | None = ...,
+        next_page_token: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["throttle_time_ms", b"throttle_time_ms", "transactions", b"transactions"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["next_page_token", b"next_page_token", "throttle_time_ms", b"throttle_time_ms", "transactions", b"transactions"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

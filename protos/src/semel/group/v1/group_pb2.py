@@ -28,7 +28,7 @@ from semel.common.v1 import participants_pb2 as semel_dot_common_dot_v1_dot_part
 from semel.group.v1 import moves_pb2 as semel_dot_group_dot_v1_dot_moves__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1asemel/group/v1/group.proto\x12\x0esemel.group.v1\x1a\x1csemel/common/v1/errors.proto\x1a\x1csemel/common/v1/frames.proto\x1a\"semel/common/v1/participants.proto\x1a\x1asemel/group/v1/moves.proto\"\x8a\x02\n\x1d\x43onsumerGroupHeartbeatRequest\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12\x11\n\tmember_id\x18\x02 \x01(\t\x12\x14\n\x0cmember_epoch\x18\x03 \x01(\x03\x12\x1c\n\x14rebalance_timeout_ms\x18\x04 \x01(\x05\x12\x32\n\x0csubscription\x18\x05 \x01(\x0b\x32\x1c.semel.group.v1.Subscription\x12.\n\x05owned\x18\x06 \x01(\x0b\x32\x1f.semel.group.v1.OwnedPartitions\x12\x17\n\x0fserver_assignor\x18\x07 \x01(\t\x12\x13\n\x0binstance_id\x18\x08 \x01(\t\"\x1e\n\x0cSubscription\x12\x0e\n\x06topics\x18\x01 \x03(\t\"C\n\x0fOwnedPartitions\x12\x30\n\x06topics\x18\x01 \x03(\x0b\x32 .semel.common.v1.TopicPartitions\"\xb2\x01\n\x1e\x43onsumerGroupHeartbeatResponse\x12\x18\n\x10throttle_time_ms\x18\x01 \x01(\x05\x12\x11\n\tmember_id\x18\x02 \x01(\t\x12\x14\n\x0cmember_epoch\x18\x03 \x01(\x03\x12\x1d\n\x15heartbeat_interval_ms\x18\x04 \x01(\x05\x12.\n\nassignment\x18\x05 \x01(\x0b\x32\x1a.semel.group.v1.Assignment\";\n\nAssignment\x12-\n\x06topics\x18\x01 \x03(\x0b\x32\x1d.semel.group.v1.AssignedTopic\"D\n\rAssignedTopic\x12\x10\n\x08topic_id\x18\x01 \x01(\t\x12\r\n\x05topic\x18\x02 \x01(\t\x12\x12\n\npartitions\x18\x03 \x03(\x05\"\x84\x01\n\x14\x43ommitOffsetsRequest\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12\x11\n\tmember_id\x18\x02 \x01(\t\x12\x14\n\x0cmember_epoch\x18\x03 \x01(\x03\x12\x31\n\x06topics\x18\x04 \x03(\x0b\x32!.semel.group.v1.OffsetCommitTopic\"o\n\x11OffsetCommitTopic\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x10\n\x08topic_id\x18\x02 \x01(\t\x12\x39\n\npartitions\x18\x03 \x03(\x0b\x32%.semel.group.v1.OffsetCommitPartition\"V\n\x15OffsetCommitPartition\x12\x11\n\tpartition\x18\x01 \x01(\x05\x12\x18\n\x10\x63ommitted_offset\x18\x02 \x01(\x03\x12\x10\n\x08metadata\x18\x03 \x01(\t\"g\n\x15\x43ommitOffsetsResponse\x12\x18\n\x10throttle_time_ms\x18\x01 \x01(\x05\x12\x34\n\x06\x65rrors\x18\x02 \x03(\x0b\x32$.semel.group.v1.OffsetPartitionError\"q\n\x14OffsetPartitionError\x12\x10\n\x08topic_id\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\x05\x12%\n\x05\x65rror\x18\x03 \x01(\x0b\x32\x16.semel.common.v1.Error\x12\r\n\x05topic\x18\x04 \x01(\t\"\xb2\x01\n\x13\x46\x65tchOffsetsRequest\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12\x30\n\x06topics\x18\x02 \x03(\x0b\x32 .semel.group.v1.OffsetFetchTopic\x12\x16\n\x0e\x61ll_partitions\x18\x03 \x01(\x08\x12\x16\n\x0erequire_stable\x18\x04 \x01(\x08\x12\x11\n\tmember_id\x18\x05 \x01(\t\x12\x14\n\x0cmember_epoch\x18\x06 \x01(\x03\"G\n\x10OffsetFetchTopic\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x10\n\x08topic_id\x18\x02 \x01(\t\x12\x12\n\npartitions\x18\x03 \x03(\x05\"`\n\x14\x46\x65tchOffsetsResponse\x12\x18\n\x10throttle_time_ms\x18\x01 \x01(\x05\x12.\n\x07offsets\x18\x02 \x03(\x0b\x32\x1d.semel.group.v1.FetchedOffset\"\x96\x01\n\rFetchedOffset\x12\x10\n\x08topic_id\x18\x01 \x01(\t\x12\r\n\x05topic\x18\x02 \x01(\t\x12\x11\n\tpartition\x18\x03 \x01(\x05\x12%\n\x05\x65rror\x18\x04 \x01(\x0b\x32\x16.semel.common.v1.Error\x12\x18\n\x10\x63ommitted_offset\x18\x05 \x01(\x03\x12\x10\n\x08metadata\x18\x06 \x01(\t\"\xfc\x01\n\x16TxnOffsetCommitRequest\x12\x18\n\x10transactional_id\x18\x01 \x01(\t\x12\x13\n\x0bproducer_id\x18\x02 \x01(\x03\x12\x16\n\x0eproducer_epoch\x18\x03 \x01(\x03\x12\x15\n\rbase_sequence\x18\x04 \x01(\x05\x12\x10\n\x08group_id\x18\x05 \x01(\t\x12\x11\n\tmember_id\x18\x06 \x01(\t\x12\x14\n\x0cmember_epoch\x18\x07 \x01(\x03\x12\x31\n\x06topics\x18\x08 \x03(\x0b\x32!.semel.group.v1.OffsetCommitTopic\x12\x16\n\x0eproducer_token\x18\t \x01(\x0c\"3\n\x17TxnOffsetCommitResponse\x12\x18\n\x10throttle_time_ms\x18\x01 \x01(\x05\"?\n\x11ListGroupsRequest\x12*\n\x06states\x18\x01 \x03(\x0e\x32\x1a.semel.group.v1.GroupState\"\\\n\x12ListGroupsResponse\x12\x18\n\x10throttle_time_ms\x18\x01 \x01(\x05\x12,\n\x06groups\x18\x02 \x03(\x0b\x32\x1c.semel.group.v1.GroupListing\"a\n\x0cGroupListing\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12)\n\x05state\x18\x02 \x01(\x0e\x32\x1a.semel.group.v1.GroupState\x12\x14\n\x0cmember_count\x18\x03 \x01(\x05\"*\n\x15\x44\x65scribeGroupsRequest\x12\x11\n\tgroup_ids\x18\x01 \x03(\t\"d\n\x16\x44\x65scribeGroupsResponse\x12\x18\n\x10throttle_time_ms\x18\x01 \x01(\x05\x12\x30\n\x06groups\x18\x02 \x03(\x0b\x32 .semel.group.v1.GroupDescription\"\x86\x02\n\x10GroupDescription\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12%\n\x05\x65rror\x18\x02 \x01(\x0b\x32\x16.semel.common.v1.Error\x12)\n\x05state\x18\x03 \x01(\x0e\x32\x1a.semel.group.v1.GroupState\x12\x13\n\x0bgroup_epoch\x18\x04 \x01(\x03\x12\x10\n\x08\x61ssignor\x18\x05 \x01(\t\x12\x32\n\x07members\x18\x06 \x03(\x0b\x32!.semel.group.v1.MemberDescription\x12\x33\n\x07pending\x18\x07 \x03(\x0b\x32\".semel.group.v1.PendingTransaction\"\xce\x01\n\x11MemberDescription\x12\x11\n\tmember_id\x18\x01 \x01(\t\x12\x14\n\x0cmember_epoch\x18\x02 \x01(\x03\x12\x19\n\x11subscribed_topics\x18\x03 \x03(\t\x12\x31\n\nassignment\x18\x04 \x03(\x0b\x32\x1d.semel.group.v1.AssignedTopic\x12-\n\x06target\x18\x05 \x03(\x0b\x32\x1d.semel.group.v1.AssignedTopic\x12\x13\n\x0binstance_id\x18\x06 \x01(\t\"\x8b\x01\n\x12PendingTransaction\x12\x13\n\x0bproducer_id\x18\x01 \x01(\x03\x12\x16\n\x0eproducer_epoch\x18\x02 \x01(\x03\x12\x15\n\rstart_time_ms\x18\x03 \x01(\x03\x12\x31\n\x06topics\x18\x04 \x03(\x0b\x32!.semel.group.v1.OffsetCommitTopic\"Z\n\x14\x44\x65leteOffsetsRequest\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12\x30\n\x06topics\x18\x02 \x03(\x0b\x32 .semel.group.v1.OffsetFetchTopic\"g\n\x15\x44\x65leteOffsetsResponse\x12\x18\n\x10throttle_time_ms\x18\x01 \x01(\x05\x12\x34\n\x06\x65rrors\x18\x02 \x03(\x0b\x32$.semel.group.v1.OffsetPartitionError\"(\n\x13\x44\x65leteGroupsRequest\x12\x11\n\tgroup_ids\x18\x01 \x03(\t\"^\n\x14\x44\x65leteGroupsResponse\x12\x18\n\x10throttle_time_ms\x18\x01 \x01(\x05\x12,\n\x06groups\x18\x02 \x03(\x0b\x32\x1c.semel.group.v1.DeletedGroup\"G\n\x0c\x44\x65letedGroup\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12%\n\x05\x65rror\x18\x02 \x01(\x0b\x32\x16.semel.common.v1.Error\"=\n\rStreamRequest\x12,\n\x06\x66rames\x18\x01 \x03(\x0b\x32\x1c.semel.group.v1.RequestFrame\"\x90\x02\n\x0cRequestFrame\x12\x16\n\x0e\x63orrelation_id\x18\x01 \x01(\x04\x12\x12\n\ntimeout_ms\x18\x02 \x01(\r\x12\x13\n\x0btraceparent\x18\x03 \x01(\t\x12)\n\x06\x63\x61ncel\x18\x04 \x01(\x0b\x32\x17.semel.common.v1.CancelH\x00\x12\x43\n\x11txn_offset_commit\x18\x05 \x01(\x0b\x32&.semel.group.v1.TxnOffsetCommitRequestH\x00\x12\x44\n\x11write_txn_markers\x18\x06 \x01(\x0b\x32\'.semel.common.v1.WriteTxnMarkersRequestH\x00\x42\t\n\x07request\"?\n\x0eStreamResponse\x12-\n\x06\x66rames\x18\x01 \x03(\x0b\x32\x1d.semel.group.v1.ResponseFrame\"\xe9\x01\n\rResponseFrame\x12\x16\n\x0e\x63orrelation_id\x18\x01 \x01(\x04\x12\'\n\x05\x65rror\x18\x02 \x01(\x0b\x32\x16.semel.common.v1.ErrorH\x00\x12\x44\n\x11txn_offset_commit\x18\x03 \x01(\x0b\x32\'.semel.group.v1.TxnOffsetCommitResponseH\x00\x12\x45\n\x11write_txn_markers\x18\x04 \x01(\x0b\x32(.semel.common.v1.WriteTxnMarkersResponseH\x00\x42\n\n\x08response*u\n\nGroupState\x12\x1b\n\x17GROUP_STATE_UNSPECIFIED\x10\x00\x12\x15\n\x11GROUP_STATE_EMPTY\x10\x01\x12\x1b\n\x17GROUP_STATE_RECONCILING\x10\x02\x12\x16\n\x12GROUP_STATE_STABLE\x10\x03\x32\xc1\x07\n\x0cGroupService\x12w\n\x16\x43onsumerGroupHeartbeat\x12-.semel.group.v1.ConsumerGroupHeartbeatRequest\x1a..semel.group.v1.ConsumerGroupHeartbeatResponse\x12\\\n\rCommitOffsets\x12$.semel.group.v1.CommitOffsetsRequest\x1a%.semel.group.v1.CommitOffsetsResponse\x12Y\n\x0c\x46\x65tchOffsets\x12#.semel.group.v1.FetchOffsetsRequest\x1a$.semel.group.v1.FetchOffsetsResponse\x12\x62\n\x0fTxnOffsetCommit\x12&.semel.group.v1.TxnOffsetCommitRequest\x1a\'.semel.group.v1.TxnOffsetCommitResponse\x12S\n\nListGroups\x12!.semel.group.v1.ListGroupsRequest\x1a\".semel.group.v1.ListGroupsResponse\x12_\n\x0e\x44\x65scribeGroups\x12%.semel.group.v1.DescribeGroupsRequest\x1a&.semel.group.v1.DescribeGroupsResponse\x12\\\n\rDeleteOffsets\x12$.semel.group.v1.DeleteOffsetsRequest\x1a%.semel.group.v1.DeleteOffsetsResponse\x12Y\n\x0c\x44\x65leteGroups\x12#.semel.group.v1.DeleteGroupsRequest\x1a$.semel.group.v1.DeleteGroupsResponse\x12_\n\x0eHandOverGroups\x12%.semel.group.v1.HandOverGroupsRequest\x1a&.semel.group.v1.HandOverGroupsResponse\x12K\n\x06Stream\x12\x1d.semel.group.v1.StreamRequest\x1a\x1e.semel.group.v1.StreamResponse(\x01\x30\x01\x42\x02P\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1asemel/group/v1/group.proto\x12\x0esemel.group.v1\x1a\x1csemel/common/v1/errors.proto\x1a\x1csemel/common/v1/frames.proto\x1a\"semel/common/v1/participants.proto\x1a\x1asemel/group/v1/moves.proto\"\x8a\x02\n\x1d\x43onsumerGroupHeartbeatRequest\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12\x11\n\tmember_id\x18\x02 \x01(\t\x12\x14\n\x0cmember_epoch\x18\x03 \x01(\x03\x12\x1c\n\x14rebalance_timeout_ms\x18\x04 \x01(\x05\x12\x32\n\x0csubscription\x18\x05 \x01(\x0b\x32\x1c.semel.group.v1.Subscription\x12.\n\x05owned\x18\x06 \x01(\x0b\x32\x1f.semel.group.v1.OwnedPartitions\x12\x17\n\x0fserver_assignor\x18\x07 \x01(\t\x12\x13\n\x0binstance_id\x18\x08 \x01(\t\"\x1e\n\x0cSubscription\x12\x0e\n\x06topics\x18\x01 \x03(\t\"C\n\x0fOwnedPartitions\x12\x30\n\x06topics\x18\x01 \x03(\x0b\x32 .semel.common.v1.TopicPartitions\"\xb2\x01\n\x1e\x43onsumerGroupHeartbeatResponse\x12\x18\n\x10throttle_time_ms\x18\x01 \x01(\x05\x12\x11\n\tmember_id\x18\x02 \x01(\t\x12\x14\n\x0cmember_epoch\x18\x03 \x01(\x03\x12\x1d\n\x15heartbeat_interval_ms\x18\x04 \x01(\x05\x12.\n\nassignment\x18\x05 \x01(\x0b\x32\x1a.semel.group.v1.Assignment\";\n\nAssignment\x12-\n\x06topics\x18\x01 \x03(\x0b\x32\x1d.semel.group.v1.AssignedTopic\"D\n\rAssignedTopic\x12\x10\n\x08topic_id\x18\x01 \x01(\t\x12\r\n\x05topic\x18\x02 \x01(\t\x12\x12\n\npartitions\x18\x03 \x03(\x05\"\x84\x01\n\x14\x43ommitOffsetsRequest\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12\x11\n\tmember_id\x18\x02 \x01(\t\x12\x14\n\x0cmember_epoch\x18\x03 \x01(\x03\x12\x31\n\x06topics\x18\x04 \x03(\x0b\x32!.semel.group.v1.OffsetCommitTopic\"o\n\x11OffsetCommitTopic\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x10\n\x08topic_id\x18\x02 \x01(\t\x12\x39\n\npartitions\x18\x03 \x03(\x0b\x32%.semel.group.v1.OffsetCommitPartition\"V\n\x15OffsetCommitPartition\x12\x11\n\tpartition\x18\x01 \x01(\x05\x12\x18\n\x10\x63ommitted_offset\x18\x02 \x01(\x03\x12\x10\n\x08metadata\x18\x03 \x01(\t\"g\n\x15\x43ommitOffsetsResponse\x12\x18\n\x10throttle_time_ms\x18\x01 \x01(\x05\x12\x34\n\x06\x65rrors\x18\x02 \x03(\x0b\x32$.semel.group.v1.OffsetPartitionError\"q\n\x14OffsetPartitionError\x12\x10\n\x08topic_id\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\x05\x12%\n\x05\x65rror\x18\x03 \x01(\x0b\x32\x16.semel.common.v1.Error\x12\r\n\x05topic\x18\x04 \x01(\t\"\xd5\x01\n\x13\x46\x65tchOffsetsRequest\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12\x30\n\x06topics\x18\x02 \x03(\x0b\x32 .semel.group.v1.OffsetFetchTopic\x12\x16\n\x0e\x61ll_partitions\x18\x03 \x01(\x08\x12\x16\n\x0erequire_stable\x18\x04 \x01(\x08\x12\x11\n\tmember_id\x18\x05 \x01(\t\x12\x14\n\x0cmember_epoch\x18\x06 \x01(\x03\x12\r\n\x05limit\x18\x07 \x01(\x05\x12\x12\n\npage_token\x18\x08 \x01(\t\"G\n\x10OffsetFetchTopic\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x10\n\x08topic_id\x18\x02 \x01(\t\x12\x12\n\npartitions\x18\x03 \x03(\x05\"y\n\x14\x46\x65tchOffsetsResponse\x12\x18\n\x10throttle_time_ms\x18\x01 \x01(\x05\x12.\n\x07offsets\x18\x02 \x03(\x0b\x32\x1d.semel.group.v1.FetchedOffset\x12\x17\n\x0fnext_page_token\x18\x03 \x01(\t\"\x96\x01\n\rFetchedOffset\x12\x10\n\x08topic_id\x18\x01 \x01(\t\x12\r\n\x05topic\x18\x02 \x01(\t\x12\x11\n\tpartition\x18\x03 \x01(\x05\x12%\n\x05\x65rror\x18\x04 \x01(\x0b\x32\x16.semel.common.v1.Error\x12\x18\n\x10\x63ommitted_offset\x18\x05 \x01(\x03\x12\x10\n\x08metadata\x18\x06 \x01(\t\"\xfc\x01\n\x16TxnOffsetCommitRequest\x12\x18\n\x10transactional_id\x18\x01 \x01(\t\x12\x13\n\x0bproducer_id\x18\x02 \x01(\x03\x12\x16\n\x0eproducer_epoch\x18\x03 \x01(\x03\x12\x15\n\rbase_sequence\x18\x04 \x01(\x05\x12\x10\n\x08group_id\x18\x05 \x01(\t\x12\x11\n\tmember_id\x18\x06 \x01(\t\x12\x14\n\x0cmember_epoch\x18\x07 \x01(\x03\x12\x31\n\x06topics\x18\x08 \x03(\x0b\x32!.semel.group.v1.OffsetCommitTopic\x12\x16\n\x0eproducer_token\x18\t \x01(\x0c\"3\n\x17TxnOffsetCommitResponse\x12\x18\n\x10throttle_time_ms\x18\x01 \x01(\x05\"b\n\x11ListGroupsRequest\x12*\n\x06states\x18\x01 \x03(\x0e\x32\x1a.semel.group.v1.GroupState\x12\r\n\x05limit\x18\x02 \x01(\x05\x12\x12\n\npage_token\x18\x03 \x01(\t\"u\n\x12ListGroupsResponse\x12\x18\n\x10throttle_time_ms\x18\x01 \x01(\x05\x12,\n\x06groups\x18\x02 \x03(\x0b\x32\x1c.semel.group.v1.GroupListing\x12\x17\n\x0fnext_page_token\x18\x03 \x01(\t\"a\n\x0cGroupListing\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12)\n\x05state\x18\x02 \x01(\x0e\x32\x1a.semel.group.v1.GroupState\x12\x14\n\x0cmember_count\x18\x03 \x01(\x05\"*\n\x15\x44\x65scribeGroupsRequest\x12\x11\n\tgroup_ids\x18\x01 \x03(\t\"d\n\x16\x44\x65scribeGroupsResponse\x12\x18\n\x10throttle_time_ms\x18\x01 \x01(\x05\x12\x30\n\x06groups\x18\x02 \x03(\x0b\x32 .semel.group.v1.GroupDescription\"\x86\x02\n\x10GroupDescription\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12%\n\x05\x65rror\x18\x02 \x01(\x0b\x32\x16.semel.common.v1.Error\x12)\n\x05state\x18\x03 \x01(\x0e\x32\x1a.semel.group.v1.GroupState\x12\x13\n\x0bgroup_epoch\x18\x04 \x01(\x03\x12\x10\n\x08\x61ssignor\x18\x05 \x01(\t\x12\x32\n\x07members\x18\x06 \x03(\x0b\x32!.semel.group.v1.MemberDescription\x12\x33\n\x07pending\x18\x07 \x03(\x0b\x32\".semel.group.v1.PendingTransaction\"\xce\x01\n\x11MemberDescription\x12\x11\n\tmember_id\x18\x01 \x01(\t\x12\x14\n\x0cmember_epoch\x18\x02 \x01(\x03\x12\x19\n\x11subscribed_topics\x18\x03 \x03(\t\x12\x31\n\nassignment\x18\x04 \x03(\x0b\x32\x1d.semel.group.v1.AssignedTopic\x12-\n\x06target\x18\x05 \x03(\x0b\x32\x1d.semel.group.v1.AssignedTopic\x12\x13\n\x0binstance_id\x18\x06 \x01(\t\"\x8b\x01\n\x12PendingTransaction\x12\x13\n\x0bproducer_id\x18\x01 \x01(\x03\x12\x16\n\x0eproducer_epoch\x18\x02 \x01(\x03\x12\x15\n\rstart_time_ms\x18\x03 \x01(\x03\x12\x31\n\x06topics\x18\x04 \x03(\x0b\x32!.semel.group.v1.OffsetCommitTopic\"Z\n\x14\x44\x65leteOffsetsRequest\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12\x30\n\x06topics\x18\x02 \x03(\x0b\x32 .semel.group.v1.OffsetFetchTopic\"g\n\x15\x44\x65leteOffsetsResponse\x12\x18\n\x10throttle_time_ms\x18\x01 \x01(\x05\x12\x34\n\x06\x65rrors\x18\x02 \x03(\x0b\x32$.semel.group.v1.OffsetPartitionError\"(\n\x13\x44\x65leteGroupsRequest\x12\x11\n\tgroup_ids\x18\x01 \x03(\t\"^\n\x14\x44\x65leteGroupsResponse\x12\x18\n\x10throttle_time_ms\x18\x01 \x01(\x05\x12,\n\x06groups\x18\x02 \x03(\x0b\x32\x1c.semel.group.v1.DeletedGroup\"G\n\x0c\x44\x65letedGroup\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12%\n\x05\x65rror\x18\x02 \x01(\x0b\x32\x16.semel.common.v1.Error\"=\n\rStreamRequest\x12,\n\x06\x66rames\x18\x01 \x03(\x0b\x32\x1c.semel.group.v1.RequestFrame\"\x90\x02\n\x0cRequestFrame\x12\x16\n\x0e\x63orrelation_id\x18\x01 \x01(\x04\x12\x12\n\ntimeout_ms\x18\x02 \x01(\r\x12\x13\n\x0btraceparent\x18\x03 \x01(\t\x12)\n\x06\x63\x61ncel\x18\x04 \x01(\x0b\x32\x17.semel.common.v1.CancelH\x00\x12\x43\n\x11txn_offset_commit\x18\x05 \x01(\x0b\x32&.semel.group.v1.TxnOffsetCommitRequestH\x00\x12\x44\n\x11write_txn_markers\x18\x06 \x01(\x0b\x32\'.semel.common.v1.WriteTxnMarkersRequestH\x00\x42\t\n\x07request\"?\n\x0eStreamResponse\x12-\n\x06\x66rames\x18\x01 \x03(\x0b\x32\x1d.semel.group.v1.ResponseFrame\"\xe9\x01\n\rResponseFrame\x12\x16\n\x0e\x63orrelation_id\x18\x01 \x01(\x04\x12\'\n\x05\x65rror\x18\x02 \x01(\x0b\x32\x16.semel.common.v1.ErrorH\x00\x12\x44\n\x11txn_offset_commit\x18\x03 \x01(\x0b\x32\'.semel.group.v1.TxnOffsetCommitResponseH\x00\x12\x45\n\x11write_txn_markers\x18\x04 \x01(\x0b\x32(.semel.common.v1.WriteTxnMarkersResponseH\x00\x42\n\n\x08response*u\n\nGroupState\x12\x1b\n\x17GROUP_STATE_UNSPECIFIED\x10\x00\x12\x15\n\x11GROUP_STATE_EMPTY\x10\x01\x12\x1b\n\x17GROUP_STATE_RECONCILING\x10\x02\x12\x16\n\x12GROUP_STATE_STABLE\x10\x03\x32\xc1\x07\n\x0cGroupService\x12w\n\x16\x43onsumerGroupHeartbeat\x12-.semel.group.v1.ConsumerGroupHeartbeatRequest\x1a..semel.group.v1.ConsumerGroupHeartbeatResponse\x12\\\n\rCommitOffsets\x12$.semel.group.v1.CommitOffsetsRequest\x1a%.semel.group.v1.CommitOffsetsResponse\x12Y\n\x0c\x46\x65tchOffsets\x12#.semel.group.v1.FetchOffsetsRequest\x1a$.semel.group.v1.FetchOffsetsResponse\x12\x62\n\x0fTxnOffsetCommit\x12&.semel.group.v1.TxnOffsetCommitRequest\x1a\'.semel.group.v1.TxnOffsetCommitResponse\x12S\n\nListGroups\x12!.semel.group.v1.ListGroupsRequest\x1a\".semel.group.v1.ListGroupsResponse\x12_\n\x0e\x44\x65scribeGroups\x12%.semel.group.v1.DescribeGroupsRequest\x1a&.semel.group.v1.DescribeGroupsResponse\x12\\\n\rDeleteOffsets\x12$.semel.group.v1.DeleteOffsetsRequest\x1a%.semel.group.v1.DeleteOffsetsResponse\x12Y\n\x0c\x44\x65leteGroups\x12#.semel.group.v1.DeleteGroupsRequest\x1a$.semel.group.v1.DeleteGroupsResponse\x12_\n\x0eHandOverGroups\x12%.semel.group.v1.HandOverGroupsRequest\x1a&.semel.group.v1.HandOverGroupsResponse\x12K\n\x06Stream\x12\x1d.semel.group.v1.StreamRequest\x1a\x1e.semel.group.v1.StreamResponse(\x01\x30\x01\x42\x02P\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -36,8 +36,8 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'semel.group.v1.group_pb2', 
 if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._loaded_options = None
   _globals['DESCRIPTOR']._serialized_options = b'P\001'
-  _globals['_GROUPSTATE']._serialized_start=4288
-  _globals['_GROUPSTATE']._serialized_end=4405
+  _globals['_GROUPSTATE']._serialized_start=4408
+  _globals['_GROUPSTATE']._serialized_end=4525
   _globals['_CONSUMERGROUPHEARTBEATREQUEST']._serialized_start=171
   _globals['_CONSUMERGROUPHEARTBEATREQUEST']._serialized_end=437
   _globals['_SUBSCRIPTION']._serialized_start=439
@@ -61,51 +61,51 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_OFFSETPARTITIONERROR']._serialized_start=1293
   _globals['_OFFSETPARTITIONERROR']._serialized_end=1406
   _globals['_FETCHOFFSETSREQUEST']._serialized_start=1409
-  _globals['_FETCHOFFSETSREQUEST']._serialized_end=1587
-  _globals['_OFFSETFETCHTOPIC']._serialized_start=1589
-  _globals['_OFFSETFETCHTOPIC']._serialized_end=1660
-  _globals['_FETCHOFFSETSRESPONSE']._serialized_start=1662
-  _globals['_FETCHOFFSETSRESPONSE']._serialized_end=1758
-  _globals['_FETCHEDOFFSET']._serialized_start=1761
-  _globals['_FETCHEDOFFSET']._serialized_end=1911
-  _globals['_TXNOFFSETCOMMITREQUEST']._serialized_start=1914
-  _globals['_TXNOFFSETCOMMITREQUEST']._serialized_end=2166
-  _globals['_TXNOFFSETCOMMITRESPONSE']._serialized_start=2168
-  _globals['_TXNOFFSETCOMMITRESPONSE']._serialized_end=2219
-  _globals['_LISTGROUPSREQUEST']._serialized_start=2221
-  _globals['_LISTGROUPSREQUEST']._serialized_end=2284
-  _globals['_LISTGROUPSRESPONSE']._serialized_start=2286
-  _globals['_LISTGROUPSRESPONSE']._serialized_end=2378
-  _globals['_GROUPLISTING']._serialized_start=2380
-  _globals['_GROUPLISTING']._serialized_end=2477
-  _globals['_DESCRIBEGROUPSREQUEST']._serialized_start=2479
-  _globals['_DESCRIBEGROUPSREQUEST']._serialized_end=2521
-  _globals['_DESCRIBEGROUPSRESPONSE']._serialized_start=2523
-  _globals['_DESCRIBEGROUPSRESPONSE']._serialized_end=2623
-  _globals['_GROUPDESCRIPTION']._serialized_start=2626
-  _globals['_GROUPDESCRIPTION']._serialized_end=2888
-  _globals['_MEMBERDESCRIPTION']._serialized_start=2891
-  _globals['_MEMBERDESCRIPTION']._serialized_end=3097
-  _globals['_PENDINGTRANSACTION']._serialized_start=3100
-  _globals['_PENDINGTRANSACTION']._serialized_end=3239
-  _globals['_DELETEOFFSETSREQUEST']._serialized_start=3241
-  _globals['_DELETEOFFSETSREQUEST']._serialized_end=3331
-  _globals['_DELETEOFFSETSRESPONSE']._serialized_start=3333
-  _globals['_DELETEOFFSETSRESPONSE']._serialized_end=3436
-  _globals['_DELETEGROUPSREQUEST']._serialized_start=3438
-  _globals['_DELETEGROUPSREQUEST']._serialized_end=3478
-  _globals['_DELETEGROUPSRESPONSE']._serialized_start=3480
-  _globals['_DELETEGROUPSRESPONSE']._serialized_end=3574
-  _globals['_DELETEDGROUP']._serialized_start=3576
-  _globals['_DELETEDGROUP']._serialized_end=3647
-  _globals['_STREAMREQUEST']._serialized_start=3649
-  _globals['_STREAMREQUEST']._serialized_end=3710
-  _globals['_REQUESTFRAME']._serialized_start=3713
-  _globals['_REQUESTFRAME']._serialized_end=3985
-  _globals['_STREAMRESPONSE']._serialized_start=3987
-  _globals['_STREAMRESPONSE']._serialized_end=4050
-  _globals['_RESPONSEFRAME']._serialized_start=4053
-  _globals['_RESPONSEFRAME']._serialized_end=4286
-  _globals['_GROUPSERVICE']._serialized_start=4408
-  _globals['_GROUPSERVICE']._serialized_end=5369
+  _globals['_FETCHOFFSETSREQUEST']._serialized_end=1622
+  _globals['_OFFSETFETCHTOPIC']._serialized_start=1624
+  _globals['_OFFSETFETCHTOPIC']._serialized_end=1695
+  _globals['_FETCHOFFSETSRESPONSE']._serialized_start=1697
+  _globals['_FETCHOFFSETSRESPONSE']._serialized_end=1818
+  _globals['_FETCHEDOFFSET']._serialized_start=1821
+  _globals['_FETCHEDOFFSET']._serialized_end=1971
+  _globals['_TXNOFFSETCOMMITREQUEST']._serialized_start=1974
+  _globals['_TXNOFFSETCOMMITREQUEST']._serialized_end=2226
+  _globals['_TXNOFFSETCOMMITRESPONSE']._serialized_start=2228
+  _globals['_TXNOFFSETCOMMITRESPONSE']._serialized_end=2279
+  _globals['_LISTGROUPSREQUEST']._serialized_start=2281
+  _globals['_LISTGROUPSREQUEST']._serialized_end=2379
+  _globals['_LISTGROUPSRESPONSE']._serialized_start=2381
+  _globals['_LISTGROUPSRESPONSE']._serialized_end=2498
+  _globals['_GROUPLISTING']._serialized_start=2500
+  _globals['_GROUPLISTING']._serialized_end=2597
+  _globals['_DESCRIBEGROUPSREQUEST']._serialized_start=2599
+  _globals['_DESCRIBEGROUPSREQUEST']._serialized_end=2641
+  _globals['_DESCRIBEGROUPSRESPONSE']._serialized_start=2643
+  _globals['_DESCRIBEGROUPSRESPONSE']._serialized_end=2743
+  _globals['_GROUPDESCRIPTION']._serialized_start=2746
+  _globals['_GROUPDESCRIPTION']._serialized_end=3008
+  _globals['_MEMBERDESCRIPTION']._serialized_start=3011
+  _globals['_MEMBERDESCRIPTION']._serialized_end=3217
+  _globals['_PENDINGTRANSACTION']._serialized_start=3220
+  _globals['_PENDINGTRANSACTION']._serialized_end=3359
+  _globals['_DELETEOFFSETSREQUEST']._serialized_start=3361
+  _globals['_DELETEOFFSETSREQUEST']._serialized_end=3451
+  _globals['_DELETEOFFSETSRESPONSE']._serialized_start=3453
+  _globals['_DELETEOFFSETSRESPONSE']._serialized_end=3556
+  _globals['_DELETEGROUPSREQUEST']._serialized_start=3558
+  _globals['_DELETEGROUPSREQUEST']._serialized_end=3598
+  _globals['_DELETEGROUPSRESPONSE']._serialized_start=3600
+  _globals['_DELETEGROUPSRESPONSE']._serialized_end=3694
+  _globals['_DELETEDGROUP']._serialized_start=3696
+  _globals['_DELETEDGROUP']._serialized_end=3767
+  _globals['_STREAMREQUEST']._serialized_start=3769
+  _globals['_STREAMREQUEST']._serialized_end=3830
+  _globals['_REQUESTFRAME']._serialized_start=3833
+  _globals['_REQUESTFRAME']._serialized_end=4105
+  _globals['_STREAMRESPONSE']._serialized_start=4107
+  _globals['_STREAMRESPONSE']._serialized_end=4170
+  _globals['_RESPONSEFRAME']._serialized_start=4173
+  _globals['_RESPONSEFRAME']._serialized_end=4406
+  _globals['_GROUPSERVICE']._serialized_start=4528
+  _globals['_GROUPSERVICE']._serialized_end=5489
 # @@protoc_insertion_point(module_scope)

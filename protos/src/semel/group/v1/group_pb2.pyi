@@ -396,6 +396,8 @@ class FetchOffsetsRequest(_message.Message):
     REQUIRE_STABLE_FIELD_NUMBER: _builtins.int
     MEMBER_ID_FIELD_NUMBER: _builtins.int
     MEMBER_EPOCH_FIELD_NUMBER: _builtins.int
+    LIMIT_FIELD_NUMBER: _builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     group_id: _builtins.str
     all_partitions: _builtins.bool
     """Everything that the group has committed."""
@@ -404,6 +406,10 @@ class FetchOffsetsRequest(_message.Message):
     member_id: _builtins.str
     """Of a member: refused when it is not current. Empty: not checked."""
     member_epoch: _builtins.int
+    limit: _builtins.int
+    """With all_partitions: at most so many entries; 0: as many as fit a message."""
+    page_token: _builtins.str
+    """Where to go on: next_page_token of the page before. Empty: from the beginning."""
     @_builtins.property
     def topics(self) -> _containers.RepeatedCompositeFieldContainer[Global___OffsetFetchTopic]:
         """None, with all_partitions unset: none."""
@@ -417,10 +423,12 @@ class FetchOffsetsRequest(_message.Message):
         require_stable: _builtins.bool = ...,
         member_id: _builtins.str = ...,
         member_epoch: _builtins.int = ...,
+        limit: _builtins.int = ...,
+        page_token: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["all_partitions", b"all_partitions", "group_id", b"group_id", "member_epoch", b"member_epoch", "member_id", b"member_id", "require_stable", b"require_stable", "topics", b"topics"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["all_partitions", b"all_partitions", "group_id", b"group_id", "limit", b"limit", "member_epoch", b"member_epoch", "member_id", b"member_id", "page_token", b"page_token", "require_stable", b"require_stable", "topics", b"topics"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -463,7 +471,10 @@ class FetchOffsetsResponse(_message.Message):
 
     THROTTLE_TIME_MS_FIELD_NUMBER: _builtins.int
     OFFSETS_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     throttle_time_ms: _builtins.int
+    next_page_token: _builtins.str
+    """There may be more: ask again with this page_token. Empty: this was all."""
     @_builtins.property
     def offsets(self) -> _containers.RepeatedCompositeFieldContainer[Global___FetchedOffset]: ...
     def __init__(
@@ -471,10 +482,11 @@ class FetchOffsetsResponse(_message.Message):
         *,
         throttle_time_ms: _builtins.int = ...,
         offsets: _abc.Iterable[Global___FetchedOffset] | None = ...,
+        next_page_token: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["offsets", b"offsets", "throttle_time_ms", b"throttle_time_ms"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["next_page_token", b"next_page_token", "offsets", b"offsets", "throttle_time_ms", b"throttle_time_ms"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -595,16 +607,24 @@ class ListGroupsRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     STATES_FIELD_NUMBER: _builtins.int
+    LIMIT_FIELD_NUMBER: _builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    limit: _builtins.int
+    """At most so many entries; 0: as many as fit a message."""
+    page_token: _builtins.str
+    """Where to go on: next_page_token of the page before. Empty: from the beginning."""
     @_builtins.property
     def states(self) -> _containers.RepeatedScalarFieldContainer[Global___GroupState.ValueType]: ...
     def __init__(
         self,
         *,
         states: _abc.Iterable[Global___GroupState.ValueType] | None = ...,
+        limit: _builtins.int = ...,
+        page_token: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["states", b"states"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["limit", b"limit", "page_token", b"page_token", "states", b"states"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -618,7 +638,10 @@ class ListGroupsResponse(_message.Message):
 
     THROTTLE_TIME_MS_FIELD_NUMBER: _builtins.int
     GROUPS_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     throttle_time_ms: _builtins.int
+    next_page_token: _builtins.str
+    """There may be more: ask again with this page_token. Empty: this was all."""
     @_builtins.property
     def groups(self) -> _containers.RepeatedCompositeFieldContainer[Global___GroupListing]: ...
     def __init__(
@@ -626,10 +649,11 @@ class ListGroupsResponse(_message.Message):
         *,
         throttle_time_ms: _builtins.int = ...,
         groups: _abc.Iterable[Global___GroupListing] | None = ...,
+        next_page_token: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["groups", b"groups", "throttle_time_ms", b"throttle_time_ms"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["groups", b"groups", "next_page_token", b"next_page_token", "throttle_time_ms", b"throttle_time_ms"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -4,6 +4,8 @@ Questions are answered from this instance's copy of the metadata. The controller
 what it has decided, so there is one path for both.
 """
 
+import asyncio
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable
 from typing import TypeVar
@@ -32,7 +34,13 @@ from semel_coordinator.controller.messages import (
 )
 from semel_coordinator.controller.versions import VersionGate
 from semel_coordinator.machine import CoordinatorMachine, CoordinatorRecord
-from semel_runtime.access.serde import acls_to_wire, filter_from_wire, quotas_to_wire
+from semel_runtime.access.serde import (
+    acl_after,
+    acls_to_wire,
+    filter_from_wire,
+    page_token_of,
+    quotas_to_wire,
+)
 from semel_runtime.cluster.image import ClusterImage, Instance, ServiceRole, Topic
 from semel_runtime.cluster.serde import internal_to_wire, layout_to_wire
 from semel_runtime.cluster.topic_config import ConfigOption, options_named
@@ -40,8 +48,14 @@ from semel_runtime.machine import Result
 from semel_runtime.runner import Runner
 from semel_runtime.server.calls import Call, Handlers
 from semel_runtime.server.checks import require_name
+from semel_runtime.server.pages import Page, check_token
 
 T = TypeVar("T")
+
+_RULES_PER_TURN = 1_000
+"""Access rules that are looked at before other callers have their turn."""
+_USER = "="
+"""Stands before the name of a user in a page token: the token of no user is not that of no page."""
 
 
 class ClusterService:
@@ -120,11 +134,19 @@ class ClusterService:
     ) -> acls_wire.DescribeAclsResponse:
         """Answer the access rules that a filter matches."""
         wanted = filter_from_wire(request.filter)
-        return await self._read(
-            lambda: acls_wire.DescribeAclsResponse(
-                acls=acls_to_wire(each for each in self._image().acls if wanted.matches(each))
-            )
-        )
+        page, after = Page(request.limit), acl_after(request.page_token)
+        acls = (await self._read(self._image)).acls
+        response = acls_wire.DescribeAclsResponse()
+        for turn, acl in enumerate(acls[0 if after is None else bisect_right(acls, after) :], 1):
+            if wanted.matches(acl):
+                (entry,) = acls_to_wire((acl,))
+                if not page.takes(entry):
+                    response.next_page_token = page_token_of(response.acls[-1])
+                    break
+                response.acls.append(entry)
+            if not turn % _RULES_PER_TURN:
+                await asyncio.sleep(0)
+        return response
 
     async def describe_client_quotas(
         self, request: quotas_wire.DescribeClientQuotasRequest, _call: Call
@@ -132,13 +154,17 @@ class ClusterService:
         """Answer the limits of users."""
         check_describe_client_quotas(request)
         users = set(request.users)
-        return await self._read(
-            lambda: quotas_wire.DescribeClientQuotasResponse(
-                client_quotas=quotas_to_wire(
-                    each for each in self._image().client_quotas if not users or each.user in users
-                )
-            )
-        )
+        page, token = Page(request.limit), check_token(request.page_token)
+        found = (await self._read(self._image)).client_quotas
+        response = quotas_wire.DescribeClientQuotasResponse()
+        for entry in quotas_to_wire(each for each in found if not users or each.user in users):
+            if f"{_USER}{entry.user}" <= token:
+                continue
+            if not page.takes(entry):
+                response.next_page_token = f"{_USER}{response.client_quotas[-1].user}"
+                break
+            response.client_quotas.append(entry)
+        return response
 
     # -- answers -------------------------------------------------------------------------------
 
@@ -169,11 +195,27 @@ class ClusterService:
             response.acls.extend(acls_to_wire(image.acls))
             response.client_quotas.extend(quotas_to_wire(image.client_quotas))
         if request.all_topics:
-            response.MergeFrom(self._all_topics(image))
+            self._list_topics(image, request, response)
         else:
             response.topics.extend(self._topic_named(name) for name in request.topics)
             response.topics.extend(self._topic_identified(each) for each in request.topic_ids)
         return response
+
+    def _list_topics(
+        self, image: ClusterImage, request: wire.MetadataRequest, response: wire.MetadataResponse
+    ) -> None:
+        """Add all topics, or a page of them."""
+        listed = self._all_topics(image)
+        if not request.limit:
+            response.MergeFrom(listed)
+            return
+        page, token = Page(request.limit), check_token(request.page_token)
+        behind = (each for each in listed.topics if each.name > token)
+        for topic in sorted(behind, key=lambda each: each.name):
+            if not page.takes(topic):
+                response.next_page_token = response.topics[-1].name
+                return
+            response.topics.append(topic)
 
     def _all_topics(self, image: ClusterImage) -> wire.MetadataResponse:
         """Return a response with all topics, made once for each image: every instance asks.

@@ -111,24 +111,19 @@ def describe_transactions(
     return response
 
 
-def list_transactions(found: Iterable[TransactionListing]) -> wire.ListTransactionsResponse:
-    """List transactional ids, by their names."""
-    return wire.ListTransactionsResponse(
-        transactions=[
-            wire.TransactionListing(
-                transactional_id=each.transactional_id,
-                producer_id=each.producer_id,
-                producer_epoch=each.producer_epoch,
-                state=_STATES[each.state],
-                start_time_ms=each.start_ms,
-                incomplete_transactions=each.incomplete_transactions,
-                transaction_timeout_ms=each.timeout_ms,
-                last_update_time_ms=each.last_update_ms,
-                fenced_transactions=each.fenced_transactions,
-                joint_writers=each.joint_writers,
-            )
-            for each in sorted(found, key=lambda each: each.transactional_id)
-        ]
+def transaction_listing(listing: TransactionListing) -> wire.TransactionListing:
+    """Return one entry of a list."""
+    return wire.TransactionListing(
+        transactional_id=listing.transactional_id,
+        producer_id=listing.producer_id,
+        producer_epoch=listing.producer_epoch,
+        state=_STATES[listing.state],
+        start_time_ms=listing.start_ms,
+        incomplete_transactions=listing.incomplete_transactions,
+        transaction_timeout_ms=listing.timeout_ms,
+        last_update_time_ms=listing.last_update_ms,
+        fenced_transactions=listing.fenced_transactions,
+        joint_writers=listing.joint_writers,
     )
 
 

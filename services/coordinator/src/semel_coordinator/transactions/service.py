@@ -6,6 +6,7 @@ when what it says is durable. Before `claim`, everything is answered COORDINATOR
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from itertools import groupby, islice
 
 import structlog
 
@@ -14,7 +15,6 @@ from semel.coordinator.v1 import transactions_pb2 as wire
 from semel_common.errors import (
     CoordinatorLoadInProgressError,
     InconsistentClusterIdError,
-    InvalidRequestError,
     RequestTimedOutError,
 )
 from semel_common.ids import TopicPartition
@@ -51,6 +51,7 @@ from semel_runtime.clock import Clock
 from semel_runtime.cluster.copy import ClusterCopy
 from semel_runtime.machine import Result
 from semel_runtime.server.calls import Call, Handlers
+from semel_runtime.server.pages import Page, check_token, names_after
 
 log = structlog.get_logger(__name__)
 
@@ -273,20 +274,25 @@ class TransactionsService:
     async def list_transactions(
         self, request: wire.ListTransactionsRequest, _call: Call
     ) -> wire.ListTransactionsResponse:
-        """List transactional ids, in pieces, so that nobody waits for a long list."""
+        """List a page of transactional ids, in pieces, so that other callers wait little."""
         self._check_claimed()
         wanted = requests.list_filter(request)
-        names = await self._runner.run(lambda: self._machine.list_candidates(wanted))
-        found: list[TransactionListing] = []
-        piece = _LIST_PIECE if wanted.matches is None else _LIST_PIECE_WITH_PATTERN
-        for start in range(0, len(names), piece):
-            found += await self._list(names[start : start + piece], wanted)
-            if len(found) > self._limits.list_max:
-                raise InvalidRequestError(
-                    f"more than {self._limits.list_max} transactional ids match: filter them"
-                )
+        page, token = Page(request.limit), check_token(request.page_token)
+        candidates = await self._runner.run(lambda: self._machine.list_candidates(wanted))
+        names = await names_after(candidates, token)
+        size = _LIST_PIECE if wanted.matches is None else _LIST_PIECE_WITH_PATTERN
+        response = wire.ListTransactionsResponse()
+        while piece := list(islice(names, size)):
+            found = await self._list(piece, wanted)
+            for name, listings in groupby(found, key=lambda each: each.transactional_id):
+                entries = [responses.transaction_listing(each) for each in listings]
+                if not page.takes(*entries):
+                    response.next_page_token = token
+                    return response
+                response.transactions.extend(entries)
+                token = name
             await asyncio.sleep(0)
-        return responses.list_transactions(found)
+        return response
 
     # -- helpers -------------------------------------------------------------------------------
 

@@ -49,9 +49,20 @@ def fetch_named(
     return FetchedOffsets(offsets=tuple(offsets), unstable=frozenset(unstable))
 
 
-def fetch_all(group: GroupOffsets, held: Holders, topics: Topics) -> FetchedOffsets:
-    """Answer every partition of which the group has a position, or may get one."""
-    known = [each for each in sorted({*group.committed, *held}) if topics.exists(each.topic_id)]
+def fetch_all(
+    group: GroupOffsets,
+    held: Holders,
+    topics: Topics,
+    *,
+    after: TopicPartition | None = None,
+    limit: int | None = None,
+) -> FetchedOffsets:
+    """Answer every partition of which the group has a position, or may get one.
+
+    Only those behind ``after``, and at most ``limit``; by topic id and partition.
+    """
+    behind = (each for each in {*group.committed, *held} if after is None or each > after)
+    known = [each for each in sorted(behind) if topics.exists(each.topic_id)][:limit]
     asked = [NamedPartition(topics.name_of(each.topic_id), each.partition) for each in known]
     return fetch_named(group, held, topics, asked)
 

@@ -152,8 +152,12 @@ class GroupMachine:
         asked: Iterable[NamedPartition] | None,
         *,
         require_stable: bool,
+        after: TopicPartition | None = None,
+        limit: int | None = None,
     ) -> Result[FetchedOffsets, Record]:
-        """Answer committed offsets; all that there are, if none is asked for by name.
+        """Answer committed offsets; those that there are, if none is asked for by name.
+
+        Of these, at most ``limit`` behind ``after``.
 
         A reader with a member id must be that member at its current epoch, else
         UnknownMemberIdError or StaleMemberEpochError.
@@ -164,7 +168,7 @@ class GroupMachine:
         group = self.offsets.group(reader.group_id)
         held = holders(reader.group_id, group) if require_stable else {}
         if asked is None:
-            return Result(fetch_all(group, held, self.topics))
+            return Result(fetch_all(group, held, self.topics, after=after, limit=limit))
         return Result(fetch_named(group, held, self.topics, asked))
 
     def remove_deleted_topics(
@@ -251,10 +255,15 @@ class GroupMachine:
 
     # -- operators -------------------------------------------------------------------------------
 
-    def list_groups(self) -> Result[tuple[GroupListing, ...], Record]:
-        """List all groups of this instance, by id."""
+    def list_candidates(self) -> Result[Sequence[str], Record]:
+        """Return the groups to be given to ``list_groups``, in pieces, in no order."""
+        return Result(list({*self.membership.groups, *self.offsets.group_ids()}))
+
+    def list_groups(self, group_ids: Iterable[str]) -> Result[tuple[GroupListing, ...], Record]:
+        """List those of some groups that are there and served here, in the order given."""
         groups = self.membership.groups
-        return Result(tuple(listed(each, groups.get(each)) for each in self.group_ids()))
+        served = filter(self._exists, self.moves.served(group_ids))
+        return Result(tuple(listed(each, groups.get(each)) for each in served))
 
     def group_ids(self) -> list[str]:
         """Return all groups of this instance."""

@@ -49,8 +49,6 @@ class TransactionLimits:
     """Inquiries in one request."""
     describe_max: int = 1_000
     """Transactional ids in one DescribeTransactions."""
-    list_max: int = 100_000
-    """Transactional ids in the answer to one ListTransactions."""
     step_transactions_max: int = 1_000
     """Transactions that one tick, or one inquiry, aborts; the next one does the others."""
     step_participants_max: int = 10_000

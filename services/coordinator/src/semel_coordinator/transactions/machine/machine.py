@@ -404,8 +404,7 @@ class TransactionsMachine:
 
     def list_candidates(self, wanted: ListFilter) -> Result[Sequence[str], TransactionsRecord]:
         """Return the transactional ids to be given to `list_transactions`, in pieces."""
-        found = candidates(self._state, wanted)
-        return Result([each for each in found if self._ownership.serves_id(each)])
+        return Result(candidates(self._state, wanted))
 
     def list_transactions(
         self, names: Iterable[str], wanted: ListFilter, *, now_ms: int

@@ -1,0 +1,68 @@
+"""Pages of lists: how much of a list one answer has, and where the next one begins.
+
+A list is in the order of a key, and a page's token is the last key that the page has looked at. So
+pages stay right while the list changes: a key that stays from the first page to the last is listed
+exactly once. A page fits a message whatever its entries are, also for a client that names no limit.
+"""
+
+import asyncio
+import heapq
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+
+from google.protobuf.message import Message
+
+from semel_common.errors import InvalidRequestError
+from semel_runtime.server.checks import require_int
+
+ITEMS_MAX = 10_000
+"""The most entries of a page, and as many as a page has if no limit is named."""
+BYTES_MAX = 3 << 20
+"""About the most bytes of a page, so that it fits the 4 MiB that gRPC's clients take by default."""
+_TOKEN_LENGTH_MAX = 8_192
+_SORTED_PER_TURN = 5_000
+"""Keys that are sorted before others have their turn."""
+
+
+class Page:
+    """How full one page is."""
+
+    def __init__(self, limit: int) -> None:
+        """Begin a page of so many entries; 0: as many as fit. Raises InvalidRequestError."""
+        self._items_left = require_int("limit", limit, maximum=ITEMS_MAX) or ITEMS_MAX
+        self._bytes_left = BYTES_MAX
+        self._is_empty = True
+
+    def takes(self, *entries: Message) -> bool:
+        """Count entries that stand together; False: they belong on the next page.
+
+        The first ones are always taken.
+        """
+        size_bytes = sum(each.ByteSize() for each in entries)
+        is_full = len(entries) > self._items_left or size_bytes > self._bytes_left
+        if is_full and not self._is_empty:
+            return False
+        self._items_left -= len(entries)
+        self._bytes_left -= size_bytes
+        self._is_empty = self._is_empty and not entries
+        return True
+
+
+def check_token(token: str) -> str:
+    """Return a page token, which is none of another list. Raises InvalidRequestError."""
+    if len(token) > _TOKEN_LENGTH_MAX:
+        raise InvalidRequestError(
+            f"page_token has {len(token)} characters: send one as an answer gave it",
+            field="page_token",
+        )
+    return token
+
+
+async def names_after(names: Sequence[str], token: str) -> Iterator[str]:
+    """Return the names behind a token, in order; others have turns while the names are sorted."""
+    runs = []
+    for start in range(0, len(names), _SORTED_PER_TURN):
+        run = sorted(names[start : start + _SORTED_PER_TURN])
+        runs.append(run[bisect_right(run, token) :])
+        await asyncio.sleep(0)
+    return heapq.merge(*runs)
