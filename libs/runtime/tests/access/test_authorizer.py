@@ -8,6 +8,7 @@ from semel_common.errors import InvalidRequestError
 from semel_runtime.access import authorizer as authorizer_module
 from semel_runtime.access.acls import (
     CLUSTER_NAME,
+    EVERYBODY,
     OPERATIONS,
     Acl,
     AclFilter,
@@ -248,3 +249,28 @@ def test_a_rule_that_could_never_count_is_refused(wrong: Acl, field: str) -> Non
 )
 def test_a_filter_matches_what_fits_in_all_that_is_given(wanted: AclFilter, found: bool) -> None:
     assert wanted.matches(rule()) is found
+
+
+@given(
+    rules=st.lists(
+        st.builds(
+            rule,
+            st.sampled_from(["a", "ab", "b", "*"]),
+            st.sampled_from(sorted(OPERATIONS[TOPIC])),
+            principal=st.sampled_from([ALICE, EVERYBODY]),
+            deny=st.booleans(),
+            prefixed=st.booleans(),
+        ),
+        max_size=4,
+    ),
+    everyone=st.booleans(),
+)
+def test_what_may_be_described_is_never_hidden_by_the_short_answer(
+    rules: list[Acl], everyone: bool
+) -> None:
+    authorizer = Authorizer(tuple(rules), allow_everyone_if_no_acl_found=everyone)
+    names = ("a", "ab", "abc", "b", "c")
+    if any(authorizer.allows(Question(ALICE, Operation.DESCRIBE, TOPIC, each)) for each in names):
+        assert authorizer.may_describe_any(ALICE, TOPIC)
+    if not rules and not everyone:
+        assert not authorizer.may_describe_any(ALICE, TOPIC)

@@ -14,7 +14,7 @@ from semel_group.machine import GroupMachine
 from semel_group.machine.records import Record
 from semel_runtime.runner import Runner
 from semel_runtime.server.calls import Call, Handlers
-from semel_runtime.server.pages import Page, check_token, names_after
+from semel_runtime.server.pages import Page, check_token, names_after, no_room
 
 log = structlog.get_logger(__name__)
 
@@ -62,17 +62,20 @@ class GroupAdminService:
     async def describe_groups(
         self, request: wire.DescribeGroupsRequest, call: Call
     ) -> wire.DescribeGroupsResponse:
-        """Describe each group, or say why not."""
+        """Describe one group after the other, or say why not; as many as an answer has room for."""
         del call
-        group_ids = requests.group_ids(request)
-        descriptions = await self._runner.run(partial(self._machine.describe_groups, group_ids))
-        topics = self._machine.topics
-        return wire.DescribeGroupsResponse(
-            groups=[
-                responses.group_description(group_id, description, topics)
-                for group_id, description in zip(group_ids, descriptions, strict=True)
-            ]
-        )
+        page, topics = Page(0), self._machine.topics
+        response = wire.DescribeGroupsResponse()
+        for group_id in requests.group_ids(request):
+            describe = partial(self._machine.describe_groups, (group_id,))
+            (described,) = await self._runner.run(describe)
+            entry = responses.group_description(group_id, described, topics)
+            if not page.takes(entry):
+                refused = no_room(f"group {group_id!r}")
+                entry = responses.group_description(group_id, refused, topics)
+            response.groups.append(entry)
+            await asyncio.sleep(0)
+        return response
 
     async def delete_offsets(
         self, request: wire.DeleteOffsetsRequest, call: Call

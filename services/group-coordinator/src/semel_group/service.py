@@ -27,7 +27,7 @@ from semel_runtime.machine import Result
 from semel_runtime.participant.inquiry_loop import InquiryLoop
 from semel_runtime.runner import Runner
 from semel_runtime.server.calls import Call, Handlers
-from semel_runtime.server.pages import ITEMS_MAX, Page
+from semel_runtime.server.pages import Page
 
 log = structlog.get_logger(__name__)
 
@@ -36,6 +36,10 @@ _EVENTS = {
     LEAVE_EPOCH: "member left",
     STATIC_LEAVE_EPOCH: "member left for a while",
 }
+
+_OFFSETS_MAX = 1_000_000
+"""Offsets in an answer to a request for all that names no limit: more than a message has room for,
+so a client that knows no pages is given as many as a message takes."""
 
 
 class MembershipService:
@@ -150,7 +154,7 @@ class OffsetsService:
     ) -> wire.FetchOffsetsResponse:
         """Answer committed offsets; what an open transaction may move is inquired about at once."""
         del call
-        page = Page(request.limit)
+        page = Page(request.limit, unless_limited=_OFFSETS_MAX)
         fetched = await self._runner.run(
             partial(
                 self._machine.fetch_offsets,
@@ -158,7 +162,7 @@ class OffsetsService:
                 requests.asked_partitions(request),
                 require_stable=request.require_stable,
                 after=requests.offsets_page(request.page_token),
-                limit=ITEMS_MAX + 1,
+                limit=page.items_max + 1,
             )
         )
         self._inquiries.ask_now(fetched.unstable)

@@ -1,5 +1,6 @@
 """Answers DescribeProducers: who writes to partitions, and who holds their last stable offsets."""
 
+import asyncio
 from functools import partial
 
 from semel.broker.v1 import producers_pb2 as wire
@@ -14,6 +15,7 @@ from semel_runtime.clock import Clock
 from semel_runtime.runner import Runner
 from semel_runtime.server.calls import Call
 from semel_runtime.server.checks import INT32_MAX, require_count, require_int, require_name
+from semel_runtime.server.pages import Page, no_room
 
 _PARTITIONS_MAX = 100
 _PRODUCERS_MAX = 1_000
@@ -43,14 +45,19 @@ class ProducerDescriber:
         ]
         query = partial(self._machine.describe_producers, partitions, limit)
         described = await self._runner.run(query)
-        now_ms = self._clock.now_ms()
+        now_ms, page = self._clock.now_ms(), Page(0)
         response = wire.DescribeProducersResponse()
         for asked, answer in zip(request.partitions, described, strict=True):
-            out = response.partitions.add(partition=asked)
+            out = wire.PartitionProducers(partition=asked)
             if isinstance(answer, SemelError):
                 out.error.CopyFrom(to_value(answer))
             else:
                 _write(answer, now_ms, out)
+            if not page.takes(out):
+                refused = no_room(f"partition {asked.partition} of topic id {asked.topic_id!r}")
+                out = wire.PartitionProducers(partition=asked, error=to_value(refused))
+            response.partitions.append(out)
+            await asyncio.sleep(0)
         return response
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 
 from google.protobuf.message import Message
 
-from semel_common.errors import InvalidRequestError
+from semel_common.errors import InvalidRequestError, MessageTooLargeError
 from semel_runtime.server.checks import require_int
 
 ITEMS_MAX = 10_000
@@ -27,9 +27,16 @@ _SORTED_PER_TURN = 5_000
 class Page:
     """How full one page is."""
 
-    def __init__(self, limit: int) -> None:
-        """Begin a page of so many entries; 0: as many as fit. Raises InvalidRequestError."""
-        self._items_left = require_int("limit", limit, maximum=ITEMS_MAX) or ITEMS_MAX
+    def __init__(self, limit: int, *, unless_limited: int | None = None) -> None:
+        """Begin a page of so many entries; 0: of ``unless_limited``, or else of ITEMS_MAX.
+
+        Raises InvalidRequestError.
+        """
+        self.items_max = require_int("limit", limit, maximum=ITEMS_MAX) or (
+            ITEMS_MAX if unless_limited is None else unless_limited
+        )
+        """How many entries it has at the most."""
+        self._items_left = self.items_max
         self._bytes_left = BYTES_MAX
         self._is_empty = True
 
@@ -46,6 +53,15 @@ class Page:
         self._bytes_left -= size_bytes
         self._is_empty = self._is_empty and not entries
         return True
+
+
+def no_room(what: str) -> MessageTooLargeError:
+    """Return the error of an item of a request whose answer has no room for it any more."""
+    return MessageTooLargeError(
+        f"the answer has about {BYTES_MAX} bytes already, and no room for {what}: ask for it in"
+        " another request",
+        size_max_bytes=BYTES_MAX,
+    )
 
 
 def check_token(token: str) -> str:

@@ -88,27 +88,25 @@ def write_fence_answers(
             out.error.CopyFrom(to_value(each.error))
 
 
-def describe_transactions(
-    found: Iterable[TransactionalIdDescription], *, missing: Missing
-) -> wire.DescribeTransactionsResponse:
-    """Describe transactional ids."""
-    response = wire.DescribeTransactionsResponse()
-    for each in found:
-        out = response.descriptions.add(transactional_id=each.transactional_id)
-        if each.error is not None:
-            out.error.CopyFrom(to_value(each.error))
-            continue
-        out.producer_id = each.producer_id
-        out.producer_epoch = each.producer_epoch
-        out.transaction_timeout_ms = each.timeout_ms
-        if each.joint is not None:
-            _write_joint(each.joint, out.joint)
-        for transaction in each.transactions:
-            described = out.transactions.add()
-            _write_transaction(transaction, missing, described)
-            if each.joint is not None:
-                described.producer_id = transaction.producer_id
-    return response
+def transactional_id_description(
+    found: TransactionalIdDescription, *, missing: Missing
+) -> wire.TransactionalIdDescription:
+    """Describe one transactional id."""
+    out = wire.TransactionalIdDescription(transactional_id=found.transactional_id)
+    if found.error is not None:
+        out.error.CopyFrom(to_value(found.error))
+        return out
+    out.producer_id = found.producer_id
+    out.producer_epoch = found.producer_epoch
+    out.transaction_timeout_ms = found.timeout_ms
+    if found.joint is not None:
+        _write_joint(found.joint, out.joint)
+    for transaction in found.transactions:
+        described = out.transactions.add()
+        _write_transaction(transaction, missing, described)
+        if found.joint is not None:
+            described.producer_id = transaction.producer_id
+    return out
 
 
 def transaction_listing(listing: TransactionListing) -> wire.TransactionListing:

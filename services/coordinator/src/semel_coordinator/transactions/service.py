@@ -6,6 +6,7 @@ when what it says is durable. Before `claim`, everything is answered COORDINATOR
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import groupby, islice
 
 import structlog
@@ -27,6 +28,7 @@ from semel_common.wire.methods import (
     INQUIRE_TRANSACTIONS,
     LIST_TRANSACTIONS,
 )
+from semel_common.wire.status import to_value
 from semel_coordinator.transactions import requests, responses
 from semel_coordinator.transactions.joint.service import JointService
 from semel_coordinator.transactions.machine import (
@@ -51,7 +53,7 @@ from semel_runtime.clock import Clock
 from semel_runtime.cluster.copy import ClusterCopy
 from semel_runtime.machine import Result
 from semel_runtime.server.calls import Call, Handlers
-from semel_runtime.server.pages import Page, check_token, names_after
+from semel_runtime.server.pages import Page, check_token, names_after, no_room
 
 log = structlog.get_logger(__name__)
 
@@ -265,11 +267,22 @@ class TransactionsService:
     async def describe_transactions(
         self, request: wire.DescribeTransactionsRequest, _call: Call
     ) -> wire.DescribeTransactionsResponse:
-        """Describe transactional ids with their transactions."""
+        """Describe one transactional id after the other, as many as an answer has room for."""
         self._check_claimed()
-        wanted = requests.described_ids(request, self._limits)
-        found = await self._runner.run(lambda: self._machine.describe_transactions(wanted))
-        return responses.describe_transactions(found, missing=self._markers.missing)
+        page, missing = Page(0), self._markers.missing
+        response = wire.DescribeTransactionsResponse()
+        for name in requests.described_ids(request, self._limits):
+            describe = partial(self._machine.describe_transactions, (name,))
+            (found,) = await self._runner.run(describe)
+            entry = responses.transactional_id_description(found, missing=missing)
+            if not page.takes(entry):
+                refused = no_room(f"transactional id {name!r}")
+                entry = wire.TransactionalIdDescription(
+                    transactional_id=name, error=to_value(refused)
+                )
+            response.descriptions.append(entry)
+            await asyncio.sleep(0)
+        return response
 
     async def list_transactions(
         self, request: wire.ListTransactionsRequest, _call: Call
