@@ -5,7 +5,6 @@ durable. What was durable before a crash must be there after it, and a machine t
 journal must equal the one that wrote it.
 """
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -50,6 +49,7 @@ from simulation.group_moves import GroupMovesWatch
 from simulation.log_moves import LogMovesWatch
 from simulation.moves import Moves, Place
 from simulation.normal import normal
+from simulation.principals import compare_principals
 from simulation.world import Life
 
 
@@ -224,16 +224,8 @@ class Watch:
             only_replayed = [each for each in replayed if each not in live][:3]
             self._check(False, f"live state is not its journal: {only_live} {only_replayed}")
         if isinstance(self._machine, CoordinatorMachine):
-            self._compare_principals(self._machine)
+            compare_principals(self._machine.transactions._state, self._check)
         self._owner.checked += 1
-
-    def _compare_principals(self, machine: CoordinatorMachine) -> None:
-        """Count the transactional ids of each principal, as their records say it."""
-        state = machine.transactions._state
-        known = [each.principal for each in state.transactional_ids.values()]
-        known += [each.known.principal for each in state.joints.by_id.values()]
-        counted, counts = Counter(filter(None, known)), state.principals.counts
-        self._check(counted == counts, f"ids of principals are {counted}, not {counts}")
 
     # -- the state in memory ---------------------------------------------------------------------
 

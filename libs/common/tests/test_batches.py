@@ -4,7 +4,6 @@ import contextlib
 
 import pytest
 from backports import zstd
-from google.protobuf.internal.encoder import _VarintBytes
 from google.protobuf.message import DecodeError
 from hypothesis import given
 from hypothesis import strategies as st
@@ -29,6 +28,7 @@ from semel_common.compression import compress, decompress
 from semel_common.errors import CorruptMessageError, MessageTooLargeError
 from semel_common.payload_limits import HEADERS_PER_RECORD_MAX
 from semel_common.sequences import next_sequence
+from semel_common.wire.pieces import varint
 from semel_common.wire_scan import ScanError, check_fields
 
 ITEM = st.none() | st.binary(max_size=20)
@@ -231,7 +231,7 @@ def test_headers_of_all_records_together_have_a_bound(monkeypatch: pytest.Monkey
 
 def test_a_batch_of_1400_bytes_with_seven_million_headers_costs_little() -> None:
     headers = b"\x08\x00" + b"\x12\x00" * 7_000_000
-    payload = b"\x1a\x01x\x3a" + _VarintBytes(len(headers)) + headers
+    payload = b"\x1a\x01x\x3a" + varint(len(headers)) + headers
     batch = RecordBatch(
         record_count=1, codec=Codec.CODEC_ZSTD, payload=compress(payload, Codec.CODEC_ZSTD)
     )

@@ -150,7 +150,7 @@ def test_whatever_a_rate_is_no_call_fails_and_no_wait_is_longer_than_the_longest
     rate: float, name: str, sizes: list[tuple[int, float]]
 ) -> None:
     """An earlier release took any positive number, and journals hold what it took."""
-    limited = Limited(quota(**{name: rate}))
+    limited = Limited(ClientQuota(user="alice", limits=((name, rate),)))
     message = TxnOffsetCommitRequest()
     for size, pause_s in sizes:
         limited.now += pause_s

@@ -11,6 +11,7 @@ from semel_common.ids import GroupId
 from semel_common.wire import methods
 from semel_group import requests, responses
 from semel_group.machine import GroupMachine
+from semel_group.machine.fetch import OffsetsPage
 from semel_group.machine.records import Record
 from semel_group.machine.values import (
     JOIN_EPOCH,
@@ -161,8 +162,9 @@ class OffsetsService:
                 requests.reader(request),
                 requests.asked_partitions(request),
                 require_stable=request.require_stable,
-                after=requests.offsets_page(request.page_token),
-                limit=page.items_max + 1,
+                page=OffsetsPage(
+                    requests.offsets_page(request.page_token), limit=page.items_max + 1
+                ),
             )
         )
         self._inquiries.ask_now(fetched.unstable)

@@ -7,6 +7,7 @@ from broker_service import Broker, code, plain, serving
 from compacted_topic import coordinators, keyed
 
 from semel.broker.v1 import broker_pb2 as wire
+from semel.common.v1.records_pb2 import Codec
 from semel_broker.opening import PayloadOpener, opens_to
 from semel_broker.stored import seal_batch
 from semel_common.batches import checksum
@@ -101,7 +102,7 @@ async def test_the_payloads_that_one_request_lets_a_broker_open_have_a_bound(
 async def test_a_payload_that_declares_too_much_is_refused_without_being_opened(
     broker: Broker,
 ) -> None:
-    large = keyed((b"a", bytes(OPENED_MAX_BYTES)), codec=1)
+    large = keyed((b"a", bytes(OPENED_MAX_BYTES)), codec=Codec.CODEC_ZSTD)
     result = await broker.produce(large)
     assert code(result) == ErrorCode.MESSAGE_TOO_LARGE
     assert "declares 16777227 bytes" in result.error.message
@@ -136,7 +137,7 @@ async def test_others_go_on_while_a_large_payload_is_opened() -> None:
 
 
 async def test_a_small_payload_is_opened_at_once() -> None:
-    small = keyed((b"a", b"1"), codec=1)
+    small = keyed((b"a", b"1"), codec=Codec.CODEC_ZSTD)
     stored = seal_batch(small, small.payload).at(0, 0)
 
     async def never(_work: object) -> None:

@@ -1,7 +1,7 @@
 """What a group's position is, for those who ask (protocol.md, section 7)."""
 
 from collections.abc import Iterable, Mapping
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from semel_common.errors import SemelError, UnstableOffsetCommitError
 from semel_common.ids import GroupId, TopicPartition
@@ -19,6 +19,15 @@ NO_OFFSET = -1
 
 Holders: TypeAlias = Mapping[TopicPartition, frozenset[OpenTransactionAt[GroupId]]]
 """The open transactions that may move a group, by partition."""
+
+
+class OffsetsPage(NamedTuple):
+    """A part of the partitions of a group, which are in the order of topic id and number."""
+
+    after: TopicPartition | None = None
+    """Behind which partition it begins; None: at the first one."""
+    limit: int | None = None
+    """How many it has at the most."""
 
 
 def holders(group_id: str, group: GroupOffsets) -> Holders:
@@ -53,14 +62,10 @@ def fetch_all(
     group: GroupOffsets,
     held: Holders,
     topics: Topics,
-    *,
-    after: TopicPartition | None = None,
-    limit: int | None = None,
+    page: OffsetsPage | None = None,
 ) -> FetchedOffsets:
-    """Answer every partition of which the group has a position, or may get one.
-
-    Only those behind ``after``, and at most ``limit``; by topic id and partition.
-    """
+    """Answer a page of the partitions of which the group has a position, or may get one."""
+    after, limit = page or OffsetsPage()
     behind = (each for each in {*group.committed, *held} if after is None or each > after)
     known = [each for each in sorted(behind) if topics.exists(each.topic_id)][:limit]
     asked = [NamedPartition(topics.name_of(each.topic_id), each.partition) for each in known]

@@ -14,13 +14,12 @@ from semel_common.errors import (
     GroupIdNotFoundError,
     InconsistentClusterIdError,
     SemelError,
-    StaleMemberEpochError,
 )
 from semel_common.ids import GroupId, TopicPartition
-from semel_group.machine.commits import Admission, distinct
+from semel_group.machine.commits import Admission, check_current, distinct
 from semel_group.machine.deletion import GroupDeletion
 from semel_group.machine.describe import described, listed
-from semel_group.machine.fetch import fetch_all, fetch_named, holders
+from semel_group.machine.fetch import OffsetsPage, fetch_all, fetch_named, holders
 from semel_group.machine.limits import GroupLimits
 from semel_group.machine.membership.machine import MembershipMachine
 from semel_group.machine.moves import GroupMoves, known_of, taken_over
@@ -152,12 +151,9 @@ class GroupMachine:
         asked: Iterable[NamedPartition] | None,
         *,
         require_stable: bool,
-        after: TopicPartition | None = None,
-        limit: int | None = None,
+        page: OffsetsPage | None = None,
     ) -> Result[FetchedOffsets, Record]:
-        """Answer committed offsets; those that there are, if none is asked for by name.
-
-        Of these, at most ``limit`` behind ``after``.
+        """Answer committed offsets; a page of those that there are, if none is asked for by name.
 
         A reader with a member id must be that member at its current epoch, else
         UnknownMemberIdError or StaleMemberEpochError.
@@ -168,7 +164,7 @@ class GroupMachine:
         group = self.offsets.group(reader.group_id)
         held = holders(reader.group_id, group) if require_stable else {}
         if asked is None:
-            return Result(fetch_all(group, held, self.topics, after=after, limit=limit))
+            return Result(fetch_all(group, held, self.topics, page))
         return Result(fetch_named(group, held, self.topics, asked))
 
     def remove_deleted_topics(
@@ -419,13 +415,7 @@ class GroupMachine:
             )
 
     def _check_reader(self, reader: Committer) -> None:
-        member = self._committing_member(reader)
-        if member is not None and reader.member_epoch != member.member_epoch:
-            raise StaleMemberEpochError(
-                f"member {reader.member_id!r} has epoch {reader.member_epoch}: "
-                f"the group gave it {member.member_epoch}",
-                member_epoch=member.member_epoch,
-            )
+        check_current(reader, self._committing_member(reader))
 
     def _admission(self, committer: Committer, now_ms: int) -> Admission:
         return Admission(
