@@ -12,7 +12,7 @@ import structlog
 
 from semel_common.errors import InconsistentClusterIdError, KafkaStorageError
 from semel_runtime import app
-from semel_runtime.app import EXIT_FAILURE, _run, _serve
+from semel_runtime.app import EXIT_FAILURE, _Opened, _run, _serve
 from semel_runtime.config import ServiceSettings
 from semel_runtime.journal import JournalOpenError
 from semel_runtime.refusal import check_journal_not_refused, refuse_journal
@@ -59,7 +59,7 @@ async def errors_of(failing: Failing) -> list[MutableMapping[str, Any]]:
     with structlog.testing.capture_logs() as logs:
         server = GrpcServer(settings.server_limits())
         journal = MemoryJournal(MemoryVolume())
-        status = await _run(failing, server, settings, asyncio.Event(), journal)
+        status = await _run(_Opened(failing, server, journal), settings, asyncio.Event())
     assert status == EXIT_FAILURE
     return [entry for entry in logs if entry["log_level"] == "error"]
 

@@ -114,7 +114,7 @@ class LocalService:
         stack.push_async_callback(connector.close)
         tracer = self._tracer
         server = GrpcServer(ServerLimits(), tracer)
-        stack.push_async_callback(server.close)
+        stack.push_async_callback(server.abort)
         self.listener = server.bind(self.listener)
         server.bind_frames(Listener(name=self.listener.name, host=self.listener.host, port=0))
         environment = Environment(

@@ -6,8 +6,10 @@ it through the Environment, so a test can put a whole cluster into one process.
 """
 
 import asyncio
+import os
 import signal
 import sys
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -38,7 +40,7 @@ from semel_runtime.cluster.link import ClusterLink, Identity
 from semel_runtime.config import ServiceSettings, parse_listeners, telemetry_environment
 from semel_runtime.journal import Journal, JournalError
 from semel_runtime.journal.opening import is_folder, open_journal
-from semel_runtime.logs import configure_logging, log_of_telemetry
+from semel_runtime.logs import configure_logging, log_of_telemetry, take_standard_error
 from semel_runtime.machine import Machine, Serde
 from semel_runtime.memory import collect_garbage_seldom
 from semel_runtime.offload import Offload, in_thread, inline
@@ -61,6 +63,8 @@ log = structlog.get_logger(__name__)
 
 EXIT_FAILURE = 1
 EXIT_USAGE = 2
+END_MAX_S = 10.0
+"""How long a service whose journal or work has failed may take to end in order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,10 +184,22 @@ def main(name: str, settings_class: type[S], build: Callable[[S, Environment], A
     0: stopped in order, or before its journal was loaded. 1: it could not start, or its journal
     failed. 2: wrong settings.
     """
+    output = take_standard_error()
     settings = _read_settings(name, settings_class)
-    configure_logging(settings, name)
+    configure_logging(settings, name, output)
     telemetry = _telemetry(name, settings)
-    sys.exit(uvloop.run(_serve(name, settings, build, telemetry)))
+    sys.exit(uvloop.run(_serve(name, settings, build, telemetry, on_failure=end_by_force)))
+
+
+def end_by_force() -> None:
+    """End this process in `END_MAX_S`, if it has not ended by itself by then.
+
+    A thread sees to it. The event loop, a thread that writes to a disk that hangs, and a lock that
+    another thread holds, cannot keep it from that.
+    """
+    timer = threading.Timer(END_MAX_S, os._exit, (EXIT_FAILURE,))
+    timer.daemon = True
+    timer.start()
 
 
 def _read_settings(name: str, settings_class: type[S]) -> S:
@@ -214,6 +230,8 @@ async def _serve(
     settings: S,
     build: Callable[[S, Environment], App],
     telemetry: Telemetry | None,
+    *,
+    on_failure: Callable[[], None] = lambda: None,
 ) -> int:
     stop = _stop_on_signals()
     collect_garbage_seldom()
@@ -226,9 +244,12 @@ async def _serve(
             except _InterruptedError:
                 log.info("service stops before it was loaded")
                 return 0
-            return await _run(opened.app, opened.server, settings, stop, opened.journal)
+            return await _run(opened, settings, stop, on_failure)
     except (JournalError, SemelError, OSError) as error:
         log.error("service cannot run", error=str(error))  # noqa: TRY400 - the sentence says what to do
+        return EXIT_FAILURE
+    except Exception:
+        log.exception("service failed")
         return EXIT_FAILURE
 
 
@@ -352,12 +373,13 @@ def bind(
 
 
 async def _run(
-    app: App,
-    server: GrpcServer,
+    opened: _Opened,
     settings: ServiceSettings,
     stop: asyncio.Event,
-    journal: Journal,
+    on_failure: Callable[[], None] = lambda: None,
 ) -> int:
+    """Serve until told to stop, or until a failure. The end comes first, and then the log."""
+    app, server, journal = opened
     await server.start(app.handlers)
     background = asyncio.create_task(app.run(), name="background")
     ready = asyncio.create_task(_announce(app, server), name="announce")
@@ -368,19 +390,33 @@ async def _run(
     }
     await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
     failed = app.failed.is_set() or background.done()
-    log.info("service stops", failed=failed)
     if app.failed.is_set():
+        on_failure()
         await server.abort()
+        log.info("service stops", failed=failed)
     else:
+        log.info("service stops", failed=failed)
         await server.stop(
             drain_ms=settings.shutdown_drain_ms,
             grace_ms=settings.shutdown_grace_ms,
             answer_parked=app.drain,
         )
+        if failed:
+            on_failure()
     for task in (*ends, ready):
         task.cancel()
     results = await asyncio.gather(*ends, ready, return_exceptions=True)
-    _report(results)
+    try:
+        await _refuse_if_told(results, settings, journal)
+    finally:
+        _report(results)
+    return EXIT_FAILURE if failed else 0
+
+
+async def _refuse_if_told(
+    results: Sequence[BaseException | bool | None], settings: ServiceSettings, journal: Journal
+) -> None:
+    """Let nobody open a journal again that the controller has refused."""
     for error in _errors(results):
         # Without a claim epoch, it is the controller that is old: this journal is fine.
         if isinstance(error, StaleClaimEpochError) and "claim_epoch" in error.details:
@@ -388,7 +424,6 @@ async def _run(
                 refuse(Path(settings.journal_location), error.message)
             else:
                 await refuse_journal(journal, error.message)
-    return EXIT_FAILURE if failed else 0
 
 
 async def _announce(app: App, server: GrpcServer) -> None:

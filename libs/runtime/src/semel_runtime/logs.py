@@ -3,11 +3,13 @@
 import logging
 import sys
 import time
+from typing import TextIO, cast
 
 import structlog
 from opentelemetry.trace import get_current_span
 
 from semel_runtime.config import ServiceSettings
+from semel_runtime.log_output import LogOutput, occupy_standard_streams
 
 _LEVELS = {
     "debug": logging.DEBUG,
@@ -15,18 +17,32 @@ _LEVELS = {
     "warning": logging.WARNING,
     "error": logging.ERROR,
 }
+_OWN_LOGGERS = ("semel_common", "aiosemel")
+"""Of the standard library, and of our own: they follow `log_level`, all others begin at WARNING."""
 _QUIET_S = 60.0
 
 log = structlog.get_logger(__name__)
 
 
-def configure_logging(settings: ServiceSettings, service: str) -> None:
-    """Write to stderr, as the settings say, with the service and its instance on every line."""
+def take_standard_error() -> LogOutput:
+    """Let everything that this process says to standard error go out without ever raising."""
+    occupy_standard_streams()
+    output = LogOutput()
+    sys.stderr = output
+    return output
+
+
+def configure_logging(settings: ServiceSettings, service: str, output: LogOutput) -> None:
+    """Write to `output`, as the settings say, with the service and its instance on every line.
+
+    What the standard library logs, and Python's warnings, become lines of the same form.
+    """
     renderer: structlog.typing.Processor
     if settings.log_format == "json":
         renderer = structlog.processors.JSONRenderer()
     else:
-        renderer = structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
+        renderer = structlog.dev.ConsoleRenderer(colors=output.isatty())
+    level = _LEVELS[settings.log_level]
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
@@ -36,11 +52,12 @@ def configure_logging(settings: ServiceSettings, service: str) -> None:
             structlog.processors.format_exc_info,
             renderer,
         ],
-        wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[settings.log_level]),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        wrapper_class=_never_raising(level, output),
+        logger_factory=structlog.WriteLoggerFactory(cast("TextIO", output)),
         cache_logger_on_first_use=True,
     )
     structlog.contextvars.bind_contextvars(service=service, instance=settings.instance_id)
+    _log_of_standard_library(level)
 
 
 def log_of_telemetry() -> None:
@@ -48,6 +65,50 @@ def log_of_telemetry() -> None:
     logger = logging.getLogger("opentelemetry")
     logger.propagate = False
     logger.addHandler(_SeldomToStructlog())
+
+
+def _never_raising(level: int, output: LogOutput) -> type[structlog.typing.FilteringBoundLogger]:
+    """Return a logger whose lines are dropped, and counted, if they cannot be made or written."""
+    base: type[structlog.typing.FilteringBoundLogger] = structlog.make_filtering_bound_logger(level)
+
+    class NeverRaising(base):  # type: ignore[misc, valid-type]  # made at run time
+        def _proxy_to_logger(
+            self, method_name: str, event: str | None = None, **fields: object
+        ) -> None:
+            try:
+                super()._proxy_to_logger(method_name, event, **fields)
+            except Exception as error:  # noqa: BLE001 - no caller may depend on its log
+                output.drop(error)
+                return
+            if losses := output.take_losses():
+                log.error("lines of this log were lost", lines=losses.lines, error=losses.why)
+
+    return NeverRaising
+
+
+def _log_of_standard_library(level: int) -> None:
+    root = logging.getLogger()
+    root.handlers[:] = [_ToStructlog()]
+    root.setLevel(logging.WARNING)
+    for name in _OWN_LOGGERS:
+        logging.getLogger(name).setLevel(level)
+    logging.captureWarnings(capture=True)
+
+
+class _ToStructlog(logging.Handler):
+    """Makes a line of this log of a record of the standard library's."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Log it, with the logger that it is from."""
+        try:
+            log.log(
+                min(max(record.levelno, logging.DEBUG), logging.CRITICAL) // 10 * 10,
+                record.getMessage(),
+                logger=record.name,
+                exc_info=record.exc_info,
+            )
+        except Exception:  # noqa: BLE001 - as each handler of the standard library
+            self.handleError(record)
 
 
 def _add_trace_ids(

@@ -5,8 +5,8 @@ import asyncio
 import pytest
 from server_harness import TRANSPORTS, Request, Response, Served, serving
 
-from semel_common.errors import NetworkExceptionError
-from semel_common.wire.methods import Method
+from semel_common.errors import NetworkExceptionError, UnknownServerError
+from semel_common.wire.methods import TXN_OFFSET_COMMIT, Method
 from semel_runtime.server.calls import Call
 
 
@@ -53,3 +53,17 @@ async def test_a_call_that_is_cancelled_is_cancelled(
         asking.cancel()
         with pytest.raises(asyncio.CancelledError):
             await asking
+
+
+@pytest.mark.parametrize("sockets", [True, False])
+async def test_a_call_in_a_frame_is_answered_when_what_looks_on_fails(*, sockets: bool) -> None:
+    """A span that cannot be made, or a figure that cannot be counted, must not leave it waiting."""
+
+    async def broken(*_: object) -> Response:
+        raise LookupError("no sampler")
+
+    silent = Silent()
+    async with asyncio.timeout(20), serving(silent, sockets=sockets) as served:
+        served.server._answer = broken
+        with pytest.raises(UnknownServerError, match="failed with LookupError"):
+            await served.connection.call(TXN_OFFSET_COMMIT, Request(), timeout_ms=600_000)

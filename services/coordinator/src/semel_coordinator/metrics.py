@@ -20,6 +20,7 @@ from semel_runtime.clock import Clock
 from semel_runtime.metrics import Metrics
 from semel_runtime.metrics.cluster import cluster_figures
 from semel_runtime.metrics.requests import SECONDS
+from semel_runtime.runner import harmless
 
 _MINUTES = (*SECONDS, 30, 60, 120, 300, 900)
 
@@ -40,7 +41,7 @@ class CoordinatorMetrics:
         self._markers = markers
         self._clock = clock
         self._phases = Phases(metrics, clock)
-        runner.on_durable(self._phases.on_durable)
+        runner.on_durable(harmless(self._phases.on_durable))
         metrics.look_up(self._figures)
 
     def _figures(self) -> Iterable[Metric]:

@@ -1,7 +1,17 @@
 """The runner: takes a pure state machine and a journal, and makes a durable service of them."""
 
 from semel_runtime.machine import Machine, Result, Serde
+from semel_runtime.runner.observers import harmless
 from semel_runtime.runner.options import CommitFigures, RunnerOptions, RunnerStats
 from semel_runtime.runner.runner import Runner
 
-__all__ = ["CommitFigures", "Machine", "Result", "Runner", "RunnerOptions", "RunnerStats", "Serde"]
+__all__ = [
+    "CommitFigures",
+    "Machine",
+    "Result",
+    "Runner",
+    "RunnerOptions",
+    "RunnerStats",
+    "Serde",
+    "harmless",
+]

@@ -8,6 +8,7 @@ import structlog
 from semel_runtime.journal.base import Claim, Journal
 from semel_runtime.journal.errors import JournalNewerError
 from semel_runtime.machine import Machine, Serde, UnknownRecordError
+from semel_runtime.runner.observers import tell
 from semel_runtime.runner.snapshots import SnapshotPolicy
 
 R = TypeVar("R")
@@ -40,7 +41,8 @@ async def load(
         for offset, data in piece:
             machine.replay(offset, _decoded(serde, offset, data))
         policy.add(records=len(piece), size_bytes=sum(len(data) for _, data in piece))
-    log.info(
+    tell(
+        log.info,
         "journal loaded",
         claim_epoch=claim.epoch,
         snapshot_records=records,

@@ -13,6 +13,7 @@ Callers own no part of it: cancelling one loses only its waiting. If an append f
 the disk is unknown until the next replay, so the runner stops for good: all waiters get
 `KafkaStorageError`, `failed` is set, and the process must end. The same if the journal's handle
 dies while nothing is written: another process may own the journal before anybody here would write.
+That end depends on nothing else: not on the log, spans or metrics (see `observers`).
 """
 
 import asyncio
@@ -34,9 +35,9 @@ from semel_runtime.journal.base import Claim, Journal, StoredBatch
 from semel_runtime.machine import Machine, Result, Serde
 from semel_runtime.runner.commits import Commit, CommitQueue, Decided
 from semel_runtime.runner.loading import load
+from semel_runtime.runner.observers import CommitObservers, tell
 from semel_runtime.runner.options import CommitFigures, RunnerOptions, RunnerStats
 from semel_runtime.runner.snapshots import SnapshotPieces, SnapshotPolicy
-from semel_runtime.runner.spans import CommitSpans
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -67,7 +68,7 @@ class Runner(Generic[R]):
         self._options = options
         self._queue: CommitQueue[R] = CommitQueue(options, next_offset=claim.next_offset)
         self._policy = SnapshotPolicy(records_min=options.snapshot_records_min)
-        self._spans = None if tracer is None else CommitSpans(tracer)
+        self._observers = CommitObservers(tracer)
         self._listeners: list[Callable[[Sequence[R]], None]] = []
         self._batch_listeners: list[Callable[[Sequence[StoredBatch]], None]] = []
         self._in_flight: Commit[R] | None = None
@@ -75,7 +76,6 @@ class Runner(Generic[R]):
         self._snapshotter: asyncio.Task[None] | None = None
         self._closed = False
         self._commits = self._records = self._batches = self._snapshots = 0
-        self._commit_listeners: list[Callable[[CommitFigures], None]] = []
         self.failed = asyncio.Event()
         """Set when the runner has stopped for good; `failure` says why. The process must end."""
         self.failure: BaseException | None = None
@@ -136,7 +136,7 @@ class Runner(Generic[R]):
             raise
         if result.records or result.batches or result.verify:
             commit = self._append(result, privileged=privileged)
-            if self._spans is not None and (served := tracing.spans_of_now()):
+            if self._observers.traces and (served := tracing.spans_of_now()):
                 commit.served += served
         if self._queue.last is not None:
             await self._durable(patient=result.patient)
@@ -173,9 +173,9 @@ class Runner(Generic[R]):
     def on_commit(self, listener: Callable[[CommitFigures], None]) -> None:
         """Call `listener` with the figures of each commit, once it is durable.
 
-        Listeners must be quick and must not fail.
+        Listeners must be quick. One that fails is logged, and changes nothing.
         """
-        self._commit_listeners.append(listener)
+        self._observers.add(listener)
 
     def stats(self) -> RunnerStats:
         """Return the figures of now."""
@@ -200,6 +200,8 @@ class Runner(Generic[R]):
         finally:
             await _stop(self._snapshotter)
             await _stop(self._committer)
+            if self.failure is None:  # Of a close that was cancelled, some may still wait.
+                self._queue.fail(self._in_flight, KafkaStorageError("journal is closed"))
 
     async def __aenter__(self) -> Self:
         """Return the runner itself."""
@@ -283,26 +285,21 @@ class Runner(Generic[R]):
             self._fail(failure)
 
     async def _commit(self, commit: Commit[R]) -> None:
-        traced = self._spans if commit.served else None
-        spans = () if traced is None else traced.begin(commit)
+        spans = self._observers.begin(commit)
         started = time.perf_counter()
         try:
             write_s = await self._journal.append(commit.at, commit.encoded, commit.batches)
         except BaseException as failure:
-            if traced is not None:
-                traced.fail(spans, failure)
+            self._observers.fail(spans, failure)
             raise
         figures = CommitFigures(
             time.perf_counter() - started, len(commit.encoded), commit.size_bytes, write_s
         )
-        if traced is not None:
-            traced.end(spans, figures)
         if self.failure is None:
             self._in_flight = None
             self._queue.end(commit)
             self._became_durable(commit)
-            for listener in self._commit_listeners:
-                listener(figures)
+        self._observers.end(spans, figures)
 
     def _became_durable(self, commit: Commit[R]) -> None:
         self._commits += 1
@@ -317,12 +314,13 @@ class Runner(Generic[R]):
         self._snapshot_if_due()
 
     def _fail(self, failure: BaseException) -> None:
+        """Stop for good. The end depends on nothing, so the log is told last, if it can be."""
         if self.failure is not None:
             return
-        log.error("journal failed: the process must end", error=str(failure))
         self.failure = failure
-        self._queue.fail(self._in_flight, failure)
         self.failed.set()
+        self._queue.fail(self._in_flight, failure)
+        tell(log.error, "journal failed: the process must end", error=str(failure))
 
     # -- snapshots -----------------------------------------------------------------------------
 
@@ -336,19 +334,25 @@ class Runner(Generic[R]):
 
     async def _snapshot(self) -> None:
         upto = self._queue.next_offset
-        entries = self._machine.snapshot()
-        self._policy.start()
         pieces = SnapshotPieces(piece_bytes=self._options.snapshot_piece_bytes)
         try:
+            entries = self._machine.snapshot()
+            self._policy.start()
             await self._durable()
             await self._journal.replace(upto, pieces.cut(entries, self._serde))
         except Exception as failure:  # noqa: BLE001  # a dead journal is dead for appends too
             self._fail(failure)
             return
-        log.info("snapshot taken", upto=upto, records=pieces.records, size_bytes=pieces.size_bytes)
         self._policy.took(records=pieces.records, size_bytes=pieces.size_bytes)
         self._snapshots += 1
         self._snapshotter = None
+        tell(
+            log.info,
+            "snapshot taken",
+            upto=upto,
+            records=pieces.records,
+            size_bytes=pieces.size_bytes,
+        )
 
 
 async def _stop(task: asyncio.Task[None] | None) -> None:

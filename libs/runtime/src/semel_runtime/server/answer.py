@@ -59,7 +59,12 @@ async def _answer(endpoint: Endpoint[Message, Message], request: Message, call: 
         )
         raise
     except Exception as error:
-        log.exception("handler failed", method=endpoint.method.name)
-        raise UnknownServerError(
-            f"{endpoint.method.name} failed with {type(error).__name__}; see the server's log"
-        ) from error
+        raise unknown_failure(endpoint, error) from error
+
+
+def unknown_failure(endpoint: Endpoint[Message, Message], error: Exception) -> UnknownServerError:
+    """Log an error that is no SemelError; return what its caller is told."""
+    log.error("handler failed", method=endpoint.method.name, exc_info=error)
+    return UnknownServerError(
+        f"{endpoint.method.name} failed with {type(error).__name__}; see the server's log"
+    )

@@ -23,7 +23,7 @@ from semel_common.wire import status
 from semel_common.wire.outbox import FRAMES_PER_SLICE, Outbox
 from semel_common.wire.pipe import Pipe
 from semel_common.wire.streams import RequestFrame, StreamTypes
-from semel_runtime.server.answer import Answer
+from semel_runtime.server.answer import Answer, unknown_failure
 from semel_runtime.server.calls import Call, Endpoint, Written
 from semel_runtime.server.limits import ServerLimits
 from semel_runtime.server.principal import Origin
@@ -93,8 +93,8 @@ class FrameSession:
         try:
             frames = self._types.parse_request(message).frames
         except DecodeError:
-            log.warning("client sends what is no request")
             self._pipe.abort()
+            log.warning("client sends what is no request")
             return
         taking_up = bool(self._arrived)
         share = len(message) // len(frames) if frames else 0
@@ -125,7 +125,6 @@ class FrameSession:
         """End: a client that has vanished takes the waiting for its answers with it."""
         if self._lost:
             return
-        log.debug("frame stream ended", reason=str(error))
         self._lost = self._ending = True
         self._arrived.clear()
         self._outbox.close()
@@ -136,6 +135,7 @@ class FrameSession:
             each.written.settle()
         self._answered.clear()
         self._ended(self)
+        log.debug("frame stream ended", reason=str(error))
 
     def abort(self) -> None:
         """End at once: nothing is answered any more."""
@@ -207,6 +207,9 @@ class FrameSession:
             raise
         except SemelError as error:
             self._send(correlation_id, "error", status.to_value(error), size, written)
+        except Exception as error:  # noqa: BLE001 - what looks on at a request: spans, metrics
+            failure = unknown_failure(endpoint, error)
+            self._send(correlation_id, "error", status.to_value(failure), size, written)
         else:
             self._send(correlation_id, endpoint.method.field, response, size, written)
         finally:
@@ -257,5 +260,6 @@ class FrameSession:
             self._impatience = None
 
     def _give_up(self) -> None:
-        log.warning("client does not read its answers", bytes=self._in_flight_bytes)
+        held_bytes = self._in_flight_bytes
         self._pipe.abort()
+        log.warning("client does not read its answers", bytes=held_bytes)

@@ -110,9 +110,9 @@ class KeysAtUrl:
         try:
             self._keys = _parse(fetched.result())
         except (OSError, ValueError) as error:
-            if not self._complained:
+            told, self._complained = self._complained, True
+            if not told:
                 log.warning("keys of tokens cannot be read", url=self._url, error=str(error))
-            self._complained = True
         except asyncio.CancelledError:
             return
         else:

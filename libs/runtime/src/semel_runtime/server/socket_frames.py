@@ -155,9 +155,9 @@ class FrameSockets:
 
     def refuse(self, visitor: "_Visitor", what: str) -> None:
         """Send it away."""
+        visitor.send_away()
         if count := self._refused.count():
             log.warning("a connection for frames is refused", client=what, count=count)
-        visitor.send_away()
 
     def forget(self, visitor: "_Visitor") -> None:
         """Know that it is none any more."""
