@@ -33,6 +33,7 @@ class Identities:
         keys = KeySet([signer]).as_dict(private=False)
         (folder / "keys.json").write_text(json.dumps(keys))
         (folder / "token").write_text(made.token("services"))
+        (folder / "token").chmod(0o600)
         return made
 
     def settings(self) -> dict[str, str]:

@@ -25,6 +25,7 @@ TXN = "writer-1"
 def secrets(tmp_path: Path) -> Path:
     path = tmp_path / "secrets"
     path.write_text("s" * 32)
+    path.chmod(0o600)
     return path
 
 

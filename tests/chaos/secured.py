@@ -76,6 +76,7 @@ class Secured:
         issued = self._authority.issue_cert("localhost", HOST)
         self._certificate.write_bytes(issued.cert_chain_pems[0].bytes())
         issued.private_key_pem.write_to_path(self._key)
+        self._key.chmod(0o600)
 
     def private_keys(self) -> list[str]:
         """Return the secrets of the services, line by line."""

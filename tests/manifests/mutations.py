@@ -315,6 +315,8 @@ MUTATIONS = [
              lambda o: _put(container(o)["ports"][0], hostPort=9092)),
     Mutation("a folder of the node", "pods_are_restricted",
              lambda o: pod(o)["volumes"].append({"name": "x", "hostPath": {"path": "/"}})),
+    Mutation("a secret that every user of the pod may read", "secrets_are_closed_to_others",
+             lambda o: pod(o)["volumes"].append({"name": "x", "secret": {"secretName": "x"}})),
     Mutation("a namespace that takes anything", "the_namespace_takes_only_restricted_pods",
              lambda o: o.one("Namespace", "semel")["metadata"].update(labels={})),
     Mutation("a token", "nobody_has_a_token",

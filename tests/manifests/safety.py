@@ -37,6 +37,14 @@ def _unrestricted(name: str, container: Object) -> Iterator[str]:
         yield f"{name} takes a port of its node"
 
 
+def secrets_are_closed_to_others(objects: Objects) -> Iterator[str]:
+    """Services refuse a secret that every user may read, as without a mode of its own."""
+    for name, pod in objects.pods():
+        for volume in pod["spec"].get("volumes", ()):
+            if "secret" in volume and volume["secret"].get("defaultMode", 0o644) & 0o007:
+                yield f"{name}: every user may read the secret in volume {volume['name']}"
+
+
 def the_namespace_takes_only_restricted_pods(objects: Objects) -> Iterator[str]:
     labels = objects.one("Namespace", NAMESPACE)["metadata"]["labels"]
     if labels.get("pod-security.kubernetes.io/enforce") != "restricted":

@@ -12,6 +12,8 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from semel_common.file_modes import make_private_file, make_private_folder
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunningCluster:
@@ -59,8 +61,9 @@ def write_running(cluster: RunningCluster) -> None:
         if not each.is_alive:
             forget_running(each)
     path = _state_file(cluster)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_private_folder(path.parent)
     new = path.with_name(f"{path.name}.{os.getpid()}")
+    make_private_file(new)
     new.write_text(json.dumps(asdict(cluster)), encoding="utf-8")
     new.replace(path)
 

@@ -211,6 +211,11 @@ def _let_find(cluster: RunningCluster) -> None:
 
 def _announce(cluster: "ProcessCluster", watch: Watch, took_s: float) -> None:
     ports = watch.ports
+    if cluster.mode_before is not None:
+        note(
+            f"semel: every user could use {cluster.folder} (mode {cluster.mode_before:04o}), and no"
+            " longer can"
+        )
     for name in cluster.leftovers:
         note(f"{name} was still running from an earlier `semel up`: it was stopped first")
     table = Table(

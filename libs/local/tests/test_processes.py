@@ -169,3 +169,35 @@ async def test_a_service_gets_options_of_its_own_at_each_start(tmp_path: Path) -
 
 def _environment(pid: int | None) -> list[bytes]:
     return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+
+
+async def test_all_files_of_a_cluster_are_its_users_alone_whatever_the_umask(
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / "cluster"
+    before = os.umask(0)
+    try:
+        async with ProcessCluster(folder, tls=True):
+            pass
+    finally:
+        os.umask(before)
+    open_to_others = {
+        str(path.relative_to(tmp_path))
+        for path in (folder, *folder.rglob("*"))
+        if path.stat().st_mode & 0o077
+    }
+    assert open_to_others == set()
+
+
+async def test_others_are_shut_out_of_a_clusters_folder_that_is_there(tmp_path: Path) -> None:
+    folder = tmp_path / "cluster"
+    async with ProcessCluster(folder):
+        pass
+    change_mode(folder, 0o755)
+    async with ProcessCluster(folder) as cluster:
+        assert cluster.mode_before == 0o755
+        assert folder.stat().st_mode & 0o007 == 0
+
+
+def change_mode(path: Path, mode: int) -> None:
+    path.chmod(mode)

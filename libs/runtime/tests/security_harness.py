@@ -65,6 +65,7 @@ class Authority:
         chain, key = self._folder / f"{name}.pem", self._folder / f"{name}.key"
         chain.write_bytes(b"".join(each.bytes() for each in certificate.cert_chain_pems))
         certificate.private_key_pem.write_to_path(key)
+        key.chmod(0o600)
         return TlsFiles(certificate=chain, key=key, client_ca=self.ca)
 
     def _security(self, files: TlsFiles) -> Security:

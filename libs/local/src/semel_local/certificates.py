@@ -21,6 +21,8 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from semel_common.file_modes import make_private_file, make_private_folder
+
 if TYPE_CHECKING:
     from semel_common.wire.security import Security
 
@@ -87,7 +89,7 @@ class LocalCertificates:
         now = datetime.now(UTC)
         if self._good_until() > now + RENEWED_BEFORE:
             return
-        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private_folder(self.folder)
         authority = _Authority(now)
         _write(self.ca, authority.certificate.public_bytes(Encoding.PEM))
         for name, identity in (("services", SERVICES), ("client", CLIENT)):
@@ -191,6 +193,6 @@ def _write(path: Path, content: bytes) -> None:
     """Put a file in its place as a whole, readable by its owner only."""
     new = path.with_name(f"{path.name}.new")
     new.unlink(missing_ok=True)
-    new.touch(mode=0o600)
+    make_private_file(new)
     new.write_bytes(content)
     new.replace(path)

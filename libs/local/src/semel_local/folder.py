@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import IO, Self
 
+from semel_common.file_modes import make_private_file, make_private_folder
 from semel_local.errors import FolderError
 from semel_local.layout import write_atomically
 
@@ -35,7 +36,8 @@ class FolderLock:
     def __enter__(self) -> Self:
         """Take the folder, and make it if it is not there. Raises FolderError."""
         try:
-            self._folder.mkdir(parents=True, exist_ok=True)
+            make_private_folder(self._folder)
+            make_private_file(self._folder / LOCK_FILE)
             self._file = (self._folder / LOCK_FILE).open("a+", encoding="utf-8")
             self._lock(self._file)
         except OSError as error:

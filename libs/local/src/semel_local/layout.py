@@ -15,6 +15,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
+from semel_common.file_modes import make_private_file
 from semel_local.errors import FolderError, PortInUseError
 from semel_local.ports import free_port, is_free, port_range
 
@@ -154,6 +155,8 @@ def write_atomically(path: Path, text: str) -> None:
     """
     new = path.with_name(f"{path.name}.new")
     try:
+        new.unlink(missing_ok=True)
+        make_private_file(new)
         with new.open("w", encoding="utf-8") as file:
             file.write(text + "\n")
             file.flush()

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from semel_common.file_modes import make_private_file, make_private_folder
+
 LOG_MAX_BYTES = 8 << 20
 """A log that is larger at the start of its process is put aside."""
 _TAIL_BYTES = 16 << 10
@@ -63,8 +65,9 @@ class ManagedProcess:
     async def spawn(self) -> None:
         """Start it, in a session of its own: Ctrl-C in the terminal is ours to pass on."""
         assert not self.running, f"{self.name} runs already"
-        self.log_path.parent.mkdir(parents=True, exist_ok=True)
+        make_private_folder(self.log_path.parent)
         _put_aside(self.log_path)
+        make_private_file(self.log_path)
         with self.log_path.open("ab") as log:
             self._process = await asyncio.create_subprocess_exec(
                 *self._command,

@@ -7,12 +7,13 @@ So a service that is killed comes back with its data at its address, and so does
 import asyncio
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from signal import Signals
 from typing import TYPE_CHECKING, Self
 
+from semel_common.file_modes import shut_others_out
 from semel_local.certificates import LocalCertificates
 from semel_local.errors import LocalClusterError, ServiceFailedError, first_of
 from semel_local.folder import FolderLock, forget_pids, stop_leftovers, write_pids
@@ -110,6 +111,8 @@ class ProcessCluster:
         self._group = asyncio.TaskGroup()
         self._held = ExitStack()
         self._running = False
+        self.mode_before: int | None = None
+        """The mode of a folder that other users could use, and no longer can."""
         self.leftovers: Sequence[str] = ()
         """Services of an earlier supervisor that were still running, and were stopped."""
 
@@ -231,6 +234,8 @@ class ProcessCluster:
         with ExitStack() as stack:
             stack.enter_context(FolderLock(self.folder))
             known = read_layout(self.folder)
+            with suppress(PermissionError):  # Another user's folder: what is in it is private.
+                self.mode_before = shut_others_out(self.folder) if known else None
             self.leftovers = await stop_leftovers(self.folder)
             self._layout = plan_layout(known, self._wanted)
             write_layout(self.folder, self._layout)

@@ -6,6 +6,7 @@ copy. Whoever starts again what has ended would so bring it past what the contro
 
 from pathlib import Path
 
+from semel_common.file_modes import make_private_file
 from semel_runtime.journal import Journal, JournalOpenError
 
 _FILE = "refused"
@@ -15,6 +16,7 @@ _NOTE = "refused"
 
 def refuse(folder: Path, sentence: str) -> None:
     """Let nobody work on this folder any more, and keep why."""
+    make_private_file(folder / _FILE)
     (folder / _FILE).write_text(sentence, encoding="utf-8")
 
 

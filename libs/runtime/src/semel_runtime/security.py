@@ -1,9 +1,12 @@
 """The security of one service, made from its settings: of its listeners, and of its own calls."""
 
 import asyncio
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from semel_common.errors import InvalidConfigError
+from semel_common.file_modes import OpenSecretError, check_secret_file
 from semel_common.wire.security import Security
 from semel_runtime.config import ServiceSettings, parse_listeners
 from semel_runtime.listener_security import names_in
@@ -63,9 +66,16 @@ def _check_services_are_known(settings: ServiceSettings) -> None:
 
 
 def own_security(settings: ServiceSettings) -> Security:
-    """Return how a service calls others: as their listener for services, named as its own, asks."""
+    """Return how a service calls others: as their listener for services, named as its own, asks.
+
+    Raises InvalidConfigError for a secret that others may read.
+    """
     options = settings.security_of(settings.inter_broker_listener_name)
     protocol = options.protocol
+    if protocol.has_tls:
+        _check_secret("ssl_key_location", options.ssl_key_location)
+    if protocol.has_tokens:
+        _check_secret("sasl_oauthbearer_token_location", settings.sasl_oauthbearer_token_location)
     return Security(
         tls=protocol.has_tls,
         ssl_ca_location=options.ssl_ca_location if protocol.has_tls else None,
@@ -73,6 +83,17 @@ def own_security(settings: ServiceSettings) -> Security:
         ssl_key_location=options.ssl_key_location if protocol.has_tls else None,
         token=settings.sasl_oauthbearer_token_location if protocol.has_tokens else None,
     )
+
+
+def _check_secret(option: str, file: Path | None) -> None:
+    """Refuse one that others may read. Of a missing file, its reader tells."""
+    if file is None:
+        return
+    try:
+        with suppress(OSError):
+            check_secret_file(option, file)
+    except OpenSecretError as error:
+        raise InvalidConfigError(str(error)) from error
 
 
 def _verifier(settings: ServiceSettings) -> "TokenVerifier":

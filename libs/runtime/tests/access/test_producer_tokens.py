@@ -55,6 +55,7 @@ def test_a_secret_is_changed_without_a_producer_noticing() -> None:
 def test_secrets_are_lines_of_a_file(tmp_path: Path) -> None:
     path = tmp_path / "secrets"
     path.write_text(f"{'n' * 32}\n{'o' * 32}\n")
+    path.chmod(0o600)
     assert read_secrets(path) == (NEW, OLD)
 
 
@@ -66,6 +67,7 @@ def test_a_file_of_wrong_secrets_is_refused_without_showing_them(
 ) -> None:
     path = tmp_path / "secrets"
     path.write_text(content)
+    path.chmod(0o600)
     with pytest.raises(InvalidConfigError) as refusal:
         read_secrets(path)
     assert not any(each in refusal.value.message for each in content.split())

@@ -5,6 +5,7 @@ when they change: certificates for the next connection, tokens for the next call
 """
 
 import inspect
+import logging
 import ssl
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -14,7 +15,10 @@ import grpc
 
 from semel_common.addresses import is_loopback
 from semel_common.errors import InvalidConfigError, NetworkExceptionError, SemelError
+from semel_common.file_modes import OpenSecretError, check_secret_file
 from semel_common.reloaded import Reloaded
+
+_log = logging.getLogger(__name__)
 
 AUTHORIZATION = "authorization"
 BEARER = "Bearer "
@@ -71,6 +75,7 @@ class ClientCredentials:
         )
         paths = [path for path in files if path is not None]
         try:
+            _warn_of_open_secrets(security)
             self._certificates = Reloaded(paths, self._load) if security.tls else None
             self._token = _token_source(security.token)
         except (OSError, ValueError) as error:
@@ -128,6 +133,19 @@ class ClientCredentials:
         if security.ssl_certificate_location is not None:
             context.load_cert_chain(security.ssl_certificate_location, security.ssl_key_location)
         return Certificates(grpc.ssl_channel_credentials(ca, key, chain), context)
+
+
+def _warn_of_open_secrets(security: Security) -> None:
+    """Say which secrets others may read. Services refuse theirs; a user's are the user's own."""
+    for what, file in (
+        ("the private key", security.ssl_key_location),
+        ("the token", security.token),
+    ):
+        try:
+            if isinstance(file, Path):
+                check_secret_file(what, file)
+        except OpenSecretError as error:
+            _log.warning("%s", error)
 
 
 def _token_source(token: str | Path | TokenSource | None) -> TokenSource | None:

@@ -24,6 +24,7 @@ from semel.coordinator.v1.transactions_pb2 import (
 )
 from semel.group.v1.group_pb2 import TxnOffsetCommitRequest
 from semel_common.errors import InvalidConfigError, InvalidProducerTokenError
+from semel_common.file_modes import OpenSecretError, check_secret_file
 from semel_common.wire.methods import Method
 from semel_runtime.server.principal import Principal
 
@@ -114,7 +115,10 @@ class ProducerTokens:
 def read_secrets(path: Path) -> tuple[bytes, ...]:
     """Read a file of secrets, one a line. Raises InvalidConfigError, which never shows one."""
     try:
+        check_secret_file("producer_token_secrets_file", path)
         lines = path.read_text().split()
+    except OpenSecretError as error:
+        raise InvalidConfigError(str(error)) from None
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidConfigError(
             f"producer_token_secrets_file {path} cannot be read: {type(error).__name__}"

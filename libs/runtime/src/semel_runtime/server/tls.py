@@ -12,6 +12,7 @@ from pathlib import Path
 import grpc
 
 from semel_common.errors import InvalidConfigError
+from semel_common.file_modes import check_secret_file
 from semel_common.reloaded import Reloaded
 
 
@@ -82,6 +83,7 @@ class ServerTls:
 
     def _load(self) -> _Loaded:
         files = self._files
+        check_secret_file("the private key", files.key)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.num_tickets = 0  # Nobody comes back on the proof of an earlier connection.

@@ -6,9 +6,12 @@ can share a database; ``schema`` names a schema for this one service.
 """
 
 import re
+from collections.abc import Mapping
+from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
+from semel_common.file_modes import OpenSecretError, check_secret_file
 from semel_runtime.journal.errors import JournalOpenError
 
 SCHEMES = ("postgresql", "postgres")
@@ -16,6 +19,7 @@ SCHEMES = ("postgresql", "postgres")
 _PREFIX = "schema_prefix"
 _SCHEMA = "schema"
 _NAME = re.compile(r"[a-z_][a-z0-9_]*")
+_SECRET_FILES = ("sslkey", "passfile")
 _NAME_MAX = 63
 """PostgreSQL cuts longer names off."""
 
@@ -54,6 +58,7 @@ def place_of(url: str, *, service: str) -> Place:
             " postgresql://user:password@host:port/database."
         )
     options = dict(parse_qsl(parts.query, keep_blank_values=True))
+    _check_secrets(options)
     prefix, schema = options.pop(_PREFIX, ""), options.pop(_SCHEMA, "")
     named = re.sub("[^a-z0-9]+", "_", service.lower())
     return Place(
@@ -62,6 +67,18 @@ def place_of(url: str, *, service: str) -> Place:
         user=credentials.partition(":")[0],
         schema=_checked(schema or (f"{prefix}_{named}" if prefix else named)),
     )
+
+
+def _check_secrets(options: Mapping[str, str]) -> None:
+    """Refuse files with secrets in them that others may read; the driver tells of missing ones."""
+    for option in _SECRET_FILES:
+        try:
+            if option in options:
+                check_secret_file(f"{option} of the journal's URL,", Path(options[option]))
+        except OpenSecretError as error:
+            raise JournalOpenError(f"{error}.") from error
+        except OSError:
+            continue
 
 
 def _checked(schema: str) -> str:

@@ -3,6 +3,7 @@
 A writer that met any error it cannot explain is dead: what reached the disk is unknown.
 """
 
+import asyncio
 from collections.abc import Iterable, Sequence
 from itertools import cycle
 from pathlib import Path
@@ -11,12 +12,15 @@ from urllib.parse import quote
 
 import aiosqlite
 
+from semel_common.file_modes import make_private_file
 from semel_runtime.journal.errors import (
     JournalCorruptError,
     JournalError,
     JournalFencedError,
+    JournalOpenError,
     JournalUnknownError,
 )
+from semel_runtime.journal.sqlite.folder import folder_sentence
 from semel_runtime.journal.sqlite.schema import FENCED
 from semel_runtime.journal.sqlite.statements import (
     TimedParameters,
@@ -182,7 +186,14 @@ class Readers:
 
 
 async def open_writer(file: Path) -> aiosqlite.Connection:
-    """Connect for writing, in autocommit mode."""
+    """Connect for writing, in autocommit mode. Raises JournalOpenError.
+
+    SQLite gives the files beside this one, such as the write-ahead log, its mode.
+    """
+    try:
+        await asyncio.to_thread(make_private_file, file)
+    except OSError as error:
+        raise JournalOpenError(folder_sentence(file.parent, error)) from error
     return await aiosqlite.connect(
         file,
         isolation_level=None,
