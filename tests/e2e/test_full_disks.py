@@ -10,6 +10,7 @@ limit on the size of files is put on a process while it runs, which Linux lets e
 import asyncio
 import contextlib
 import os
+import re
 import resource
 import shutil
 import subprocess
@@ -161,10 +162,10 @@ def _raise_any(results: Iterable[WithError]) -> None:
 
 
 @contextlib.asynccontextmanager
-async def started(folder: Path) -> AsyncIterator[Cluster]:
-    """Run a cluster that refuses nothing for the sake of a reserve, and has worked once."""
+async def started(folder: Path, *, reserve_bytes: int = 0) -> AsyncIterator[Cluster]:
+    """Run a cluster that has worked once; without a reserve, it writes as long as it can."""
     ended: asyncio.Queue[Ended] = asyncio.Queue()
-    settings = {role: {"disk_reserve_bytes": 0} for role in Role}
+    settings = {role: {"disk_reserve_bytes": reserve_bytes} for role in Role}
     async with ProcessCluster(folder, settings=settings, on_ended=ended.put_nowait) as processes:
         async with SemelClient(processes.bootstrap) as client:
             await client.admin().create_topic("t")
@@ -226,6 +227,31 @@ async def test_services_on_a_full_disk_refuse_or_fail_at_once_and_lose_nothing(
         for name in SERVICES:
             await cluster.processes.start(name)
         await cluster.check()
+
+
+async def test_a_service_says_in_its_log_when_its_disk_is_nearly_full_and_when_no_longer(
+    small_disk: Path,
+) -> None:
+    """Of a disk that nothing is written to meanwhile, too."""
+    filler = small_disk / "filler"
+    async with started(small_disk / "cluster", reserve_bytes=DISK_BYTES // 2) as cluster:
+        filler.write_bytes(bytes(DISK_BYTES // 2))
+        full = await line_with(cluster, "disk is nearly full")
+        filler.unlink()
+        await line_with(cluster, "disk has room again")
+    assert re.search(r"free_bytes=\d+", full)
+    assert f"reserve_bytes={DISK_BYTES // 2}" in full
+    assert f"folder={small_disk / 'cluster' / 'broker-0'}" in full
+
+
+async def line_with(cluster: Cluster, event: str) -> str:
+    """Wait until the log of the broker has a line about this."""
+    path = cluster.processes.log_path("broker-0")
+    while True:
+        for line in path.read_text().splitlines():
+            if event in line:
+                return line
+        await asyncio.sleep(0.01)
 
 
 def fill(filler: Path) -> None:

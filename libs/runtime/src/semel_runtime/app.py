@@ -38,6 +38,7 @@ from semel_runtime.cluster.copy import ClusterCopy
 from semel_runtime.cluster.image import ClusterImage, Listener, ServiceRole
 from semel_runtime.cluster.link import ClusterLink, Identity
 from semel_runtime.config import ServiceSettings, parse_listeners, telemetry_environment
+from semel_runtime.disk_watch import DiskWatch
 from semel_runtime.journal import Journal, JournalError
 from semel_runtime.journal.opening import is_folder, open_journal
 from semel_runtime.logs import configure_logging, log_of_telemetry, take_standard_error
@@ -328,6 +329,11 @@ async def _open(
     app = await stack.enter_async_context(build(settings, environment))
     keys = asyncio.create_task(security.run(), name="keys of tokens")
     stack.callback(keys.cancel)
+    if is_folder(settings.journal_location):
+        reserve_bytes = settings.disk_reserve_bytes
+        watch = DiskWatch(journal, settings.data_dir, reserve_bytes=reserve_bytes)
+        watching = asyncio.create_task(watch.run(), name="disk watch")
+        stack.callback(watching.cancel)
     return _Opened(app, server, journal)
 
 
