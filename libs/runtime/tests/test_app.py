@@ -139,3 +139,28 @@ async def test_a_journal_without_a_folder_that_was_refused_stays_refused() -> No
 
     with pytest.raises(JournalOpenError, match="This journal was refused: it is old"):
         check_journal_not_refused(MemoryJournal(volume))
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://user:secret@[::1/database",
+        "mysql://user:secret@host/database",
+        "postgresql://user:secret@nowhere.invalid/database",
+        "postgresql://user:secret@127.0.0.1:1/database",
+        "postgresql://user:secret@127.0.0.1:1/",
+        "postgresql://user:sec/ret@127.0.0.1:1/database",
+    ],
+)
+async def test_a_broken_address_of_a_journal_is_one_sentence_without_its_password(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str
+) -> None:
+    for setting_of_the_process in ("collect_garbage_seldom", "keep_freed_memory"):
+        monkeypatch.setattr(app, setting_of_the_process, lambda: None)
+    settings = ServiceSettings(data_dir=tmp_path, journal_url=url, journal_open_timeout_ms=0)
+    with structlog.testing.capture_logs() as logs:
+        assert await _serve("semel-test", settings, lambda _, __: Loading(), None) == EXIT_FAILURE
+    (line,) = (entry for entry in logs if entry["log_level"] == "error")
+    assert set(line) == {"event", "error", "log_level"}, "it has a traceback"
+    assert line["error"].endswith(".")
+    assert "sec" not in line["error"]

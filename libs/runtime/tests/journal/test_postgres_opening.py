@@ -1,6 +1,7 @@
 """What a journal on PostgreSQL says at opening: a sentence for each thing that can be wrong."""
 
 import socket
+from pathlib import Path
 
 import pytest
 from journal_harness import Admin, PostgresEngine
@@ -66,6 +67,8 @@ async def test_journals_of_other_schemas_in_one_database_are_strangers(
         ("postgresql://u:p/w@host/database", "%-encoded"),
         ("postgresql://u:p#w@host/database", "%-encoded"),
         ("postgresql://u:p?w@host/database", "%-encoded"),
+        ("postgresql://u:pw@[::1/database", "cannot be read: its host has a bracket"),
+        ("postgresql://u:pw@ho\u2100st/database", "or a character that no host has"),
         ("postgresql://host:port/database", "Correct what stands behind the question mark"),
         ("postgresql://host/database?sslmode=odd", "Correct what stands behind the question mark"),
         ("postgresql://host/database?schema=Odd", "'Odd' cannot be the name of a schema"),
@@ -80,6 +83,17 @@ async def test_a_wrong_url_is_refused_and_not_shown(url: str, sentence: str) -> 
     assert sentence in refused
     assert "p/w" not in refused
     assert "u:p" not in refused
+
+
+@pytest.mark.parametrize("option", ["sslkey", "passfile"])
+async def test_a_file_with_a_secret_that_others_may_read_is_refused(
+    tmp_path: Path, option: str
+) -> None:
+    file = tmp_path / "secret"
+    file.touch(mode=0o644)
+    refused = await refusal(f"postgresql://host/database?{option}={file}")
+    assert refused.startswith(f"{option} of the journal's URL, {file} can be read or changed by")
+    assert f"chmod o-rwx {file}" in refused
 
 
 async def test_a_server_that_does_not_answer_is_named() -> None:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.parse import SplitResult, parse_qsl, urlencode, urlsplit
 
 from semel_common.file_modes import OpenSecretError, check_secret_file
 from semel_runtime.journal.errors import JournalOpenError
@@ -43,7 +43,7 @@ class Place(NamedTuple):
 
 def place_of(url: str, *, service: str) -> Place:
     """Find the place of a service's journal. Raises JournalOpenError, without the URL in it."""
-    parts = urlsplit(url)
+    parts = _split(url)
     # Such a URL is cut in the middle of a password that has a /, ? or # in it.
     if "@" in parts.path + parts.query + parts.fragment or parts.fragment:
         raise JournalOpenError(
@@ -67,6 +67,18 @@ def place_of(url: str, *, service: str) -> Place:
         user=credentials.partition(":")[0],
         schema=_checked(schema or (f"{prefix}_{named}" if prefix else named)),
     )
+
+
+def _split(url: str) -> SplitResult:
+    try:
+        return urlsplit(url)
+    except ValueError:
+        # Python's own sentence quotes the URL.
+        raise JournalOpenError(
+            "The URL of the journal cannot be read: its host has a bracket too many or too few, or"
+            " a character that no host has. Write it as"
+            " postgresql://user:password@host:port/database."
+        ) from None
 
 
 def _check_secrets(options: Mapping[str, str]) -> None:
