@@ -237,3 +237,35 @@ def test_access_rules_that_would_shut_services_out_are_refused(
 ) -> None:
     with pytest.raises(InvalidConfigError, match=sentence):
         ServiceSecurity(settings(authorizer="acls", **options))
+
+
+def test_secrets_that_others_may_read_are_refused_with_the_command_that_closes_them(
+    tmp_path: Path,
+) -> None:
+    files = Authority(tmp_path / "ca").server()
+    token = tmp_path / "token"
+    token.write_text("token")
+    options = {
+        "listeners": "default://127.0.0.1:0",
+        "ssl_certificate_location": files.certificate,
+        "ssl_key_location": files.key,
+        "sasl_oauthbearer_token_location": token,
+        **TOKENS,
+    }
+    by_certificate = settings(**options, listener_security_protocol_map="default:SSL")
+    by_token = settings(**options, listener_security_protocol_map="default:SASL_PLAINTEXT")
+    for each in (files.key, token):
+        each.chmod(0o640)  # As Kubernetes mounts a secret for the group of a pod.
+    ServiceSecurity(by_certificate)
+    own_security(by_certificate)
+    own_security(by_token)
+    for each in (files.key, token):
+        each.chmod(0o644)
+    for refused, file in (
+        (ServiceSecurity, files.key),
+        (own_security, files.key),
+    ):
+        with pytest.raises(InvalidConfigError, match=rf"mode 0644.*chmod o-rwx {file}"):
+            refused(by_certificate)
+    with pytest.raises(InvalidConfigError, match=rf"mode 0644.*chmod o-rwx {token}"):
+        own_security(by_token)

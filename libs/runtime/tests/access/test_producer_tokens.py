@@ -76,3 +76,13 @@ def test_a_file_of_wrong_secrets_is_refused_without_showing_them(
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(InvalidConfigError, match="FileNotFoundError"):
         read_secrets(tmp_path / "missing")
+
+
+def test_secrets_that_others_may_read_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "secrets"
+    path.write_text("s" * 32)
+    path.chmod(0o440)
+    assert len(read_secrets(path)) == 1
+    path.chmod(0o644)
+    with pytest.raises(InvalidConfigError, match=rf"{path} can be read .*chmod o-rwx {path}"):
+        read_secrets(path)
