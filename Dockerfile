@@ -2,7 +2,8 @@
 #   docker build --build-arg PACKAGE=semel-broker --tag semel-broker:0.1.0 .
 # PACKAGE: semel-coordinator, semel-broker, semel-group, semel-cli (all of Semel), semel-pipelines (with Spark).
 # It has no entry point: k8s/ says what runs, as `python3 -m semel_broker`.
-ARG BASE_IMAGE=python:3.13-slim
+# The tag, as it was published with Python 3.13.15 for all processors; `docker buildx imagetools inspect` tells of newer.
+ARG BASE_IMAGE=python:3.13-slim@sha256:7c61056e61ac89e852de05f3dc6fa51a6dd2181797bceed46aa725dd7cb2cd3b
 
 FROM ${BASE_IMAGE} AS build
 # A base may run as somebody else: Spark's does.

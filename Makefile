@@ -34,7 +34,7 @@ ENGINE      ?= $(firstword $(foreach each,docker podman buildah,$(shell command 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-journals simulate defects explore fuzz chaos pipeline pipeline-chaos coverage check format \
         protos docs release-protos bench bench-growth bench-growth-docs bench-kafka bench-spark jaeger trace-demo \
-        alerts-check dist clean hostile images k8s-check crd-schemas k8s-test test-clients loadtest
+        alerts-check dist clean hostile images audit k8s-check crd-schemas k8s-test test-clients loadtest
 
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):[^#]*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | \
@@ -116,6 +116,10 @@ check: $(SPARK) ## format, lint, types, dependency contracts, tidiness, protos (
 	$(BIN)/python tools/generate_docs.py --check
 	$(BIN)/buf breaking --against $(RELEASED)
 	$(BIN)/buf breaking $(DESCRIPTORS) --config buf.journal.yaml --against $(RELEASED) $(JOURNALS)
+
+audit: $(SPARK) ## licences and known holes of what Semel depends on; needs osv.dev
+	$(BIN)/uv sync --quiet --frozen --inexact --only-group audit
+	$(BIN)/python tools/audit.py
 
 format: $(SYNCED) ## format the code, and repair what the linter can repair
 	$(BIN)/ruff format
