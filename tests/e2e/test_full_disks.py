@@ -1,7 +1,7 @@
 """Journals and logs on one disk that is full: calls fail at once, services end, nothing is lost.
 
-A service cannot write its log then, neither. It has to end all the same, with its exit status; and
-once there is room again, a start goes on with all that was acknowledged.
+A service cannot write its log then, either. It still has to end with its exit status. Once there is
+room again, a start goes on with everything that was acknowledged.
 
 The disk is full in two ways: a small one in memory is filled, which only root can mount; and a
 limit on the size of files is put on a process while it runs, which Linux lets everybody do.

@@ -1,4 +1,4 @@
-"""Who may read files: nobody but their owner, whatever the umask; of secrets, no other user."""
+"""The modes of files: their owner alone may read them, and other users never read a secret."""
 
 import os
 import stat

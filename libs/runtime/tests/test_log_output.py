@@ -1,4 +1,4 @@
-"""Lines of the log that cannot be written: dropped, counted, told of, and no trouble to anybody."""
+"""Lines of the log that cannot be written: dropped, counted, reported, and harmless."""
 
 import json
 import os
@@ -59,7 +59,7 @@ def test_a_pipe_that_is_closed_raises_nothing(pipe: tuple[int, int]) -> None:
     assert output.lost_total == 1
 
 
-def test_a_pipe_that_is_not_read_holds_up_nobody(pipe: tuple[int, int]) -> None:
+def test_a_pipe_that_is_not_read_does_not_hold_up_its_writer(pipe: tuple[int, int]) -> None:
     reader, writer = pipe
     output = LogOutput(writer)
 

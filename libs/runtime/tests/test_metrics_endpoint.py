@@ -1,4 +1,4 @@
-"""The metrics endpoint: what Prometheus gets, and what nobody can take from it."""
+"""The metrics endpoint: the answers for Prometheus, and the bounds for every caller."""
 
 import asyncio
 import gzip
@@ -82,7 +82,7 @@ async def test_half_a_request_is_given_up(port: int) -> None:
         assert await ask(port, HALF) == (b"", b"")
 
 
-async def test_half_requests_keep_nobody_out_and_make_no_threads(port: int) -> None:
+async def test_half_requests_do_not_keep_prometheus_out_and_make_no_threads(port: int) -> None:
     """Each one more ends the oldest of them; Prometheus is answered in between."""
     threads = threading.active_count()
     halves = []

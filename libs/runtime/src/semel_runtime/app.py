@@ -422,7 +422,7 @@ async def _run(
 async def _refuse_if_told(
     results: Sequence[BaseException | bool | None], settings: ServiceSettings, journal: Journal
 ) -> None:
-    """Let nobody open a journal again that the controller has refused."""
+    """Keep a journal that the controller has refused from ever being opened again."""
     for error in _errors(results):
         # Without a claim epoch, it is the controller that is old: this journal is fine.
         if isinstance(error, StaleClaimEpochError) and "claim_epoch" in error.details:

@@ -79,9 +79,9 @@ async def test_others_are_shut_out_of_a_journal_that_is_there_and_the_log_says_s
 
 async def test_a_folder_with_other_things_in_it_keeps_its_mode(tmp_path: Path) -> None:
     """A mistaken data_dir, such as a home folder, is not closed to its users."""
-    (tmp_path / "of-somebody").touch()
+    (tmp_path / "foreign").touch()
     change_mode(tmp_path, 0o755)
     await work(tmp_path)
     found = await work(tmp_path)
-    assert (found[tmp_path.name], found["of-somebody"]) == ("755", "644")
+    assert (found[tmp_path.name], found["foreign"]) == ("755", "644")
     assert found["journal.db"] == found["journal.db-wal"] == "600"

@@ -1,4 +1,4 @@
-"""What only looks on at a runner: a log, spans and figures that fail change nothing of its work."""
+"""Observers of a runner: a log, spans and figures that fail change nothing of its work."""
 
 import asyncio
 from collections.abc import Iterator
@@ -134,7 +134,7 @@ async def test_spans_that_fail_change_nothing(*, makes_spans: bool) -> None:
         assert runner.failure is None
 
 
-async def test_a_close_that_is_cancelled_leaves_nobody_waiting(service: Service) -> None:
+async def test_a_close_that_is_cancelled_wakes_all_callers(service: Service) -> None:
     service.volume.hold()
     add = await begin(service.add("a"))
     close = await begin(service.runner.close())

@@ -1,7 +1,7 @@
 """Where Prometheus asks: a small HTTP server, one request for each connection.
 
-It asks nobody who they are, so all that a caller can make it do has a bound: connections, the time
-and the size of a request, the time to take the answer, and how many answers are made at a time. A
+It has no authentication, so everything that a caller can make it do has a bound: connections, time
+and size of a request, the time to take the answer, and how many answers are made at a time. A
 caller that sends half a request holds one connection for seconds, and loses it before that if the
 place is needed. `prometheus_client` makes the answers, in a thread.
 """
@@ -109,7 +109,7 @@ class MetricsEndpoint:
             writer.writelines((answer.head(), answer.body))
             await writer.drain()
             writer.write_eof()
-            # A connection that is closed with bytes in it that nobody has read loses its answer.
+            # To close a connection before all of the request is read may lose the answer.
             while await reader.read(_READ_BYTES):
                 pass
 

@@ -1,4 +1,4 @@
-"""What only looks on at a runner: its log, spans and figures. None of them can stop it.
+"""Observers of a runner: its log, spans and figures. None of them can stop it.
 
 A commit wakes its waiters, and a failure ends the process, whatever becomes of a line of the log, a
 span or a metric. The listeners that keep state (`on_durable`, `on_batches`) are another matter: if
@@ -71,7 +71,7 @@ class CommitObservers:
             listener(figures)
 
     def fail(self, spans: Sequence[Span], failure: BaseException) -> None:
-        """End the spans of a commit of which nobody knows what is on disk."""
+        """End the spans of a commit that failed: its effect on the disk is unknown."""
         if spans and self._spans is not None:
             _attempt(partial(self._spans.fail, spans, failure), self._failures)
 
