@@ -6,17 +6,17 @@ again must not come after a newer one.
 """
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable, Mapping
 
 from aiosemel._context import Spawn
 from aiosemel._retry import Deadline
 from aiosemel.errors import SemelError
 from aiosemel.offsets import OffsetAndMetadata, TopicPartition
+from semel_common.library_log import get_logger
 
 Offsets = Mapping[TopicPartition, OffsetAndMetadata]
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class AutoCommit:

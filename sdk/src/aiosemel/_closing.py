@@ -1,15 +1,15 @@
 """Closing things: each once, and all of them, whatever happens meanwhile."""
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import AsyncExitStack
 from functools import partial
 from types import TracebackType
 
 from aiosemel._context import Closable
+from semel_common.library_log import get_logger
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class Closing:

@@ -14,7 +14,6 @@ records.
 
 import asyncio
 import contextlib
-import logging
 from collections import defaultdict
 from collections.abc import Coroutine, Iterable, Iterator, Sequence
 from typing import TypeVar
@@ -41,6 +40,7 @@ from aiosemel.offsets import TopicPartition
 from semel.broker.v1 import broker_pb2 as broker
 from semel.common.v1.records_pb2 import RecordBatch
 from semel_common import ids
+from semel_common.library_log import get_logger
 from semel_common.wire import status
 from semel_common.wire.methods import FETCH, LIST_OFFSETS, Method, Req, Res
 
@@ -62,7 +62,7 @@ _AGAIN = (RetriableError, UnknownServerError)
 Kafka's consumer, until it is well."""
 
 _OFFSETS = "for committed offsets"
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 _SPECS = {
     OffsetReset.EARLIEST: broker.OFFSET_SPEC_EARLIEST,
     OffsetReset.LATEST: broker.OFFSET_SPEC_LATEST,

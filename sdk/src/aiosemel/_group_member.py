@@ -1,7 +1,6 @@
 """Heartbeats: sends what ``Membership`` has to say, for as long as the consumer is open."""
 
 import asyncio
-import logging
 from collections.abc import Iterator
 
 from aiosemel._cluster import Cluster
@@ -18,9 +17,10 @@ from aiosemel.errors import (
 from aiosemel.offsets import ConsumerGroupMetadata
 from semel.common.v1 import participants_pb2 as participants
 from semel.group.v1 import group_pb2 as group
+from semel_common.library_log import get_logger
 from semel_common.wire.methods import CONSUMER_GROUP_HEARTBEAT
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 _HEARTBEAT_TIMEOUT_MIN_MS = 1_000
 
 

@@ -1,7 +1,6 @@
 """Keeps a joint transaction from timing out, for as long as somebody works on it."""
 
 import asyncio
-import logging
 from collections.abc import Callable
 
 from aiosemel._context import Context
@@ -9,9 +8,10 @@ from aiosemel._retry import Deadline
 from aiosemel.errors import RetriableError, SemelError, TransactionAbortableError
 from aiosemel.joint_handle import JointHandle, transaction_message
 from semel.coordinator.v1.transactions_pb2 import KeepAliveTxnRequest
+from semel_common.library_log import get_logger
 from semel_common.wire.methods import KEEP_ALIVE_TXN
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 _TIMES = 3
 """How often within the timeout, so that one or two may get lost."""

@@ -6,7 +6,6 @@ known yet asks for such topics only: what is known already is not paid for again
 """
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from random import Random
 
@@ -28,6 +27,7 @@ from aiosemel.errors import (
 )
 from aiosemel.options import ClientOptions
 from semel.coordinator.v1 import cluster_pb2 as cluster
+from semel_common.library_log import get_logger
 
 Ask = Callable[[str, cluster.MetadataRequest, Deadline], Awaitable[cluster.MetadataResponse]]
 """Asks whoever is at an address for metadata, once."""
@@ -42,7 +42,7 @@ doubled while nobody answers. It is answered from memory, and without it nothing
 TOPIC_QUIET_MS = 1_000
 """How long a topic that is not there is waited for in silence: one that was just made soon is."""
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class Refreshing:

@@ -23,7 +23,6 @@ tried one by one, and the one that goes on failing is poison (``_input.Suspects`
 """
 
 import asyncio
-import logging
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping
 from dataclasses import replace
 from random import Random
@@ -63,8 +62,9 @@ from aiosemel.transform_types import (
     TransformOptions,
     TransformStats,
 )
+from semel_common.library_log import get_logger
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 SERVER_ERRORS_MAX = 20
 """How many transactions in a row may fail before an error that a server cannot explain stops it."""
 _JITTER = 0.2

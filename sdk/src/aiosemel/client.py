@@ -5,7 +5,6 @@ closes all of that: open transactions are aborted, and nothing is left running.
 """
 
 import asyncio
-import logging
 import time
 from collections.abc import Collection, Coroutine
 from contextlib import nullcontext
@@ -32,13 +31,14 @@ from aiosemel.producer import Producer
 from aiosemel.transactional_producer import TransactionalProducer
 from aiosemel.transform import Transform, transform
 from aiosemel.transform_types import Handler, OnEvent, OnPoison, TransformOptions
+from semel_common.library_log import get_logger
 from semel_common.tracing import outside, tracer_of
 from semel_common.wire.connection import Connector
 from semel_common.wire.grpc_connection import GrpcConnector
 from semel_common.wire.security import Security
 from semel_common.wire.traced import TracedConnector
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class SystemClock:

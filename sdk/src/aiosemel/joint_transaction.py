@@ -1,7 +1,6 @@
 """The owner of a joint transaction: one decision for what many processes wrote."""
 
 import asyncio
-import logging
 from collections.abc import Iterable
 from enum import StrEnum
 from types import TracebackType
@@ -33,9 +32,10 @@ from aiosemel.joint_handle import (
 from aiosemel.options import ProducerOptions
 from semel.common.v1 import participants_pb2 as participants
 from semel.coordinator.v1.transactions_pb2 import EndJointTxnRequest, EndJointTxnResponse
+from semel_common.library_log import get_logger
 from semel_common.wire.methods import END_JOINT_TXN
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 _COMMITTED = "COMMITTED"
 _ABORTED = "ABORTED"

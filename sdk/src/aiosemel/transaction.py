@@ -1,6 +1,5 @@
 """One transaction as a context manager: how the block ends says what becomes of it."""
 
-import logging
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Self
@@ -21,8 +20,9 @@ from aiosemel.errors import (
 )
 from aiosemel.offsets import ConsumerGroupMetadata, OffsetAndMetadata, PartitionKey
 from aiosemel.prepared import PreparedTransactionId
+from semel_common.library_log import get_logger
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class Transaction:

@@ -5,18 +5,19 @@ does not fit together (a certificate is there, its key not yet), leaves the valu
 tried again.
 """
 
-import logging
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Generic, TypeVar
+
+from semel_common.library_log import get_logger
 
 T = TypeVar("T")
 CHECK_INTERVAL_S = 1.0
 """How long files are not looked at again."""
 
 _Signature = tuple[tuple[int, int, int], ...]
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class Reloaded(Generic[T]):

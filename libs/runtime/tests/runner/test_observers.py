@@ -68,7 +68,7 @@ async def test_snapshots_go_on_when_they_cannot_be_logged() -> None:
 
 async def test_a_snapshot_that_cannot_be_made_is_the_end_and_not_the_last_one_in_silence() -> None:
     service = await start(options=RunnerOptions(snapshot_records_min=1))
-    service.machine.snapshot = lambda: 1 // 0  # type: ignore[assignment, method-assign]
+    service.machine.snapshot = lambda: 1 // 0  # type: ignore[assignment, method-assign, return-value]
     await service.add("a")
     async with asyncio.timeout(10):
         await service.runner.failed.wait()

@@ -3,11 +3,12 @@
 import asyncio
 
 import pytest
+from google.protobuf.message import Message
 from server_harness import TRANSPORTS, Request, Response, Served, serving
 
 from semel_common.errors import NetworkExceptionError, UnknownServerError
 from semel_common.wire.methods import TXN_OFFSET_COMMIT, Method
-from semel_runtime.server.calls import Call
+from semel_runtime.server.calls import Call, Endpoint
 
 
 class Silent:
@@ -59,11 +60,12 @@ async def test_a_call_that_is_cancelled_is_cancelled(
 async def test_a_call_in_a_frame_is_answered_when_what_looks_on_fails(*, sockets: bool) -> None:
     """A span that cannot be made, or a figure that cannot be counted, must not leave it waiting."""
 
-    async def broken(*_: object) -> Response:
+    async def broken(endpoint: Endpoint[Message, Message], request: Message, call: Call) -> Message:
+        del endpoint, request, call
         raise LookupError("no sampler")
 
     silent = Silent()
     async with asyncio.timeout(20), serving(silent, sockets=sockets) as served:
-        served.server._answer = broken
+        served.server._answer = broken  # type: ignore[assignment]  # a method here
         with pytest.raises(UnknownServerError, match="failed with LookupError"):
             await served.connection.call(TXN_OFFSET_COMMIT, Request(), timeout_ms=600_000)

@@ -7,7 +7,6 @@ from it. Nothing here ever sends an abort after a commit.
 """
 
 import asyncio
-import logging
 
 from aiosemel._context import Context
 from aiosemel._producer.encode import end_txn_request
@@ -27,9 +26,10 @@ from aiosemel.errors import (
 )
 from aiosemel.options import ProducerOptions
 from semel.coordinator.v1.transactions_pb2 import EndTxnRequest, EndTxnResponse
+from semel_common.library_log import get_logger
 from semel_common.wire.methods import END_TXN
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class Ending:

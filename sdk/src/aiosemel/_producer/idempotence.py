@@ -1,7 +1,5 @@
 """The producer without transactions, as its sender sees it: an id of its own, and nothing else."""
 
-import logging
-
 from aiosemel._context import Context
 from aiosemel._producer.batch import Batch, Request
 from aiosemel._producer.pipeline import Pipeline
@@ -9,9 +7,10 @@ from aiosemel._retry import Deadline
 from aiosemel.errors import ApplicationRecoverableError, RetriableError, SemelError
 from aiosemel.options import ProducerOptions
 from semel.coordinator.v1.transactions_pb2 import InitProducerIdRequest
+from semel_common.library_log import get_logger
 from semel_common.wire.methods import INIT_PRODUCER_ID
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class Idempotence:

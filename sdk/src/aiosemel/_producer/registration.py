@@ -10,7 +10,6 @@ them may have no receipt of theirs.
 """
 
 import asyncio
-import logging
 from collections.abc import Callable, Iterable
 
 from aiosemel._context import Context
@@ -22,9 +21,10 @@ from aiosemel.errors import RequestTimedOutError, RetriableError, SemelError
 from aiosemel.options import ProducerOptions
 from semel.coordinator.v1.transactions_pb2 import AddOffsetsToTxnRequest, AddPartitionsToTxnRequest
 from semel_common.ids import TopicPartition
+from semel_common.library_log import get_logger
 from semel_common.wire.methods import ADD_OFFSETS_TO_TXN, ADD_PARTITIONS_TO_TXN, Method, Req, Res
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 Failed = Callable[[SemelError, int], None]
 """Is told of an error that is not retriable, and of the epoch that it belongs to."""

@@ -7,7 +7,6 @@ is still undecided then is aborted by time-out at the latest. Nothing here ever 
 """
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable
 
 from aiosemel._cluster import Cluster
@@ -22,8 +21,9 @@ from aiosemel.errors import (
     TransactionOutcomeUnknownError,
 )
 from aiosemel.outcomes import AbortReason, KnownOutcome, NextStep, Resolution
+from semel_common.library_log import get_logger
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 _ASK_AGAIN_MS = 1_000
 """The longest pause between two questions about a transaction that is not decided."""

@@ -5,7 +5,6 @@ drain nothing waits: what has queued goes at once, and what comes later is in th
 """
 
 import asyncio
-import logging
 from collections.abc import Callable
 from contextlib import nullcontext
 from functools import partial
@@ -28,11 +27,12 @@ from aiosemel.options import ProducerOptions
 from semel.broker.v1.broker_pb2 import ProducePartitionResult
 from semel_common import tracing
 from semel_common.ids import TopicPartition
+from semel_common.library_log import get_logger
 from semel_common.wire import status
 from semel_common.wire.methods import PRODUCE
 
 _NOTHING = nullcontext()
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 Answer = int | SemelError
 """The base offset of a batch, or why it was refused."""

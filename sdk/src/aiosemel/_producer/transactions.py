@@ -5,7 +5,6 @@ producer is: it says what may be sent, and hears what became of it.
 """
 
 import asyncio
-import logging
 from collections.abc import Mapping
 from functools import partial
 
@@ -47,9 +46,10 @@ from semel.coordinator.v1.transactions_pb2 import (
     JoinTxnResponse,
 )
 from semel_common.ids import Participant
+from semel_common.library_log import get_logger
 from semel_common.wire.methods import INIT_PRODUCER_ID, JOIN_TXN
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 _OPEN = (State.IN_TRANSACTION, State.PREPARING_TRANSACTION, State.ABORTABLE_ERROR)
 _SENDING = (State.IN_TRANSACTION, State.PREPARING_TRANSACTION, State.COMMITTING_TRANSACTION)

@@ -4,7 +4,6 @@ Where to take its frames, a service says by gRPC: at a port of their own, or on 
 """
 
 import asyncio
-import logging
 from dataclasses import dataclass
 from functools import partial
 
@@ -12,6 +11,7 @@ import grpc
 
 from semel.common.v1.frames_pb2 import FramesPreface, OpenFramesRequest, OpenFramesResponse
 from semel_common.errors import NetworkExceptionError
+from semel_common.library_log import get_logger
 from semel_common.tracing import TRACEPARENT
 from semel_common.wire import status
 from semel_common.wire.frame_stream import FrameStream
@@ -23,7 +23,7 @@ from semel_common.wire.security import Certificates, ClientCredentials, Security
 from semel_common.wire.socket_pipe import ClientTls, SocketOptions, connect
 from semel_common.wire.streams import STREAMS
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

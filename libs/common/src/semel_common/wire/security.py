@@ -5,7 +5,6 @@ when they change: certificates for the next connection, tokens for the next call
 """
 
 import inspect
-import logging
 import ssl
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -16,9 +15,10 @@ import grpc
 from semel_common.addresses import is_loopback
 from semel_common.errors import InvalidConfigError, NetworkExceptionError, SemelError
 from semel_common.file_modes import OpenSecretError, check_secret_file
+from semel_common.library_log import get_logger
 from semel_common.reloaded import Reloaded
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 AUTHORIZATION = "authorization"
 BEARER = "Bearer "
