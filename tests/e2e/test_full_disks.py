@@ -13,6 +13,7 @@ import os
 import re
 import resource
 import shutil
+import signal
 import subprocess
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from itertools import count
@@ -31,6 +32,7 @@ from semel.broker.v1 import broker_pb2
 from semel.common.v1 import errors_pb2, records_pb2
 from semel.coordinator.v1 import transactions_pb2
 from semel.group.v1 import group_pb2
+from semel_cli import up
 from semel_common.wire.connection import Connection
 from semel_common.wire.grpc_connection import GrpcConnector
 from semel_common.wire.methods import COMMIT_OFFSETS, INIT_PRODUCER_ID, PRODUCE
@@ -108,6 +110,8 @@ class Cluster:
             (committed,) = (await client.admin().list_consumer_group_offsets("g")).values()
         assert committed is not None
         assert committed.offset >= self._committed  # One that was not answered may have counted.
+        await self._connector.close()  # It waits before it connects again to a service that ended.
+        self._connector = GrpcConnector()
         offset, producer_id = self._offsets[-1], self._producer_ids[-1]
         for name in SERVICES:
             await self.work(name)
@@ -259,3 +263,24 @@ def fill(filler: Path) -> None:
     with filler.open("wb", buffering=0) as file, contextlib.suppress(OSError):
         while True:
             file.write(bytes(PAGE_BYTES))
+
+
+async def test_a_supervisor_on_a_full_disk_starts_a_service_again_and_stops_no_other(
+    small_disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It cannot note the number of the new process, which runs."""
+    monkeypatch.setattr(up, "RESTART_PAUSE_S", 0)
+    filler = small_disk / "filler"
+    async with started(small_disk / "cluster") as cluster:
+        supervisor = asyncio.create_task(
+            up._supervise(cluster.processes, cluster.ended, restart=True)
+        )
+        fill(filler)
+        before = cluster.processes.pids()
+        cluster.processes.signal("broker-0", signal.SIGKILL)
+        while cluster.processes.pid("broker-0") in (None, before["broker-0"]):
+            assert not supervisor.done()
+            await asyncio.sleep(0.01)
+        filler.unlink()
+        supervisor.cancel()
+        assert {"coordinator-0", "group-coordinator-0"} <= cluster.processes.pids().keys()

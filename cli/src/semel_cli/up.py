@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 RESTARTS_MAX = 5
 RESTARTS_WINDOW_S = 60.0
+RESTART_PAUSE_S = 1.0
+"""After a start that failed, before the next one."""
 
 Count = Annotated[
     int | None, typer.Option(min=1, max=100, help="May be raised later.", show_default="1")
@@ -268,8 +270,22 @@ async def _supervise(
             note(f"semel: {end.name} ended{reason}: the cluster is stopped")
             return False
         before.append(time.monotonic())
-        await cluster.start(end.name, wait=False)
-        note(f"{end.name} was started again")
+        if await _start_again(cluster, end.name):
+            note(f"{end.name} was started again")
+        else:
+            ended.put_nowait(end)
+
+
+async def _start_again(cluster: "ProcessCluster", name: str) -> bool:
+    """Start a service; answers whether it runs. Other services go on, whatever is in its way."""
+    from semel_local.errors import FolderError
+
+    try:
+        await cluster.start(name, wait=False)
+    except (FolderError, OSError) as error:  # A full disk, for example.
+        note(f"semel: {error}")
+        await asyncio.sleep(RESTART_PAUSE_S)
+    return cluster.pid(name) is not None
 
 
 async def _stop(cluster: "ProcessCluster") -> None:

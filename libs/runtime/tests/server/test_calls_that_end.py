@@ -66,6 +66,6 @@ async def test_a_call_in_a_frame_is_answered_when_what_looks_on_fails(*, sockets
 
     silent = Silent()
     async with asyncio.timeout(20), serving(silent, sockets=sockets) as served:
-        served.server._answer = broken  # type: ignore[assignment]  # a method here
+        served.server._answer = broken
         with pytest.raises(UnknownServerError, match="failed with LookupError"):
             await served.connection.call(TXN_OFFSET_COMMIT, Request(), timeout_ms=600_000)
