@@ -34,7 +34,7 @@ def test_a_handler_that_fails_raises_nothing_and_is_shown_to_its_developer(
 ) -> None:
     log = get_logger("semel_test")
     log.warning("%s happened", "it")
-    log.error("worse happened")
+    log.log(logging.ERROR, "worse happened")
     assert broken.calls == 2
     assert "No space left on device for semel_test" in capsys.readouterr().err
 

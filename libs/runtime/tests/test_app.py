@@ -3,6 +3,8 @@
 import asyncio
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import MutableMapping
 from pathlib import Path
 from typing import Any, Self
@@ -12,8 +14,9 @@ import structlog
 
 from semel_common.errors import InconsistentClusterIdError, KafkaStorageError
 from semel_runtime import app
-from semel_runtime.app import EXIT_FAILURE, _Opened, _run, _serve
+from semel_runtime.app import _Opened, _run, _serve
 from semel_runtime.config import ServiceSettings
+from semel_runtime.ending import EXIT_FAILURE
 from semel_runtime.journal import JournalOpenError
 from semel_runtime.refusal import check_journal_not_refused, refuse_journal
 from semel_runtime.server.calls import Handlers
@@ -164,3 +167,15 @@ async def test_a_broken_address_of_a_journal_is_one_sentence_without_its_passwor
     assert set(line) == {"event", "error", "log_level"}, "it has a traceback"
     assert line["error"].endswith(".")
     assert "sec" not in line["error"]
+
+
+def test_a_failed_process_ends_though_a_thread_of_it_hangs() -> None:
+    """As one that writes to a disk that does not answer, which Python would wait for."""
+    program = (
+        "import threading\n"
+        "from semel_runtime.ending import end_by_force\n"
+        "end_by_force(0.1)\n"
+        "threading.Thread(target=threading.Event().wait).start()\n"
+    )
+    done = subprocess.run((sys.executable, "-c", program), check=False, timeout=30)
+    assert done.returncode == EXIT_FAILURE

@@ -5,28 +5,47 @@ given up, a heartbeat or a certificate that is loaded again must not depend on t
 """
 
 import logging
-from typing import Any
 
-_OWN_FRAME = 1
+_CALLER = 3
+"""Frames from the standard library's logger to the caller of a method below."""
 
 
-class LibraryLogger(logging.LoggerAdapter[logging.Logger]):
-    """Logs like the logger that it has, and drops a line whose handler fails."""
+class LibraryLogger:
+    """Logs as the standard library does, and drops a line whose handler fails."""
 
-    def log(self, level: int, msg: object, *args: object, **kwargs: Any) -> None:  # noqa: ANN401 - as it is declared
-        """Log a line; raises nothing."""
-        kwargs["stacklevel"] = kwargs.get("stacklevel", 1) + _OWN_FRAME
+    def __init__(self, name: str) -> None:
+        self._logger = logging.getLogger(name)
+
+    def debug(self, text: str, *values: object) -> None:
+        """Log at the level DEBUG, like all others with `%` for each value."""
+        self._write(logging.DEBUG, text, values)
+
+    def info(self, text: str, *values: object) -> None:
+        """Log at the level INFO."""
+        self._write(logging.INFO, text, values)
+
+    def warning(self, text: str, *values: object) -> None:
+        """Log at the level WARNING."""
+        self._write(logging.WARNING, text, values)
+
+    def exception(self, text: str, *values: object) -> None:
+        """Log at the level ERROR, with the exception that is handled now."""
+        self._write(logging.ERROR, text, values, exc_info=True)
+
+    def log(self, level: int, text: str, *values: object) -> None:
+        """Log at any level."""
+        self._write(level, text, values)
+
+    def _write(
+        self, level: int, text: str, values: tuple[object, ...], *, exc_info: bool = False
+    ) -> None:
         try:
-            super().log(level, msg, *args, **kwargs)
+            self._logger.log(level, text, *values, exc_info=exc_info, stacklevel=_CALLER)
         except Exception:  # noqa: BLE001 - the library goes on
-            if logging.raiseExceptions:  # Shown on standard error, as handlers do it.
-                logging.Handler().handleError(_record(self.logger.name, level, msg))
+            record = logging.LogRecord(self._logger.name, level, "", 0, text, values, None)
+            logging.Handler().handleError(record)  # Shown as an error of any handler is.
 
 
 def get_logger(name: str) -> LibraryLogger:
     """Return the logger of a module."""
-    return LibraryLogger(logging.getLogger(name), {})
-
-
-def _record(name: str, level: int, msg: object) -> logging.LogRecord:
-    return logging.LogRecord(name, level, "", 0, msg, (), None)
+    return LibraryLogger(name)

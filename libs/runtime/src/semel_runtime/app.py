@@ -6,11 +6,9 @@ it through the Environment, so a test can put a whole cluster into one process.
 """
 
 import asyncio
-import os
 import signal
 import sys
-import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,10 +21,7 @@ from opentelemetry.trace import Tracer
 from pydantic import ValidationError
 
 from semel_common.errors import (
-    InconsistentClusterIdError,
-    KafkaStorageError,
     SemelError,
-    StaleClaimEpochError,
 )
 from semel_common.memory import keep_freed_memory
 from semel_common.telemetry import Telemetry, open_telemetry
@@ -39,6 +34,7 @@ from semel_runtime.cluster.image import ClusterImage, Listener, ServiceRole
 from semel_runtime.cluster.link import ClusterLink, Identity
 from semel_runtime.config import ServiceSettings, parse_listeners, telemetry_environment
 from semel_runtime.disk_watch import DiskWatch
+from semel_runtime.ending import EXIT_FAILURE, end_by_force, refuse_if_told, report
 from semel_runtime.journal import Journal, JournalError
 from semel_runtime.journal.opening import is_folder, open_journal
 from semel_runtime.logs import configure_logging, log_of_telemetry, take_standard_error
@@ -49,8 +45,6 @@ from semel_runtime.recovery import RECOVERED
 from semel_runtime.refusal import (
     check_journal_not_refused,
     check_not_refused,
-    refuse,
-    refuse_journal,
 )
 from semel_runtime.runner import Runner, RunnerOptions
 from semel_runtime.security import ServiceSecurity, own_security
@@ -62,10 +56,7 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger(__name__)
 
-EXIT_FAILURE = 1
 EXIT_USAGE = 2
-END_MAX_S = 10.0
-"""How long a service whose journal or work has failed may take to end in order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,17 +181,6 @@ def main(name: str, settings_class: type[S], build: Callable[[S, Environment], A
     configure_logging(settings, name, output)
     telemetry = _telemetry(name, settings)
     sys.exit(uvloop.run(_serve(name, settings, build, telemetry, on_failure=end_by_force)))
-
-
-def end_by_force() -> None:
-    """End this process in `END_MAX_S`, if it has not ended by itself by then.
-
-    A thread sees to it. The event loop, a thread that writes to a disk that hangs, and a lock that
-    another thread holds, cannot keep it from that.
-    """
-    timer = threading.Timer(END_MAX_S, os._exit, (EXIT_FAILURE,))
-    timer.daemon = True
-    timer.start()
 
 
 def _read_settings(name: str, settings_class: type[S]) -> S:
@@ -413,52 +393,16 @@ async def _run(
         task.cancel()
     results = await asyncio.gather(*ends, ready, return_exceptions=True)
     try:
-        await _refuse_if_told(results, settings, journal)
+        await refuse_if_told(results, settings, journal)
     finally:
-        _report(results)
+        report(results)
     return EXIT_FAILURE if failed else 0
-
-
-async def _refuse_if_told(
-    results: Sequence[BaseException | bool | None], settings: ServiceSettings, journal: Journal
-) -> None:
-    """Keep a journal that the controller has refused from ever being opened again."""
-    for error in _errors(results):
-        # Without a claim epoch, it is the controller that is old: this journal is fine.
-        if isinstance(error, StaleClaimEpochError) and "claim_epoch" in error.details:
-            if is_folder(settings.journal_location):
-                refuse(Path(settings.journal_location), error.message)
-            else:
-                await refuse_journal(journal, error.message)
 
 
 async def _announce(app: App, server: GrpcServer) -> None:
     await app.ready.wait()
     await server.set_serving()
     log.info("service ready")
-
-
-def _report(results: Sequence[BaseException | bool | None]) -> None:
-    """Log why background work ended; everything else was cancelled here."""
-    for error in _errors(results):
-        # Of a failed journal the runner has said in one line why, and `failed` is set.
-        if not isinstance(error, KafkaStorageError):
-            refused = isinstance(error, InconsistentClusterIdError | StaleClaimEpochError)
-            log.error(
-                "background work failed",
-                error=str(error),
-                exc_info=None
-                if refused
-                else error,  # What is for the operator is all in its words.
-            )
-
-
-def _errors(results: Iterable[BaseException | bool | None]) -> Iterator[Exception]:
-    for result in results:
-        if isinstance(result, BaseExceptionGroup):
-            yield from _errors(result.exceptions)
-        elif isinstance(result, Exception):
-            yield result
 
 
 def _stop_on_signals() -> asyncio.Event:

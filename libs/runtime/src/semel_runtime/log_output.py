@@ -9,7 +9,6 @@ write, tries them again with each later line, and at the end of the process once
 would then turn the exit status into 120.
 """
 
-import io
 import os
 import select
 import time
@@ -30,8 +29,11 @@ class Losses(NamedTuple):
     """Of the last one."""
 
 
-class LogOutput(io.TextIOBase):
+class LogOutput:
     """A text stream to a file descriptor; also what Python itself writes to, as `sys.stderr`."""
+
+    encoding = "utf-8"
+    errors = "backslashreplace"
 
     def __init__(self, descriptor: int = STANDARD_ERROR) -> None:
         self._descriptor = descriptor
@@ -39,11 +41,6 @@ class LogOutput(io.TextIOBase):
         self._works = True
         self.lost_total = 0
         """Lines that were dropped since the start."""
-
-    @property
-    def encoding(self) -> str:  # type: ignore[override]  # typeshed has an attribute here
-        """The encoding of what is written."""
-        return "utf-8"
 
     def fileno(self) -> int:
         """Return the file descriptor."""
@@ -53,14 +50,13 @@ class LogOutput(io.TextIOBase):
         """Whether a person reads along."""
         return os.isatty(self._descriptor)
 
-    def writable(self) -> bool:
-        """Return True: it takes everything."""
-        return True
+    def flush(self) -> None:
+        """Do nothing: all is written at once."""
 
     def write(self, text: str) -> int:
         """Write a text, or drop it and count it. Raises nothing."""
         try:
-            self._write_all(text.encode("utf-8", "backslashreplace"))
+            self._write_all(text.encode(self.encoding, self.errors))
         except OSError as error:
             self._works = False
             self.drop(error)

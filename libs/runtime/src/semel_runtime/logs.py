@@ -3,6 +3,7 @@
 import logging
 import sys
 import time
+from collections.abc import Sequence
 from typing import TextIO, cast
 
 import structlog
@@ -28,7 +29,7 @@ def take_standard_error() -> LogOutput:
     """Let everything that this process says to standard error go out without ever raising."""
     occupy_standard_streams()
     output = LogOutput()
-    sys.stderr = output
+    sys.stderr = cast("TextIO", output)
     return output
 
 
@@ -43,17 +44,18 @@ def configure_logging(settings: ServiceSettings, service: str, output: LogOutput
     else:
         renderer = structlog.dev.ConsoleRenderer(colors=output.isatty())
     level = _LEVELS[settings.log_level]
+    processors: list[structlog.typing.Processor] = [
+        structlog.contextvars.merge_contextvars,
+        _add_trace_ids,
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        structlog.processors.format_exc_info,
+        renderer,
+    ]
     structlog.configure(
-        processors=[
-            structlog.contextvars.merge_contextvars,
-            _add_trace_ids,
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.format_exc_info,
-            renderer,
-        ],
-        wrapper_class=_never_raising(level, output),
-        logger_factory=structlog.WriteLoggerFactory(cast("TextIO", output)),
+        processors=[_never_raising(processors, output)],
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        logger_factory=lambda *_: _Lines(output),
         cache_logger_on_first_use=True,
     )
     structlog.contextvars.bind_contextvars(service=service, instance=settings.instance_id)
@@ -67,23 +69,39 @@ def log_of_telemetry() -> None:
     logger.addHandler(_SeldomToStructlog())
 
 
-def _never_raising(level: int, output: LogOutput) -> type[structlog.typing.FilteringBoundLogger]:
-    """Return a logger whose lines are dropped, and counted, if they cannot be made or written."""
-    base: type[structlog.typing.FilteringBoundLogger] = structlog.make_filtering_bound_logger(level)
+class _Lines:
+    """What structlog writes its lines with; raises nothing."""
 
-    class NeverRaising(base):  # type: ignore[misc, valid-type]  # made at run time
-        def _proxy_to_logger(
-            self, method_name: str, event: str | None = None, **fields: object
-        ) -> None:
-            try:
-                super()._proxy_to_logger(method_name, event, **fields)
-            except Exception as error:  # noqa: BLE001 - no caller may depend on its log
-                output.drop(error)
-                return
-            if losses := output.take_losses():
-                log.error("lines of this log were lost", lines=losses.lines, error=losses.why)
+    def __init__(self, output: LogOutput) -> None:
+        self._output = output
 
-    return NeverRaising
+    def msg(self, line: str) -> None:
+        """Write a line, and after it how many were lost before."""
+        self._output.write(f"{line}\n")
+        if losses := self._output.take_losses():
+            log.error("lines of this log were lost", lines=losses.lines, error=losses.why)
+
+    debug = info = warning = error = critical = exception = msg
+
+
+def _never_raising(
+    processors: Sequence[structlog.typing.Processor], output: LogOutput
+) -> structlog.typing.Processor:
+    """Return a processor of a line that drops the line, and counts it, if one of these fails."""
+
+    def make_line(
+        logger: structlog.typing.WrappedLogger, method: str, event: structlog.typing.EventDict
+    ) -> structlog.typing.ProcessorReturnValue:
+        made: structlog.typing.ProcessorReturnValue = event
+        try:
+            for processor in processors:
+                made = processor(logger, method, made)  # type: ignore[arg-type]  # the last alone ends it
+        except Exception as error:
+            output.drop(error)
+            raise structlog.DropEvent from error
+        return made
+
+    return make_line
 
 
 def _log_of_standard_library(level: int) -> None:

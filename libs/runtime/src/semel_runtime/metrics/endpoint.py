@@ -85,9 +85,11 @@ class MetricsEndpoint:
 
     async def close(self) -> None:
         """End all connections."""
-        for task in self._connections:
+        connections = set(self._connections)
+        for task in connections:
             task.cancel()
-        await asyncio.gather(*self._connections, return_exceptions=True)
+        if connections:
+            await asyncio.wait(connections)
 
     def _make_room(self) -> bool:
         if len(self._connections) < self._limits.connections_max:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 
@@ -157,18 +157,14 @@ class GrpcServer:
 
     async def abort(self) -> None:
         """Close at once: what is in flight is cancelled, and nothing is answered any more."""
-        ended = await asyncio.gather(
-            *(self._abort_session(session) for session in tuple(self._sessions)),
-            self._sockets.close(),
-            *(server.stop(None) for server in self._all_servers()),
-            return_exceptions=True,
-        )
-        for error in ended:
-            if isinstance(error, Exception):  # It holds up the end of nothing else.
-                log.error("a part of the server did not end in order", exc_info=error)
-
-    async def _abort_session(self, session: FrameSession) -> None:
-        session.abort()
+        ends: list[Callable[[], Awaitable[None]]] = [
+            *(partial(_abort, session) for session in tuple(self._sessions)),
+            self._sockets.close,
+            *(partial(server.stop, None) for server in self._all_servers()),
+        ]
+        async with asyncio.TaskGroup() as group:
+            for end in ends:
+                group.create_task(_end(end), name="abort server")
 
     # -- frames --------------------------------------------------------------------------------
 
@@ -254,6 +250,18 @@ class GrpcServer:
     async def _set_health(self, value: int) -> None:
         for name in ("", *self._service_names):
             await self._health.set(name, value)
+
+
+async def _abort(session: FrameSession) -> None:
+    session.abort()
+
+
+async def _end(end: Callable[[], Awaitable[None]]) -> None:
+    """End a part of the server; if that fails, the end of the others goes on."""
+    try:
+        await end()
+    except Exception:
+        log.exception("a part of the server did not end in order")
 
 
 def _bind(
