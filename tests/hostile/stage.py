@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import urlsplit
 
 from joserfc.jwk import KeySet
 
@@ -17,6 +18,7 @@ from semel_local import ProcessCluster
 from semel_local.certificates import LocalCertificates
 from semel_local.errors import ServiceFailedError
 from semel_local.layout import Role
+from semel_local.metrics import MetricsPorts
 from semel_local.process import Ended, tail
 
 SERVICES = "services"
@@ -37,7 +39,10 @@ class Target(NamedTuple):
 class Stage:
     """A cluster that runs, and what attackers need to know of it."""
 
-    def __init__(self, folder: Path, cluster: ProcessCluster, issuer: Issuer) -> None:
+    def __init__(
+        self, folder: Path, cluster: ProcessCluster, issuer: Issuer, metrics: MetricsPorts
+    ) -> None:
+        self._metrics = metrics
         self.folder = folder
         self.cluster = cluster
         self.issuer = issuer
@@ -57,6 +62,13 @@ class Stage:
     def targets(self) -> tuple[Target, ...]:
         """Return one service of each role."""
         return tuple(self.target(role) for role in Role)
+
+    def metrics_address(self, name: str) -> tuple[str, int]:
+        """Return host and port of the metrics endpoint of a service."""
+        parts = urlsplit(self._metrics.url(name))
+        assert parts.hostname is not None
+        assert parts.port is not None
+        return parts.hostname, parts.port
 
     def client(self, caller: Caller) -> SemelClient:
         """Return a client of the SDK."""
@@ -103,6 +115,7 @@ async def opened(
     issuer = Issuer(certificates.ca)
     common = _settings(certificates, issuer) | (settings or {})
     ended: list[str] = []
+    metrics = MetricsPorts()
 
     def note(end: Ended) -> None:
         ended.append(str(end))
@@ -112,10 +125,11 @@ async def opened(
         security=issuer.security(Caller.ADMINISTRATOR),
         settings=dict.fromkeys(Role, common),
         on_ended=note,
+        start_options=metrics.start_options,
     )
     try:
         async with cluster:
-            stage = Stage(folder, cluster, issuer)
+            stage = Stage(folder, cluster, issuer, metrics)
             stage.ended = ended
             stage.bound_memory()
             await _prepare(stage)
