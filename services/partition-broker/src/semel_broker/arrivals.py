@@ -14,6 +14,7 @@ from semel_broker.machine.values import ProducePartition
 from semel_broker.names import partition_name
 from semel_broker.stored import OPENED_MAX_BYTES, SealedBatch, seal_batch
 from semel_common.batches import Columns, check_crc, position_without_key, seal
+from semel_common.crc import crc32c
 from semel_common.errors import InvalidRecordError, InvalidRequestError
 from semel_common.ids import NO_PRODUCER_ID
 from semel_runtime.server.checks import INT64_MAX, require_int
@@ -100,7 +101,9 @@ def _receive_plain(plain: PlainRecords, now_ms: int, limits: ProduceLimits) -> S
         base_sequence=plain.base_sequence,
         transactional=plain.transactional,
     )
-    sealed = seal_batch(batch, batch.payload)
+    # Without timestamps, a repeat makes another batch: what was sent is the same.
+    sent = crc32c(plain.SerializeToString(deterministic=True))
+    sealed = seal_batch(batch, batch.payload, crc32c=sent)
     _check(sealed, limits)
     return sealed
 
