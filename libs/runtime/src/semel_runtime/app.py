@@ -36,6 +36,7 @@ from semel_runtime.cluster.copy import ClusterCopy
 from semel_runtime.cluster.image import ClusterImage, Listener, ServiceRole
 from semel_runtime.cluster.link import ClusterLink, Identity
 from semel_runtime.config import ServiceSettings, parse_listeners, telemetry_environment
+from semel_runtime.file_limit import fit_file_limit
 from semel_runtime.journal import Journal, JournalError
 from semel_runtime.journal.opening import is_folder, open_journal
 from semel_runtime.logs import configure_logging, log_of_telemetry
@@ -286,7 +287,8 @@ async def _open(
         own_security(settings),
     )
     stack.push_async_callback(connector.close)
-    server = GrpcServer(settings.server_limits(), tracer)
+    listeners = len(parse_listeners(settings.listeners)) + bool(settings.health_listener)
+    server = GrpcServer(fit_file_limit(settings.server_limits(), listeners), tracer)
     stack.push_async_callback(server.close)
     bound = bind(server, settings, security)
     if settings.health_listener:
