@@ -120,8 +120,18 @@ def name_in_certificate(auth_context: Mapping[str, Iterable[bytes]]) -> str:
     for kind in ("peer_uri", "peer_dns", "x509_common_name"):
         for name in auth_context.get(kind, ()):
             if name:
-                return name.decode()
+                return _printable(name)
     raise SaslAuthenticationError("the certificate has no URI, no DNS name and no common name")
+
+
+def _printable(name: bytes) -> str:
+    try:
+        text = name.decode()
+    except UnicodeDecodeError:
+        text = ""
+    if not text.isprintable() or not text:
+        raise SaslAuthenticationError("the name in the certificate is not printable")
+    return text
 
 
 def _names_in(certificate: PeerCertificate) -> dict[str, list[bytes]]:

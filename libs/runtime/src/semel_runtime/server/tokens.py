@@ -102,6 +102,10 @@ class TokenVerifier:
         name = claims.get(options.principal_claim)
         if not isinstance(name, str) or not name:
             raise errors.MissingClaimError(options.principal_claim)
+        if (
+            not name.isprintable()
+        ):  # Such as half of a character, which no log and no message takes.
+            raise errors.InvalidClaimError(options.principal_claim)
         return Principal(name=name, expires_at=float(claims["exp"]) + options.clock_skew_s)
 
     def _recall(self, token: str, keys: KeySet) -> Principal | None:
