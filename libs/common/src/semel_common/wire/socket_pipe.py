@@ -200,7 +200,8 @@ class SocketPipe(asyncio.BufferedProtocol):
                 return not self._reader.announced or self._begin_large()
             if message:
                 self._user.received(message)
-                self._give_room_back()
+                if self._taken_bytes:
+                    self._give_room_back()
             else:
                 self._answer_sign_of_life()
         return False

@@ -117,7 +117,7 @@ class FrameSession:
         taking_up = bool(self._arrived)
         share = len(message) // len(frames) if frames else 0
         self._arrived.extend(_Arrived(frame, share) for frame in frames)
-        self._lifetime.active()
+        self._lifetime.used = True
         self._in_flight.take(len(frames), share * len(frames))
         if not taking_up:
             self._take_up()

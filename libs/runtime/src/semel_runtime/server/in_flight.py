@@ -18,8 +18,10 @@ class InFlight:
     def __init__(self, pipe: Pipe, limits: ServerLimits, shares: Shares) -> None:
         """Begin with nothing, and with a pipe that is read."""
         self._pipe = pipe
-        self._limits = limits
-        self._shares = shares
+        self._requests_max = limits.stream_in_flight_requests_max
+        self._bytes_max = limits.stream_in_flight_max_bytes
+        self._of_requests = shares.requests
+        self._of_bytes = shares.in_flight_bytes
         self._reading = True
         self._ended = False
         self.requests = 0
@@ -29,9 +31,10 @@ class InFlight:
         """Count requests and bytes; pause the pipe if there is no room for more."""
         self.requests += requests
         self.size_bytes += size_bytes
-        self._shares.requests.take(requests)
-        self._shares.in_flight_bytes.take(size_bytes)
-        if self._reading and not self._ended and self._full():
+        if requests:
+            self._of_requests.take(requests)
+        self._of_bytes.take(size_bytes)
+        if self._reading and self._full() and not self._ended:
             self._reading = False
             self._pipe.pause_reading()
             self._wait_for_others()
@@ -40,8 +43,8 @@ class InFlight:
         """Count requests and bytes no more; read on if there is room again."""
         self.requests -= requests
         self.size_bytes -= size_bytes
-        self._shares.requests.give_back(requests)
-        self._shares.in_flight_bytes.give_back(size_bytes)
+        self._of_requests.give_back(requests)
+        self._of_bytes.give_back(size_bytes)
         if not self._reading:
             self._read_on()
 
@@ -57,12 +60,15 @@ class InFlight:
         self.release(self.requests, self.size_bytes)
 
     def _full(self) -> bool:
-        return self._is_full_itself() or not all(share.has_room() for share in self._both())
-
-    def _is_full_itself(self) -> bool:
+        """Whether there is no room; asked for every message, so it calls nothing."""
+        requests, in_bytes = self._of_requests, self._of_bytes
         return (
-            self.size_bytes >= self._limits.stream_in_flight_max_bytes
-            or self.requests >= self._limits.stream_in_flight_requests_max
+            self.size_bytes >= self._bytes_max
+            or self.requests >= self._requests_max
+            or requests.held >= requests.most
+            or requests.book.held >= requests.of_all
+            or in_bytes.held >= in_bytes.most
+            or in_bytes.book.held >= in_bytes.of_all
         )
 
     def _read_on(self) -> None:
@@ -77,11 +83,11 @@ class InFlight:
     def _wait_for_others(self) -> None:
         """Look again when other streams give back what this one lacks."""
         for share in self._both():
-            if not share.has_room():
+            if share.is_full():
                 share.wait(self, 1, self._read_on)
 
     def _both(self) -> tuple[Share, Share]:
-        return self._shares.requests, self._shares.in_flight_bytes
+        return self._of_requests, self._of_bytes
 
 
 class ArrivalRoom:

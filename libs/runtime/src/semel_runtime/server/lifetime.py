@@ -4,6 +4,9 @@ import asyncio
 import time
 from collections.abc import Callable
 
+_LOOKS = 2
+"""A stream that was not busy between so many looks, and not used, is idle: after its time, and at
+most half of that later."""
 _SLEEP_MAX_S = 86_400.0
 """Timers are set no further ahead: clocks of computers may be set meanwhile."""
 
@@ -26,20 +29,17 @@ class Lifetime:
         proof has run out.
         """
         self._loop = asyncio.get_running_loop()
-        self._max_idle_s = max_idle_ms / 1000
-        self._expires_at = expires_at
+        self._look_s = max_idle_ms / 1000 / _LOOKS
         self._is_busy = is_busy
         self._idle = idle
         self._expired = expired
-        self._active_at = self._loop.time()
-        self._idle_timer = self._loop.call_later(self._max_idle_s, self._look_if_idle)
+        self.used = True
+        """Set for every message, so it is no more than an attribute."""
+        self._looks_left = _LOOKS
+        self._idle_timer = self._loop.call_later(self._look_s, self._look_if_idle)
         self._expiry_timer: asyncio.TimerHandle | None = None
         if expires_at is not None:
             self._look_if_expired(expires_at)
-
-    def active(self) -> None:
-        """Know that the stream is used."""
-        self._active_at = self._loop.time()
 
     def end(self) -> None:
         """Watch no more."""
@@ -48,13 +48,15 @@ class Lifetime:
             self._expiry_timer.cancel()
 
     def _look_if_idle(self) -> None:
-        if self._is_busy():
-            self._active_at = self._loop.time()
-        left_s = self._active_at + self._max_idle_s - self._loop.time()
-        if left_s <= 0:
-            self._idle()
+        if self.used or self._is_busy():
+            self.used = False
+            self._looks_left = _LOOKS
         else:
-            self._idle_timer = self._loop.call_later(left_s, self._look_if_idle)
+            self._looks_left -= 1
+        if self._looks_left:
+            self._idle_timer = self._loop.call_later(self._look_s, self._look_if_idle)
+        else:
+            self._idle()
 
     def _look_if_expired(self, expires_at: float) -> None:
         left_s = expires_at - time.time()

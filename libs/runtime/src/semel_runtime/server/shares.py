@@ -72,24 +72,24 @@ class Book:
         self.for_others = total - total * limits.cluster_reserve_percent // _PERCENT
         self.share = max(1, total * limits.principal_share_percent // _PERCENT)
         self.held = 0
-        self._waiting: dict[Share, None] = {}
+        self.waiting: dict[Share, None] = {}
         self._waking = False
 
     def wait(self, share: "Share") -> None:
         """Let the streams that wait for room in a share have their turn when there is some."""
-        self._waiting[share] = None
+        self.waiting[share] = None
 
-    def given_back(self) -> None:
+    def wake_soon(self) -> None:
         """Call the streams that wait, once what the current step gives back is counted."""
-        if self._waiting and not self._waking:
+        if not self._waking:
             self._waking = True
             asyncio.get_running_loop().call_soon(self._wake)
 
     def _wake(self) -> None:
         self._waking = False
-        for share in tuple(self._waiting):
+        for share in tuple(self.waiting):
             if not share.wake():
-                del self._waiting[share]
+                del self.waiting[share]
 
 
 class _Waiter(NamedTuple):
@@ -102,43 +102,47 @@ class _Waiter(NamedTuple):
 class Share:
     """What one caller holds of one thing."""
 
-    __slots__ = ("_book", "_most", "_of_all", "_waiters", "held")
+    __slots__ = ("_waiters", "book", "held", "most", "of_all")
 
     def __init__(self, book: Book, holder: Holder) -> None:
         """Begin with nothing."""
-        self._book = book
-        self._most = book.total if holder.is_cluster else book.share
-        self._of_all = book.total if holder.is_cluster else book.for_others
+        self.book = book
+        self.most = book.total if holder.is_cluster else book.share
+        self.of_all = book.total if holder.is_cluster else book.for_others
         self._waiters: dict[object, _Waiter] = {}
         self.held = 0
 
     def has_room(self, amount: int = 1) -> bool:
         """Whether the caller may take so much now."""
         held = self.held
-        return (
-            held + amount <= self._most or not held
-        ) and self._book.held + amount <= self._of_all
+        return (held + amount <= self.most or not held) and self.book.held + amount <= self.of_all
+
+    def is_full(self) -> bool:
+        """Whether the caller may take nothing more."""
+        return self.held >= self.most or self.book.held >= self.of_all
 
     def why_full(self) -> str:
         """Return the sentence that says how much is taken."""
-        book = self._book
-        if self.held >= self._most:
-            return f"this caller has {self.held} {book.name}, and its share is {self._most}"
+        book = self.book
+        if self.held >= self.most:
+            return f"this caller has {self.held} {book.name}, and its share is {self.most}"
         return (
-            f"all callers have {book.held} {book.name}, and {book.total - self._of_all} of"
+            f"all callers have {book.held} {book.name}, and {book.total - self.of_all} of"
             f" {book.total} are kept for the cluster itself"
         )
 
     def take(self, amount: int = 1) -> None:
         """Take so much, also past the share: the caller of this method asks ``has_room``."""
         self.held += amount
-        self._book.held += amount
+        self.book.held += amount
 
     def give_back(self, amount: int = 1) -> None:
         """Give so much back."""
+        book = self.book
         self.held -= amount
-        self._book.held -= amount
-        self._book.given_back()
+        book.held -= amount
+        if book.waiting:
+            book.wake_soon()
 
     def wait(self, stream: object, amount: int, granted: Callable[[], None]) -> None:
         """Call ``granted`` once, when there is room for so much; streams have their turn in order.
@@ -146,7 +150,7 @@ class Share:
         ``granted`` takes what it needs.
         """
         self._waiters[stream] = _Waiter(amount, granted)
-        self._book.wait(self)
+        self.book.wait(self)
 
     def leave(self, stream: object) -> None:
         """Let a stream wait no longer."""
