@@ -10,6 +10,7 @@ from server_harness import Request, Served
 from semel.common.v1.frames_pb2 import FramesPreface, OpenFramesRequest, OpenFramesResponse
 from semel.group.v1 import group_pb2 as group
 from semel_common.wire.methods import GROUP, OPEN_FRAMES
+from semel_runtime.testing.virtual_time import after
 
 
 async def offer_of(served: Served) -> OpenFramesResponse:
@@ -41,7 +42,7 @@ class Visitor:
     async def send_signs_of_life(self) -> None:
         while True:
             self.send(b"")
-            await asyncio.sleep(0.05)
+            await after(50)
 
     async def ends_after_signs_of_life(self) -> bool:
         """Read until the end; whether there was nothing but signs of life."""

@@ -23,6 +23,7 @@ from semel_runtime.server.calls import Call, Handlers
 from semel_runtime.server.gate import ListenerSecurity
 from semel_runtime.server.grpc_server import GrpcServer
 from semel_runtime.server.limits import ServerLimits
+from semel_runtime.testing.virtual_time import after
 
 Fetch = Callable[[broker.FetchRequest, Call], Awaitable[broker.FetchResponse]]
 UNARY_FETCH = Method(FETCH.service, FETCH.name, FETCH.request, FETCH.response)
@@ -110,7 +111,7 @@ async def test_a_wait_ends_before_the_token_of_its_caller(
     token = short_token(issuer)
 
     async def fetch(request: broker.FetchRequest, call: Call) -> broker.FetchResponse:
-        await asyncio.sleep(call.remaining_ms(request.max_wait_ms * 100) / 1000)
+        await after(call.remaining_ms(request.max_wait_ms * 100))
         return broker.FetchResponse(throttle_time_ms=7)
 
     async with broker_with(fetch, sockets=sockets, listener=listener, token=lambda: token) as (
@@ -132,7 +133,7 @@ async def test_an_answer_that_comes_after_the_token_has_expired_stays_inside(
     async def fetch(_: broker.FetchRequest, call: Call) -> broker.FetchResponse:
         expires_at = call.origin.principal.expires_at
         assert expires_at is not None
-        await asyncio.sleep(expires_at - time.time() + 0.05)
+        await after((expires_at - time.time()) * 1000 + 50)
         return broker.FetchResponse(throttle_time_ms=7)
 
     async with broker_with(fetch, sockets=sockets, listener=listener, token=lambda: token) as (
@@ -175,7 +176,7 @@ async def test_a_stream_ends_with_the_token_of_its_caller_without_a_request(
         assert server.stream_count == 1
         async with asyncio.timeout(10):
             while server.stream_count:  # noqa: ASYNC110 - it ends by itself
-                await asyncio.sleep(0.01)
+                await asyncio.sleep(0)
         with pytest.raises(SemelError):
             await waiting
         tokens.append(issuer.token())

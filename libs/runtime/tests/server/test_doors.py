@@ -143,7 +143,7 @@ async def test_no_file_left_is_no_end_of_accepting(monkeypatch: pytest.MonkeyPat
                 try:
                     await asyncio.get_running_loop().sock_connect(client, ("127.0.0.1", port))
                     while not logs:  # noqa: ASYNC110 - it is logged by itself
-                        await asyncio.sleep(0.01)
+                        await asyncio.sleep(0)
                 finally:
                     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
                 (await received.get()).close()

@@ -18,6 +18,7 @@ from semel_common.wire.security import Security
 from semel_runtime.server.calls import Call
 from semel_runtime.server.gate import ListenerSecurity
 from semel_runtime.server.limits import ServerLimits
+from semel_runtime.testing.virtual_time import after
 
 FRAMES = pytest.mark.parametrize("sockets", [True, False], ids=["sockets", "grpc"])
 UNARY_PAUSE_MS = 200
@@ -106,7 +107,7 @@ async def test_a_client_without_a_stream_makes_unary_calls_warns_once_and_tries_
         first, second = users.connect("app"), users.connect("app")
         assert await commit(first) == 1
         assert await asyncio.gather(*(commit(second, number) for number in range(5))) == [*range(5)]
-        await asyncio.sleep(UNARY_PAUSE_MS / 1000)
+        await after(UNARY_PAUSE_MS)
         assert await commit(second) == 1
         warnings = [each for each in caplog.records if "are unary for now" in each.message]
         assert len(warnings) == 1
@@ -114,10 +115,10 @@ async def test_a_client_without_a_stream_makes_unary_calls_warns_once_and_tries_
         await first.close()
         async with asyncio.timeout(10):
             while served.server.stream_count:  # noqa: ASYNC110 - the server sees the end later
-                await asyncio.sleep(0.01)
+                await asyncio.sleep(0)
             while not served.server.stream_count:
                 assert await commit(second) == 1
-                await asyncio.sleep(0.01)
+                await asyncio.sleep(0)
 
 
 async def test_without_authentication_an_address_has_a_share() -> None:
@@ -168,7 +169,7 @@ async def test_a_client_ends_an_idle_stream_itself_and_opens_another_without_a_w
             assert await commit(served.connection, number) == number
             async with asyncio.timeout(10):
                 while served.server.stream_count:  # noqa: ASYNC110 - both ends see it later
-                    await asyncio.sleep(0.01)
+                    await asyncio.sleep(0)
     assert caplog.text == ""
 
 
@@ -325,6 +326,6 @@ async def test_a_stream_that_is_cut_gives_everything_back(
                     await call
             async with asyncio.timeout(10):
                 while served.server.requests_in_flight:  # noqa: ASYNC110 - it sees the cut later
-                    await asyncio.sleep(0.001)
+                    await asyncio.sleep(0)
             assert served.server.bytes_in_flight == 0
         assert await commit(users.connect("app"), 0) == 0
