@@ -84,3 +84,12 @@ def test_memory_follows_the_bytes_that_have_arrived_not_the_length_that_was_anno
             assert arrived >= 64 << 10
             reader.begin_large()
     assert message == stream[4:]
+
+
+def test_an_announcement_alone_takes_no_memory() -> None:
+    reader = MessageReader(64 << 20)
+    reader.room()[:1_000] = (64 << 20).to_bytes(4) + bytes(996)
+    reader.filled(1_000)
+    assert reader.next_message() is None
+    assert not reader.announced
+    assert len(reader.room()) == (64 << 10) - 1_000

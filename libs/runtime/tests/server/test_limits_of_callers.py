@@ -11,7 +11,11 @@ from security_harness import Issuer
 from server_harness import UNARY, Request, Response, Served, serving
 from visiting import Visitor, offer_of, visiting
 
-from semel_common.errors import NetworkExceptionError, ThrottlingQuotaExceededError
+from semel_common.errors import (
+    NetworkExceptionError,
+    ProducerFencedError,
+    ThrottlingQuotaExceededError,
+)
 from semel_common.wire.grpc_connection import ChannelOptions, GrpcConnection, GrpcConnector
 from semel_common.wire.methods import TXN_OFFSET_COMMIT
 from semel_common.wire.security import Security
@@ -88,6 +92,8 @@ async def test_idle_streams_of_one_user_shut_out_neither_others_nor_the_cluster(
         for _ in range(4):
             assert await commit(users.connect("polite"), 2) == 2
         assert served.server.stream_count == 8
+        assert await commit(users.connect("third")) == 1
+        assert served.server.stream_count == 8, "the rest is kept for the cluster"
         caplog.clear()
         for _ in range(2):
             assert await commit(users.connect("service"), 3) == 3
@@ -329,3 +335,20 @@ async def test_a_stream_that_is_cut_gives_everything_back(
                     await asyncio.sleep(0)
             assert served.server.bytes_in_flight == 0
         assert await commit(users.connect("app"), 0) == 0
+
+
+async def test_answers_that_a_client_has_not_read_are_given_back_when_it_goes() -> None:
+    async def large(_: Request, __: Call) -> Response:
+        raise ProducerFencedError("x" * (8 << 20))
+
+    async with serving(large) as served:
+        offer = await offer_of(served)
+        async with visiting(offer.port) as visitor:
+            visitor.show(offer.ticket)
+            visitor.ask(1)
+            while served.server.bytes_in_flight < 8 << 20:  # noqa: ASYNC110 - made by the server
+                await asyncio.sleep(0)
+        async with asyncio.timeout(10):
+            while served.server.bytes_in_flight:  # noqa: ASYNC110 - it sees the end later
+                await asyncio.sleep(0)
+        assert served.server.requests_in_flight == 0

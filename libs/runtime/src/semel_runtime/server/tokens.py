@@ -102,9 +102,8 @@ class TokenVerifier:
         name = claims.get(options.principal_claim)
         if not isinstance(name, str) or not name:
             raise errors.MissingClaimError(options.principal_claim)
-        if (
-            not name.isprintable()
-        ):  # Such as half of a character, which no log and no message takes.
+        # A name may hold half of a character, which no log and no message takes.
+        if not name.isprintable():
             raise errors.InvalidClaimError(options.principal_claim)
         return Principal(name=name, expires_at=float(claims["exp"]) + options.clock_skew_s)
 
