@@ -17,6 +17,7 @@ from semel_runtime.testing.virtual_time import after, in_virtual_time
 ALICE = Principal(name="alice")
 REFUSED = ErrorCode.ERROR_CODE_TOPIC_AUTHORIZATION_FAILED
 WAIT_MS = 4_000
+ORDERS = broker.FetchPartition(topic="orders")
 
 
 def reading(topic: str) -> AclBinding:
@@ -46,13 +47,11 @@ async def test_a_fetch_that_waits_while_its_rule_is_removed_is_refused(framed: b
         access = admin.admin().access
         await access.create_acls([reading("orders"), reading("others")])
         await cluster.settled()
-        at = broker.FetchRequest(partitions=[{"topic": "orders"}])
+        at = broker.FetchRequest(partitions=[ORDERS])
         address = await leader_of(cluster, at)
-        request = broker.FetchRequest(
-            partitions=[{"topic": "orders"}], max_wait_ms=WAIT_MS, min_bytes=1 << 20
-        )
+        request = broker.FetchRequest(partitions=[ORDERS], max_wait_ms=WAIT_MS, min_bytes=1 << 20)
         ask = cluster.ask_framed if framed else cluster.ask
-        waiting = asyncio.create_task(ask(ALICE, address, methods.FETCH, request))  # type: ignore[arg-type]  # one of two signatures
+        waiting = asyncio.create_task(ask(ALICE, address, methods.FETCH, request))
         await after(100)
         assert not waiting.done()
         await access.delete_acls([AclBindingFilter(resource_name="orders")])
@@ -71,8 +70,8 @@ async def test_a_rule_that_is_removed_for_somebody_else_ends_no_fetch_in_an_erro
         access = admin.admin().access
         await access.create_acls([reading("orders"), reading("others")])
         await cluster.settled()
-        address = await leader_of(cluster, broker.FetchRequest(partitions=[{"topic": "orders"}]))
-        request = broker.FetchRequest(partitions=[{"topic": "orders"}], max_wait_ms=WAIT_MS)
+        address = await leader_of(cluster, broker.FetchRequest(partitions=[ORDERS]))
+        request = broker.FetchRequest(partitions=[ORDERS], max_wait_ms=WAIT_MS)
         waiting = asyncio.create_task(cluster.ask(ALICE, address, methods.FETCH, request))
         await after(100)
         await access.delete_acls([AclBindingFilter(resource_name="others")])

@@ -71,7 +71,7 @@ def test_larger_messages_are_taken_from_then_on() -> None:
 def test_memory_follows_the_bytes_that_have_arrived_not_the_length_that_was_announced() -> None:
     reader = MessageReader(64 << 20)
     stream = write_message((bytes(64 << 20),))
-    arrived = 0
+    arrived, message = 0, None
     while arrived < len(stream):
         room = reader.room()
         assert arrived + len(room) <= max(128 << 10, 4 * arrived + 4)
