@@ -142,6 +142,7 @@ OWNING_TASKS = (
     "libs/runtime/src/semel_runtime/journal/postgres/writer.py",  # writes outlive who waits
     "libs/runtime/src/semel_runtime/runner/runner.py",  # the committer
     "libs/runtime/src/semel_runtime/server/frames.py",  # a task for each request
+    "libs/runtime/src/semel_runtime/server/visitors.py",  # a task for each TLS handshake
     "libs/runtime/src/semel_runtime/testing/network.py",  # a task for each call
     "tests/*",
 )

@@ -15,6 +15,7 @@ from semel_runtime.server.calls import Handlers
 from semel_runtime.server.frames import FrameSession
 from semel_runtime.server.limits import ServerLimits
 from semel_runtime.server.principal import Origin, Principal
+from semel_runtime.server.shares import Ledger
 
 
 class _MemoryPipe:
@@ -50,12 +51,14 @@ async def ask_framed(
         each.method.field: each for each in handlers if each.method.stream == method.stream
     }
     pipe = _MemoryPipe()
+    origin, limits = Origin(listener="default", principal=principal), ServerLimits()
     session = FrameSession(
         types,
         endpoints,
         pipe,
-        origin=Origin(listener="default", principal=principal),
-        limits=ServerLimits(),
+        origin=origin,
+        limits=limits,
+        shares=Ledger(limits).of(origin),
         answer=answer,
         ended=lambda _session: None,
     )

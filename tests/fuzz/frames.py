@@ -17,6 +17,7 @@ from semel_runtime.server.calls import Endpoint
 from semel_runtime.server.frames import FrameSession
 from semel_runtime.server.limits import ServerLimits
 from semel_runtime.server.principal import Origin
+from semel_runtime.server.shares import Ledger
 
 MESSAGES_MAX = 8
 FRAMES_MAX = 40
@@ -42,12 +43,14 @@ async def attack_stream(
     messages = [_message(types, of_service, random) for _ in range(random.randint(1, MESSAGES_MAX))]
     pipe = _Pipe(types, random)
     ended = asyncio.Event()
+    origin = Origin(listener="default")
     session = FrameSession(
         types,
         endpoints,
         pipe,
-        origin=Origin(listener="default"),
+        origin=origin,
         limits=_LIMITS,
+        shares=Ledger(_LIMITS).of(origin),
         answer=answer,
         ended=lambda _: ended.set(),
     )

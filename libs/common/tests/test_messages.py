@@ -25,6 +25,8 @@ def read(reader: MessageReader, stream: bytes, cuts: list[int]) -> list[bytes | 
             arrived += len(piece)
             while (message := reader.next_message()) is not None:
                 messages.append(message)
+            if reader.announced:
+                reader.begin_large()
     return messages
 
 
@@ -64,3 +66,30 @@ def test_larger_messages_are_taken_from_then_on() -> None:
     reader.take_up_to(SIZE_MAX)
     assert reader.next_message() is None
     assert read(reader, stream[14:], [1_000]) == [b"x" * SIZE_MAX]
+
+
+def test_memory_follows_the_bytes_that_have_arrived_not_the_length_that_was_announced() -> None:
+    reader = MessageReader(64 << 20)
+    stream = write_message((bytes(64 << 20),))
+    arrived, message = 0, None
+    while arrived < len(stream):
+        room = reader.room()
+        assert arrived + len(room) <= max(128 << 10, 4 * arrived + 4)
+        piece = stream[arrived : arrived + len(room)]
+        room[: len(piece)] = piece
+        reader.filled(len(piece))
+        arrived += len(piece)
+        message = reader.next_message()
+        if reader.announced:
+            assert arrived >= 64 << 10
+            reader.begin_large()
+    assert message == stream[4:]
+
+
+def test_an_announcement_alone_takes_no_memory() -> None:
+    reader = MessageReader(64 << 20)
+    reader.room()[:1_000] = (64 << 20).to_bytes(4) + bytes(996)
+    reader.filled(1_000)
+    assert reader.next_message() is None
+    assert not reader.announced
+    assert len(reader.room()) == (64 << 10) - 1_000

@@ -77,7 +77,7 @@ async def serving(
     handlers = Handlers(cluster_id=cluster_id)
     for method in GROUP_METHODS:
         if method.name != "TxnOffsetCommit":
-            handlers.add(method, _answering(answers.get(method.name) or method.response()))
+            handlers.add(method, answering(answers.get(method.name) or method.response()))
 
     async def recorded(
         request: group.TxnOffsetCommitRequest, call: Call
@@ -95,7 +95,7 @@ async def serving(
         await server.stop(drain_ms=0, grace_ms=1_000)
 
 
-def _answering(response: Message) -> Callable[[Message, Call], Awaitable[Message]]:
+def answering(response: Message) -> Callable[[Message, Call], Awaitable[Message]]:
     async def handler(request: Message, call: Call) -> Message:  # noqa: ARG001 - a handler's shape
         await asyncio.sleep(0)
         return response

@@ -1,11 +1,21 @@
 """All attacks, in the order in which they run."""
 
-from hostile.attacks import clusters, connections, fuzzing, messages, metrics, payloads, quotas
+from hostile.attacks import (
+    clusters,
+    connections,
+    fuzzing,
+    messages,
+    metrics,
+    payloads,
+    quotas,
+    tokens,
+)
 
 ALL = (
     *messages.ATTACKS,
     *connections.ATTACKS,
     *metrics.ATTACKS,
+    *tokens.ATTACKS,
     *payloads.ATTACKS,
     *quotas.ATTACKS,
     *clusters.ATTACKS,

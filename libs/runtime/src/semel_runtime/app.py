@@ -36,6 +36,7 @@ from semel_runtime.cluster.link import ClusterLink, Identity
 from semel_runtime.config import ServiceSettings, parse_listeners, telemetry_environment
 from semel_runtime.disk_watch import DiskWatch
 from semel_runtime.ending import EXIT_FAILURE, end_by_force, refuse_if_told, report
+from semel_runtime.file_limit import fit_file_limit
 from semel_runtime.journal import Journal, JournalError
 from semel_runtime.journal.opening import is_folder, open_journal
 from semel_runtime.logs import configure_logging, log_of_telemetry, take_standard_error
@@ -304,7 +305,8 @@ async def _open(
         own_security(settings),
     )
     stack.push_async_callback(connector.close)
-    server = GrpcServer(settings.server_limits(), tracer)
+    listeners = len(parse_listeners(settings.listeners)) + bool(settings.health_listener)
+    server = GrpcServer(fit_file_limit(settings.server_limits(), listeners), tracer)
     stack.push_async_callback(server.close)
     bound = bind(server, settings, security)
     if settings.health_listener:

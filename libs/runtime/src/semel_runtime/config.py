@@ -181,8 +181,34 @@ class ServiceSettings(BaseSettings):
     """The largest gRPC message taken or sent, in bytes."""
     stream_in_flight_max_bytes: Bytes = 64 << 20
     """Bytes of unanswered requests on one frame stream, past which it is not read."""
+    in_flight_max_bytes: Annotated[int, Field(ge=8 << 20)] = 256 << 20
+    """The same for all frame streams together, in bytes, with large messages that are still
+    arriving, counted with their announced size. Past a caller's share, its streams are not read."""
+    requests_in_flight_max: Annotated[int, Field(gt=0)] = 32_000
+    """Unanswered requests of all callers, unary calls and calls that wait included. Past a caller's
+    share, its streams are not read, and its unary calls are refused."""
     streams_max: Annotated[int, Field(gt=0)] = 2_000
-    """Frame streams open at once; one more is refused."""
+    """Frame streams open at once; one more is refused, and its client makes unary calls."""
+    principal_share_percent: Annotated[int, Field(ge=1, le=100)] = 50
+    """How much of in_flight_max_bytes, requests_in_flight_max and streams_max one principal may
+    take, in percent; without authentication, one address."""
+    cluster_reserve_percent: Annotated[int, Field(ge=0, le=50)] = 10
+    """How much of the same only cluster_principals may take, in percent."""
+    connections_max_idle_ms: Annotated[int, Field(ge=1_000)] = 600_000
+    """How long a frame stream without a request, or a gRPC connection without a call, stays, in
+    milliseconds; signs of life do not count. The SDK connects again when it has a request."""
+    handshake_timeout_ms: Annotated[int, Field(ge=100)] = 10_000
+    """How long a new connection may take for TLS and to prove who calls, in milliseconds."""
+    visitors_max: Annotated[int, Field(gt=0)] = 2_000
+    """Connections for frames that have not proven who calls; one more ends the oldest connection of
+    the address that has most."""
+    visitors_per_address_max: Annotated[int, Field(gt=0)] = 200
+    """The same for one address; one more ends the oldest of this address."""
+    grpc_connections_max: Annotated[int, Field(gt=0)] = 4_000
+    """gRPC connections of one listener, of all addresses together; one more is closed at once."""
+    long_poll_max_ms: Annotated[int, Field(ge=1_000, le=300_000)] = 60_000
+    """How long a Fetch or a Metadata call may wait, whatever its max_wait_ms says, in
+    milliseconds."""
     journal_snapshot_records_min: Count = 50_000
     """Records after the last snapshot of the journal, at the least, before another one is taken."""
     authorizer: Literal["acls", "off"] = "off"
@@ -275,6 +301,18 @@ class ServiceSettings(BaseSettings):
         check_algorithms(self.sasl_oauthbearer_algorithms)
         return self
 
+    @model_validator(mode="after")
+    def _check_shares(self) -> Self:
+        share_bytes = self.in_flight_max_bytes * self.principal_share_percent // 100
+        if share_bytes < self.message_size_max_bytes:
+            raise ValueError(
+                f"in_flight_max_bytes ({self.in_flight_max_bytes:,}) leaves each principal"
+                f" {share_bytes:,} bytes ({self.principal_share_percent} percent), less than one"
+                f" message of message_size_max_bytes ({self.message_size_max_bytes:,}): raise"
+                " in_flight_max_bytes"
+            )
+        return self
+
     @property
     def authenticates(self) -> bool:
         """Whether any listener tells who calls."""
@@ -317,7 +355,17 @@ class ServiceSettings(BaseSettings):
         return ServerLimits(
             message_size_max_bytes=self.message_size_max_bytes,
             stream_in_flight_max_bytes=self.stream_in_flight_max_bytes,
+            in_flight_max_bytes=self.in_flight_max_bytes,
+            requests_in_flight_max=self.requests_in_flight_max,
             streams_max=self.streams_max,
+            principal_share_percent=self.principal_share_percent,
+            cluster_reserve_percent=self.cluster_reserve_percent,
+            connections_max_idle_ms=self.connections_max_idle_ms,
+            handshake_timeout_ms=self.handshake_timeout_ms,
+            visitors_max=self.visitors_max,
+            visitors_per_address_max=self.visitors_per_address_max,
+            grpc_connections_max=self.grpc_connections_max,
+            long_poll_max_ms=self.long_poll_max_ms,
         )
 
     @property

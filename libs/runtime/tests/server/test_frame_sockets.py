@@ -3,19 +3,18 @@
 import asyncio
 import socket
 import tracemalloc
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager, closing, suppress
+from contextlib import AsyncExitStack, suppress
 
 import grpc
 import pytest
 import structlog
-from server_harness import Served, serving
+from server_harness import serving
+from visiting import offer_of, visiting
 
 from semel.common.v1.frames_pb2 import FramesPreface, OpenFramesRequest, OpenFramesResponse
 from semel.group.v1 import group_pb2 as group
 from semel_common.errors import NetworkExceptionError
 from semel_common.wire.methods import GROUP, OPEN_FRAMES, TXN_OFFSET_COMMIT
-from semel_runtime.server import socket_frames
 from semel_runtime.server.calls import Call
 from semel_runtime.server.limits import ServerLimits
 
@@ -25,53 +24,6 @@ Response = group.TxnOffsetCommitResponse
 
 async def echo(request: Request, _: Call) -> Response:
     return Response(throttle_time_ms=request.base_sequence)
-
-
-async def offer_of(served: Served) -> OpenFramesResponse:
-    return await served.connection.call(
-        OPEN_FRAMES, OpenFramesRequest(service=GROUP), timeout_ms=5_000
-    )
-
-
-class Visitor:
-    """A connection that is written by hand."""
-
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._reader = reader
-        self._writer = writer
-
-    def send(self, message: bytes) -> None:
-        self._writer.write(len(message).to_bytes(4) + message)
-
-    def announce(self, size_bytes: int) -> None:
-        self._writer.write(size_bytes.to_bytes(4))
-
-    def show(self, ticket: bytes) -> None:
-        self.send(FramesPreface(ticket=ticket).SerializeToString())
-
-    def ask(self, number: int) -> None:
-        frame = group.RequestFrame(
-            correlation_id=number, txn_offset_commit=Request(base_sequence=number)
-        )
-        self.send(group.StreamRequest(frames=[frame]).SerializeToString())
-
-    async def answer(self) -> int:
-        size = int.from_bytes(await self._reader.readexactly(4))
-        message = group.StreamResponse.FromString(await self._reader.readexactly(size))
-        return message.frames[0].txn_offset_commit.throttle_time_ms
-
-    async def is_sent_away(self) -> bool:
-        try:
-            return await self._reader.read() == b""
-        except ConnectionError:
-            return True
-
-
-@asynccontextmanager
-async def visiting(port: int) -> AsyncIterator[Visitor]:
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    with closing(writer):
-        yield Visitor(reader, writer)
 
 
 async def test_a_ticket_lets_its_owner_in() -> None:
@@ -145,18 +97,15 @@ async def test_who_is_refused_does_not_fill_the_log() -> None:
     assert said[0]["count"] == 1
 
 
-async def test_who_shows_nothing_is_sent_away(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(socket_frames, "TICKET_LIFE_S", 0.01)
-    async with serving(echo) as served, visiting((await offer_of(served)).port) as visitor:
+async def test_who_shows_nothing_is_sent_away() -> None:
+    limits = ServerLimits(handshake_timeout_ms=50)
+    async with serving(echo, limits) as served, visiting((await offer_of(served)).port) as visitor:
         assert await visitor.is_sent_away()
 
 
-async def test_who_has_shown_nothing_yet_is_sent_away_when_the_server_ends(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(socket_frames, "TICKET_LIFE_S", 3_600.0)
+async def test_who_has_shown_nothing_yet_is_sent_away_when_the_server_ends() -> None:
     async with AsyncExitStack() as visits:
-        async with serving(echo) as served:
+        async with serving(echo, ServerLimits(handshake_timeout_ms=3_600_000)) as served:
             offer = await offer_of(served)
             visitor = await visits.enter_async_context(visiting(offer.port))
             witness = await visits.enter_async_context(visiting(offer.port))
@@ -179,11 +128,11 @@ async def test_who_comes_while_the_server_ends_is_sent_away(turns: int) -> None:
                 assert await loop.sock_recv(knocking, 1) == b""
 
 
-async def test_a_ticket_does_not_live_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(socket_frames, "TICKET_LIFE_S", 0.0)
-    async with serving(echo) as served:
+async def test_a_ticket_does_not_live_long() -> None:
+    async with serving(echo, ServerLimits(handshake_timeout_ms=50)) as served:
         offer = await offer_of(served)
-        monkeypatch.undo()
+        async with visiting(offer.port) as early:
+            assert await early.is_sent_away()  # It came after the ticket, and its time is over.
         async with visiting(offer.port) as visitor:
             visitor.show(offer.ticket)
             assert await visitor.is_sent_away()
@@ -249,11 +198,12 @@ async def test_a_client_that_goes_away_takes_its_waiting_with_it() -> None:
 
 async def test_every_client_may_open_frames_over_grpc_alone() -> None:
     async with serving(echo, sockets=False) as served:
-        assert await offer_of(served) == OpenFramesResponse()
+        assert not (await offer_of(served)).ticket
         async with grpc.aio.insecure_channel(served.address) as channel:
             call = channel.unary_unary(
                 OPEN_FRAMES.path,
                 OpenFramesRequest.SerializeToString,
                 OpenFramesResponse.FromString,
             )
-            assert await call(OpenFramesRequest(service=GROUP)) == OpenFramesResponse()
+            offer = await call(OpenFramesRequest(service=GROUP))
+            assert (offer.port, offer.ticket) == (0, b"")

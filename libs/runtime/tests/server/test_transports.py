@@ -16,7 +16,6 @@ from semel_common.errors import (
     NetworkExceptionError,
     ProducerFencedError,
     RequestTimedOutError,
-    ThrottlingQuotaExceededError,
     UnknownServerError,
 )
 from semel_common.wire.grpc_connection import GrpcConnector
@@ -249,16 +248,6 @@ def commit_frame(number: int) -> group.RequestFrame:
     return group.RequestFrame(
         correlation_id=number, txn_offset_commit=Request(base_sequence=number)
     )
-
-
-@FRAMES
-async def test_one_stream_too_many_is_refused(sockets: bool) -> None:
-    async with serving(echo, ServerLimits(streams_max=1), sockets=sockets) as served:
-        await served.connection.call(TXN_OFFSET_COMMIT, Request(), timeout_ms=5_000)
-        other = GrpcConnector()
-        with pytest.raises(ThrottlingQuotaExceededError, match="1 frame streams are open"):
-            await other.connect(served.address).call(TXN_OFFSET_COMMIT, Request(), timeout_ms=5_000)
-        await other.close()
 
 
 @FRAMES

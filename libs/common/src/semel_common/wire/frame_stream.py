@@ -1,11 +1,15 @@
 """One frame stream as its client sees it: many calls in flight, answers in any order.
 
-A stream that breaks fails every call on it, once; whoever owns it opens another.
+A stream that breaks fails every call on it, once; whoever owns it opens another. A stream that has
+been idle for most of the time that its server allows ends itself: the server would end it soon, and
+a request could be on its way then.
 """
 
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import NamedTuple
 
 from google.protobuf.message import DecodeError
 
@@ -15,6 +19,7 @@ from semel_common.errors import (
     RequestTimedOutError,
     SaslAuthenticationError,
     SemelError,
+    ThrottlingQuotaExceededError,
 )
 from semel_common.wire import status
 from semel_common.wire.methods import Method, Req, Res
@@ -23,7 +28,21 @@ from semel_common.wire.pieces import Outgoing
 from semel_common.wire.pipe import Pipe, PipeUser
 from semel_common.wire.streams import ResponseFrame, StreamTypes
 
-OpenPipe = Callable[[PipeUser], Awaitable[Pipe]]
+_IDLE_PART = 0.4
+"""After two looks at this part of the server's time, a stream that was idle at both ends itself."""
+
+LIMIT, STREAMS_LIMIT = "limit", "streams"
+"""What the error of a server says in its details that takes no further stream."""
+
+
+class Opened(NamedTuple):
+    """A pipe that was opened, and how long it may be idle; 0: the server does not say."""
+
+    pipe: Pipe
+    max_idle_ms: int
+
+
+OpenPipe = Callable[[PipeUser], Awaitable[Opened]]
 """Connects; raises SemelError."""
 
 
@@ -40,7 +59,17 @@ class FrameStream:
         self._arrived: deque[ResponseFrame] = deque()
         self._broken: SemelError | None = None
         self._pipe: Pipe | None = None
+        self._idle_timer: asyncio.TimerHandle | None = None
         self._opening = asyncio.create_task(self._open(open_pipe), name=f"connect {address}")
+
+    @property
+    def refused(self) -> bool:
+        """Whether the server took no further stream: it has seen no request of this one."""
+        error = self._broken
+        return (
+            isinstance(error, ThrottlingQuotaExceededError)
+            and error.details.get(LIMIT) == STREAMS_LIMIT
+        )
 
     @property
     def broken(self) -> bool:
@@ -118,6 +147,8 @@ class FrameStream:
         while self._arrived:
             self._take_up()
         self._broken = error
+        if self._idle_timer is not None:
+            self._idle_timer.cancel()
         pending, self._pending = self._pending, {}
         self._outbox.close()
         for answer in pending.values():
@@ -141,11 +172,26 @@ class FrameStream:
 
     async def _open(self, open_pipe: OpenPipe) -> None:
         try:
-            self._pipe = await open_pipe(self)
+            self._pipe, max_idle_ms = await open_pipe(self)
         except SemelError as error:
             self.lost(error)
             return
         self._outbox.open(self._pipe)
+        if max_idle_ms:
+            self._look_if_idle(max_idle_ms / 1000 * _IDLE_PART, since=None)
+
+    def _look_if_idle(self, period_s: float, *, since: int | None) -> None:
+        """End the stream if no call was made, and none was in flight, since the last look."""
+        if self._broken or self._pipe is None:
+            return
+        if since == self._last_correlation_id and not self._pending:
+            self.lost(NetworkExceptionError(f"the idle stream to {self._address} was closed"))
+            self._pipe.close()
+            return
+        calls = None if self._pending else self._last_correlation_id
+        self._idle_timer = asyncio.get_running_loop().call_later(
+            period_s, partial(self._look_if_idle, period_s, since=calls)
+        )
 
     def _take_up(self) -> None:
         if self._broken:

@@ -1,6 +1,7 @@
 """Connections to services: gRPC for every call, and frames for those of the hot path.
 
-Where to take its frames, a service says by gRPC: at a port of their own, or on a Stream RPC.
+Where to take its frames, a service says by gRPC: at a port of their own, or on a Stream RPC. While
+a service takes no further stream, all calls are unary.
 """
 
 import asyncio
@@ -10,12 +11,12 @@ from functools import partial
 import grpc
 
 from semel.common.v1.frames_pb2 import FramesPreface, OpenFramesRequest, OpenFramesResponse
-from semel_common.errors import NetworkExceptionError
+from semel_common.errors import NetworkExceptionError, SemelError, ThrottlingQuotaExceededError
 from semel_common.library_log import get_logger
 from semel_common.tracing import TRACEPARENT
 from semel_common.wire import status
 from semel_common.wire.clusters import CLUSTER_ID
-from semel_common.wire.frame_stream import FrameStream
+from semel_common.wire.frame_stream import FrameStream, Opened
 from semel_common.wire.grpc_pipe import GrpcPipe, StreamCall
 from semel_common.wire.methods import OPEN_FRAMES, Method, Req, Res
 from semel_common.wire.pieces import Outgoing, message_of
@@ -45,6 +46,8 @@ class ChannelOptions:
     """How long the answer to a probe may take before the connection counts as lost."""
     connect_timeout_ms: int = 10_000
     """How long the connection for frames may take to be made."""
+    refused_stream_pause_ms: int = 30_000
+    """How long calls are unary after a server has refused a frame stream for its limits."""
 
     def as_socket_options(self) -> SocketOptions:
         """Return the same for the connection that carries frames."""
@@ -89,6 +92,8 @@ class GrpcConnection:
         self._left: grpc.aio.Channel | None = None
         self._streams: dict[tuple[str, str], FrameStream] = {}
         """By service, and by the cluster that their calls name: a stream names it once."""
+        self._unary_until: dict[str, float] = {}
+        """By service: when to try a stream again that was refused, in event-loop time (seconds)."""
 
     async def call(
         self,
@@ -100,10 +105,30 @@ class GrpcConnection:
         cluster_id: str = "",
     ) -> Res:
         """Make one call; see ``Connection.call``."""
-        if method.stream is not None:
-            return await self._stream(method.stream, cluster_id).call(
+        if method.stream is None or self._is_refused(method.stream):
+            return await self._call_unary(method, request, timeout_ms, traceparent, cluster_id)
+        stream = self._stream(method.stream, cluster_id)
+        loop = asyncio.get_running_loop()
+        until = loop.time() + timeout_ms / 1000
+        try:
+            return await stream.call(
                 method, request, timeout_ms=timeout_ms, traceparent=traceparent
             )
+        except ThrottlingQuotaExceededError as error:
+            if not stream.refused:
+                raise
+            self._note_refusal(method.stream, error)
+        left_ms = max(1, int((until - loop.time()) * 1000))
+        return await self._call_unary(method, request, left_ms, traceparent, cluster_id)
+
+    async def _call_unary(
+        self,
+        method: Method[Req, Res],
+        request: Outgoing[Req],
+        timeout_ms: int,
+        traceparent: str,
+        cluster_id: str,
+    ) -> Res:
         metadata = await self._metadata(cluster_id)
         if traceparent:
             metadata = (*metadata, (TRACEPARENT, traceparent))
@@ -166,7 +191,18 @@ class GrpcConnection:
             stream = self._streams[key] = FrameStream(open_pipe, STREAMS[service], self._address)
         return stream
 
-    async def _open_pipe(self, service: str, cluster_id: str, user: PipeUser) -> Pipe:
+    def _is_refused(self, service: str) -> bool:
+        until = self._unary_until.get(service)
+        return until is not None and asyncio.get_running_loop().time() < until
+
+    def _note_refusal(self, service: str, error: SemelError) -> None:
+        """Try a stream again later; of refusals without a stream between them, log the first."""
+        if service not in self._unary_until:
+            _log.warning("calls to %s are unary for now: %s", self._address, error.message)
+        pause_s = self._options.refused_stream_pause_ms / 1000
+        self._unary_until[service] = asyncio.get_running_loop().time() + pause_s
+
+    async def _open_pipe(self, service: str, cluster_id: str, user: PipeUser) -> Opened:
         offer = await self.call(
             OPEN_FRAMES,
             OpenFramesRequest(service=service),
@@ -175,7 +211,9 @@ class GrpcConnection:
         )
         if offer.port:
             try:
-                return await self._connect(offer, user)
+                pipe = await self._connect(offer, user)
+                self._unary_until.pop(service, None)
+                return Opened(pipe, offer.max_idle_ms)
             except OSError as error:
                 _log.warning(
                     "frames of %s go over gRPC: port %d cannot be reached (%s)",
@@ -186,7 +224,7 @@ class GrpcConnection:
         metadata = await self._metadata(cluster_id)
         channel = await self._current_channel()
         call: StreamCall = channel.stream_stream(STREAMS[service].path)(metadata=metadata)
-        return GrpcPipe(call, user, self._address)
+        return Opened(GrpcPipe(call, user, self._address), offer.max_idle_ms)
 
     async def _connect(self, offer: OpenFramesResponse, user: PipeUser) -> Pipe:
         """Connect to the port. Raises OSError, of which TimeoutError is one."""

@@ -1,7 +1,9 @@
 """Messages in a stream of bytes: each is its length, four bytes, and that many bytes. No I/O.
 
-Whoever reads a socket puts what arrives where ``MessageReader`` says, so that the bytes of a large
-message are put where they stay: they are not copied again until they are parsed.
+A socket puts its bytes where ``MessageReader`` says. Memory follows the bytes that arrive, not the
+length that is announced: when the memory of a message is full, the message goes on in four times as
+much, until it has its whole size. So a third of its bytes is copied once, and a sender makes the
+reader hold at most four times of the bytes that it has sent.
 """
 
 from collections.abc import Sequence
@@ -9,6 +11,8 @@ from collections.abc import Sequence
 _LENGTH_BYTES = 4
 _BUFFER_BYTES = 64 << 10
 """Messages that do not fit in here get memory of their own."""
+_GROWTH = 4
+"""How many times more memory a message gets when what it has is full."""
 
 SIGN_OF_LIFE = bytes(_LENGTH_BYTES)
 """A message without content, as it is written."""
@@ -27,6 +31,7 @@ class MessageReader:
     """Takes bytes as they arrive, and gives messages.
 
     Bytes are taken by ``room`` and ``filled``; then ``next_message`` is asked until it gives None.
+    If a large message is ``announced`` then, ``begin_large`` comes before the next ``room``.
     """
 
     def __init__(self, size_max_bytes: int) -> None:
@@ -40,8 +45,16 @@ class MessageReader:
         """Of what is in the buffer and was not given yet."""
         self._end = 0
         self._large: bytearray | None = None
-        """A message with memory of its own, of which so much is there:"""
+        """The memory that a large message has so far; how much of it is filled; and its size."""
         self._large_end = 0
+        self._large_size = 0
+        self.announced = 0
+        """The size of a message that has filled the buffer, and is not whole; else 0."""
+
+    @property
+    def in_large(self) -> bool:
+        """Whether a large message has begun, and is not whole."""
+        return self._large is not None
 
     def take_up_to(self, size_max_bytes: int) -> None:
         """Take larger messages from the next one on."""
@@ -53,9 +66,11 @@ class MessageReader:
 
     def room(self) -> memoryview:
         """Return where the next bytes go; never empty once ``next_message`` has given None."""
-        if self._large is not None:
-            return memoryview(self._large)[self._large_end :]
-        return memoryview(self._buffer)[self._end :]
+        if self._large is None:
+            return memoryview(self._buffer)[self._end :]
+        if self._large_end == len(self._large):
+            self._large = self._grown(self._large)
+        return memoryview(self._large)[self._large_end :]
 
     def filled(self, count: int) -> None:
         """Know that so many bytes have been put there."""
@@ -78,26 +93,34 @@ class MessageReader:
         if begin + length <= self._end:
             self._begin = begin + length
             return bytes(memoryview(self._buffer)[begin : self._begin])
-        if _LENGTH_BYTES + length > len(self._buffer):
-            self._begin_large(begin, length)
-        else:
-            self._move_to_front()
+        self._move_to_front()
+        if self._end == len(self._buffer):
+            self.announced = length
         return None
 
+    def begin_large(self) -> None:
+        """Give the announced message memory of its own."""
+        self._large_size, self.announced = self.announced, 0
+        self._large_end = self._end - _LENGTH_BYTES
+        self._large = bytearray(min(self._large_size, _GROWTH * _BUFFER_BYTES))
+        self._large[: self._large_end] = memoryview(self._buffer)[_LENGTH_BYTES : self._end]
+        self._end = 0
+
+    def _grown(self, full: bytearray) -> bytearray:
+        larger = bytearray(min(self._large_size, _GROWTH * len(full)))
+        larger[: len(full)] = full
+        return larger
+
     def _next_large(self, message: bytearray) -> bytearray | None:
-        if self._large_end < len(message):
+        if self._large_end < self._large_size:
             return None
         self._large = None
         return message
 
-    def _begin_large(self, begin: int, length: int) -> None:
-        self._large = bytearray(length)
-        self._large_end = self._end - begin
-        self._large[: self._large_end] = memoryview(self._buffer)[begin : self._end]
-        self._begin = self._end = 0
-
     def _move_to_front(self) -> None:
         """Make room for the rest of a message."""
+        if not self._begin:
+            return
         rest = self._buffer[self._begin : self._end]
         self._buffer[: len(rest)] = rest
         self._begin, self._end = 0, len(rest)

@@ -4,7 +4,7 @@ A pipe is a gRPC stream or a socket. Whoever uses it is called back from the eve
 waits for it: between a message that arrives and the answer that leaves, no task has to wake up.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from semel_common.errors import SemelError
@@ -51,4 +51,20 @@ class PipeUser(Protocol):
 
     def lost(self, error: SemelError) -> None:
         """Know that the pipe has ended, and why. Called once, and last."""
+        ...
+
+
+class MessageRoom(Protocol):
+    """What a pipe asks before it takes memory for a large message."""
+
+    def take(self, size_bytes: int, granted: Callable[[], None]) -> bool:
+        """Take room for a message. False: ``granted`` is called once it has been taken."""
+        ...
+
+    def give_back(self, size_bytes: int) -> None:
+        """Give room back: the message was delivered, or is lost."""
+        ...
+
+    def leave(self) -> None:
+        """Wait for room no longer."""
         ...

@@ -5,11 +5,12 @@ answer. Here the event loop reads and writes the socket itself.
 """
 
 import asyncio
+import select
 import socket
 import ssl
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, cast
+from typing import NamedTuple, TypedDict, cast
 
 from semel_common.errors import NetworkExceptionError, SemelError
 from semel_common.wire.messages import (
@@ -18,7 +19,12 @@ from semel_common.wire.messages import (
     MessageSizeError,
     write_message,
 )
-from semel_common.wire.pipe import PipeUser
+from semel_common.wire.pipe import MessageRoom, PipeUser
+
+_PAUSE_LOOK_S = 0.5
+"""How often to look after the other side while it is not read."""
+_HANG_UP = getattr(select, "POLLRDHUP", select.POLLHUP)
+"""Only Linux tells of a side that has ended before all that it sent was read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +38,16 @@ class SocketOptions:
     the other side's to do."""
     answer_max_s: float = 10.0
     """How long that may take before the connection counts as lost."""
+    arrival_max_s: float | None = None
+    """How long a message that fills the buffer may take to arrive while it is read; None: as long
+    as it does."""
+
+
+class PeerCertificate(TypedDict, total=False):
+    """The parts of ``ssl.SSLObject.getpeercert`` that name the owner of a certificate."""
+
+    subject: tuple[tuple[tuple[str, str], ...], ...]
+    subjectAltName: tuple[tuple[str, str], ...]
 
 
 class SocketPipe(asyncio.BufferedProtocol):
@@ -48,6 +64,12 @@ class SocketPipe(asyncio.BufferedProtocol):
         self._options = options
         self._transport: asyncio.Transport | None = None
         self._reader = MessageReader(options.message_size_max_bytes)
+        self._room: MessageRoom | None = None
+        self._taken_bytes = 0
+        """Room for the message that arrives."""
+        self._waiting_for_room = False
+        self._arrival: asyncio.TimerHandle | None = None
+        self._pause_watch: asyncio.TimerHandle | None = None
         self._paused = False
         self._writing = False
         self._heard = False
@@ -55,10 +77,22 @@ class SocketPipe(asyncio.BufferedProtocol):
         self._unwanted = False
         self._why: str | None = None
 
-    def hand_over(self, user: PipeUser, message_size_max_bytes: int) -> None:
-        """Let somebody else use it from the next message on, with messages of up to this size."""
+    def hand_over(self, user: PipeUser, options: SocketOptions, room: MessageRoom) -> None:
+        """Let another user have it from the next message on, with these options.
+
+        ``room`` is asked before memory is taken for a large message.
+        """
         self._user = user
-        self._reader.take_up_to(message_size_max_bytes)
+        self._options = options
+        self._room = room
+        self._reader.take_up_to(options.message_size_max_bytes)
+
+    def peer_certificate(self) -> PeerCertificate:
+        """Return the certificate that the other side has shown; empty if there is none."""
+        if self._transport is None:
+            return {}
+        found: PeerCertificate | None = self._transport.get_extra_info("peercert")
+        return found or {}
 
     # -- Pipe --------------------------------------------------------------------------------------
 
@@ -72,12 +106,15 @@ class SocketPipe(asyncio.BufferedProtocol):
     def pause_reading(self) -> None:
         """See ``Pipe.pause_reading``."""
         self._paused = True
-        if self._transport is not None and not self._transport.is_closing():
-            self._transport.pause_reading()
+        self._watch_arrival()
+        self._stop_reading()
+        self._watch_pause()
 
     def resume_reading(self) -> None:
         """See ``Pipe.resume_reading``."""
         self._paused = False
+        self._watch_arrival()
+        self._watch_pause()
         asyncio.get_running_loop().call_soon(self._read_on)
 
     def close(self) -> None:
@@ -130,8 +167,15 @@ class SocketPipe(asyncio.BufferedProtocol):
         """Tell that it is over, and hold nothing any more: no user, no half of a message."""
         if self._watch is not None:
             self._watch.cancel()
+        self._unwanted = True
+        self._watch_arrival()
+        self._watch_pause()
+        self._give_room_back()
         why = self._why or (str(exc) if exc is not None else "it was closed")
         user, self._user = self._user, _Nobody()
+        if self._room is not None:
+            self._room.leave()
+            self._room = None
         self._reader = MessageReader(0)
         user.lost(NetworkExceptionError(f"connection to {self._peer} is lost: {why}"))
 
@@ -146,19 +190,83 @@ class SocketPipe(asyncio.BufferedProtocol):
 
     def _deliver(self) -> bool:
         """Deliver the messages that are whole; returns whether more are wanted."""
-        while not self._paused and not self._unwanted:
+        while not self._paused and not self._waiting_for_room and not self._unwanted:
             try:
                 message = self._reader.next_message()
             except MessageSizeError as error:
                 self._give_up(str(error))
                 return False
             if message is None:
-                return True
+                return not self._reader.announced or self._begin_large()
             if message:
                 self._user.received(message)
+                if self._taken_bytes:
+                    self._give_room_back()
             else:
                 self._answer_sign_of_life()
         return False
+
+    # -- pauses ------------------------------------------------------------------------------------
+
+    def _watch_pause(self) -> None:
+        """Look whether the other side is there while the socket, which would tell, is not read."""
+        silent = (self._paused or self._waiting_for_room) and not self._unwanted
+        if silent and self._pause_watch is None:
+            self._pause_watch = asyncio.get_running_loop().call_later(
+                _PAUSE_LOOK_S, self._look_if_gone
+            )
+        elif not silent and self._pause_watch is not None:
+            self._pause_watch.cancel()
+            self._pause_watch = None
+
+    def _look_if_gone(self) -> None:
+        self._pause_watch = None
+        if self._transport is not None and _has_hung_up(self._transport):
+            self._give_up("the other side has gone while it was not read")
+        else:
+            self._watch_pause()
+
+    # -- large messages ----------------------------------------------------------------------------
+
+    def _begin_large(self) -> bool:
+        """Begin the message that is announced, if there is room for it; else read no further."""
+        size_bytes = self._reader.announced
+        if self._room is not None:
+            if not self._room.take(size_bytes, self._room_granted):
+                self._waiting_for_room = True
+                self._stop_reading()
+                self._watch_pause()
+                return False
+            self._taken_bytes = size_bytes
+        self._reader.begin_large()
+        self._watch_arrival()
+        return True
+
+    def _room_granted(self) -> None:
+        self._waiting_for_room = False
+        self._watch_pause()
+        self._taken_bytes = self._reader.announced
+        self._reader.begin_large()
+        self._watch_arrival()
+        self._read_on()
+
+    def _give_room_back(self) -> None:
+        """Give room back: its message was delivered, or never comes."""
+        if self._taken_bytes and self._room is not None:
+            taken, self._taken_bytes = self._taken_bytes, 0
+            self._room.give_back(taken)
+            self._watch_arrival()
+
+    def _watch_arrival(self) -> None:
+        """Have the time for a large message run while one is read, and only then."""
+        watched = self._taken_bytes > 0 and not self._paused and not self._unwanted
+        if watched and self._arrival is None and self._options.arrival_max_s is not None:
+            self._arrival = asyncio.get_running_loop().call_later(
+                self._options.arrival_max_s, self._give_up, "a message takes too long to arrive"
+            )
+        elif not watched and self._arrival is not None:
+            self._arrival.cancel()
+            self._arrival = None
 
     def _answer_sign_of_life(self) -> None:
         if self._options.silence_max_s is None and not self._writing and self._transport:
@@ -187,6 +295,10 @@ class SocketPipe(asyncio.BufferedProtocol):
         else:
             self._give_up("the other side is silent")
 
+    def _stop_reading(self) -> None:
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.pause_reading()
+
     def _give_up(self, why: str) -> None:
         self._why = why
         self.abort()
@@ -203,6 +315,13 @@ class _Nobody:
 
     def lost(self, error: SemelError) -> None:
         """Nothing is lost."""
+
+
+def _has_hung_up(transport: asyncio.Transport) -> bool:
+    """Whether the other side has ended the connection, with bytes before that or without."""
+    looking = select.poll()
+    looking.register(transport.get_extra_info("socket").fileno(), _HANG_UP)
+    return bool(looking.poll(0))
 
 
 def _keep_alive(transport: asyncio.Transport) -> None:

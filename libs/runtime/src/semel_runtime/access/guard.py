@@ -28,6 +28,7 @@ from semel_runtime.access.quotas import Quotas
 from semel_runtime.cluster.copy import ClusterCopy
 from semel_runtime.cluster.image import ClusterImage
 from semel_runtime.server.calls import Call, Endpoint
+from semel_runtime.server.long_polls import MAX_WAIT, is_long_poll
 from semel_runtime.server.principal import Principal
 
 log = structlog.get_logger(__name__)
@@ -96,10 +97,32 @@ class Guard:
                 _check_not_for_services(method, request, str(principal))
             response = await endpoint.handler(request, call)
         else:
-            response = await self._authorized(self._authorizer, endpoint, request, call)
+            response = await self._authorized_still(self._authorizer, endpoint, request, call)
         if tokens is not None:
             tokens.hand_out(method, request, response, principal)
         return response
+
+    async def _authorized_still(
+        self,
+        authorizer: Authorizer,
+        endpoint: Endpoint[Message, Message],
+        request: Message,
+        call: Call,
+    ) -> Message:
+        """Answer by the rules that hold when the answer leaves.
+
+        A long poll whose rules have changed while it waited is asked again, without a wait. Other
+        calls were decided when they came: a refusal would say that they were not done.
+        """
+        while True:
+            rules = authorizer.acls
+            response = await self._authorized(authorizer, endpoint, request, call)
+            if not is_long_poll(endpoint.method):
+                return response
+            self._look_at_image()
+            if authorizer.acls is rules:
+                return response
+            request.ClearField(MAX_WAIT)
 
     async def _authorized(
         self,

@@ -14,6 +14,11 @@ def stream_figures(server: GrpcServer) -> Iterable[Metric]:
     )
     yield GaugeMetricFamily(
         "semel_requests_in_flight",
-        "Requests of frame streams that are not answered yet.",
+        "Requests that are not answered yet, of frame streams and unary.",
         value=server.requests_in_flight,
+    )
+    yield GaugeMetricFamily(
+        "semel_bytes_in_flight",
+        "Bytes that frame streams hold: of requests, answers and messages that are arriving.",
+        value=server.bytes_in_flight,
     )

@@ -1,6 +1,8 @@
 """What a service gives the server: one handler for each RPC, whatever transport carries it."""
 
 import asyncio
+import math
+import time
 from collections.abc import Awaitable, Callable, Iterator
 from typing import TYPE_CHECKING, Generic, Protocol, TypeAlias
 
@@ -59,12 +61,17 @@ class Call(Struct, frozen=True, kw_only=True):
     def remaining_ms(self, default_ms: int) -> int:
         """Return how long to wait, so that the caller still gets the answer; at least 0.
 
-        ``default_ms`` if it set no limit.
+        That is until its deadline, or until its token expires; ``default_ms`` if it has neither.
         """
-        if self.deadline is None:
+        expires_at = self.origin.principal.expires_at
+        left_s = math.inf
+        if self.deadline is not None:
+            left_s = self.deadline - asyncio.get_running_loop().time()
+        if expires_at is not None:
+            left_s = min(left_s, expires_at - time.time())
+        if left_s == math.inf:
             return default_ms
-        left_ms = int((self.deadline - asyncio.get_running_loop().time()) * 1000)
-        return max(0, left_ms - _ANSWER_MS)
+        return max(0, int(left_s * 1000) - _ANSWER_MS)
 
 
 Handler: TypeAlias = Callable[[Req, Call], Awaitable[Res]]
@@ -121,6 +128,12 @@ class Handlers:
         """Raise what ``check_cluster`` raises for a call that names this cluster."""
         if self._cluster_id is not None:
             check_cluster(named, self._cluster_id())
+
+    def wrap(
+        self, wrapped: Callable[[Endpoint[Message, Message]], Endpoint[Message, Message]]
+    ) -> None:
+        """Put another endpoint, or the same, in the place of each."""
+        self._endpoints = {path: wrapped(each) for path, each in self._endpoints.items()}
 
     def __iter__(self) -> Iterator[Endpoint[Message, Message]]:
         """Iterate over all endpoints in the order of their registration."""

@@ -5,14 +5,15 @@ requests a slice is taken up at a time, so that the first are on their way to th
 while the last are still decided. Answers go out as they come: what has queued while the last
 message was written is the next message.
 
-A request counts as in flight, with its bytes and those of its answer, until its answer is written;
-past the limits the stream is not read. A client that does not read its answers stops itself, and
-after a while the stream is ended: what it holds of the service is needed by others.
+What is in flight is counted in ``in_flight``; past the limits the stream is not read. A client that
+does not read its answers stops itself, and after a while the stream is ended: what it holds of the
+service is needed by others. A stream that carries no request for long is ended too, and so is a
+stream whose caller's token has expired.
 """
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import structlog
@@ -25,10 +26,16 @@ from semel_common.wire.pipe import Pipe
 from semel_common.wire.streams import RequestFrame, StreamTypes
 from semel_runtime.server.answer import Answer, unknown_failure
 from semel_runtime.server.calls import Call, Endpoint, Written
+from semel_runtime.server.in_flight import InFlight
+from semel_runtime.server.lifetime import Lifetime
 from semel_runtime.server.limits import ServerLimits
 from semel_runtime.server.principal import Origin
+from semel_runtime.server.shares import Shares
 
 log = structlog.get_logger(__name__)
+
+EXPIRY_GRACE_S = 1.0
+"""How long requests may still take that were in flight when their caller's token expired."""
 
 
 class _Arrived(NamedTuple):
@@ -56,10 +63,14 @@ class FrameSession:
         *,
         origin: Origin,
         limits: ServerLimits,
+        shares: Shares,
         answer: Answer,
         ended: "Callable[[FrameSession], None]",
     ) -> None:
-        """Take endpoints by the name of their field in the frames. ``ended`` is told the end."""
+        """Take endpoints by the name of their field in the frames. ``ended`` is told the end.
+
+        The stream counts in the shares of its caller until it ends.
+        """
         self._types = types
         self._endpoints = endpoints
         self._pipe = pipe
@@ -68,21 +79,28 @@ class FrameSession:
         self._answer = answer
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._arrived: deque[_Arrived] = deque()
-        self._in_flight_requests = 0
-        self._in_flight_bytes = 0
-        self._reading = True
+        self._shares = shares
+        self._in_flight = InFlight(pipe, limits, shares)
         self._ending = False
         self._outbox = Outbox(self._sent, self._blocked)
         self._answered: deque[_Answer] = deque()
         self._impatience: asyncio.TimerHandle | None = None
         self._ended = ended
         self._lost = False
+        self._lifetime = Lifetime(
+            max_idle_ms=limits.connections_max_idle_ms,
+            expires_at=origin.principal.expires_at,
+            is_busy=lambda: self._in_flight.requests > 0,
+            idle=self.finished,
+            expired=self._expired,
+        )
+        shares.streams.take()
         self._outbox.open(pipe)
 
     @property
     def requests_in_flight(self) -> int:
         """Requests that are not answered yet."""
-        return self._in_flight_requests
+        return self._in_flight.requests
 
     # -- PipeUser ------------------------------------------------------------------------------
 
@@ -99,9 +117,8 @@ class FrameSession:
         taking_up = bool(self._arrived)
         share = len(message) // len(frames) if frames else 0
         self._arrived.extend(_Arrived(frame, share) for frame in frames)
-        self._in_flight_requests += len(frames)
-        self._in_flight_bytes += share * len(frames)
-        self._pause_if_full()
+        self._lifetime.used = True
+        self._in_flight.take(len(frames), share * len(frames))
         if not taking_up:
             self._take_up()
 
@@ -113,6 +130,7 @@ class FrameSession:
     def finished(self) -> None:
         """Take no further request, answer those that have arrived, then end the stream."""
         self._ending = True
+        self._in_flight.end()
         self._end_if_answered()
 
     def drain(self) -> None:
@@ -129,13 +147,30 @@ class FrameSession:
         self._arrived.clear()
         self._outbox.close()
         self._calm()
-        for task in self._tasks.values():
-            task.cancel()
+        self._lifetime.end()
         for each in self._answered:
             each.written.settle()
         self._answered.clear()
+        self._end_requests(tuple(self._tasks.values()))
+        self._shares.streams.give_back()
         self._ended(self)
         log.debug("frame stream ended", reason=str(error))
+
+    def _end_requests(self, tasks: Sequence[asyncio.Task[None]]) -> None:
+        """Cancel requests; the caller's share has room again when the last one has ended."""
+        self._in_flight.end()
+        left = set(tasks)
+
+        def ended(task: asyncio.Task[None]) -> None:
+            left.discard(task)
+            if not left:
+                self._in_flight.clear()
+
+        for task in tasks:
+            task.add_done_callback(ended)
+            task.cancel()
+        if not tasks:
+            self._in_flight.clear()
 
     def abort(self) -> None:
         """End at once: nothing is answered any more."""
@@ -149,17 +184,6 @@ class FrameSession:
             self._accept(*self._arrived.popleft())
         if self._arrived:
             asyncio.get_running_loop().call_soon(self._take_up)
-
-    def _pause_if_full(self) -> None:
-        if self._reading and self._full():
-            self._reading = False
-            self._pipe.pause_reading()
-
-    def _full(self) -> bool:
-        return (
-            self._in_flight_bytes >= self._limits.stream_in_flight_max_bytes
-            or self._in_flight_requests >= self._limits.stream_in_flight_requests_max
-        )
 
     def _accept(self, frame: RequestFrame, size: int) -> None:
         name = frame.WhichOneof("request")
@@ -224,10 +248,9 @@ class FrameSession:
             written.settle()
             return
         frame = self._types.write_response(correlation_id, field, answer)
-        self._in_flight_bytes += len(frame)
         self._answered.append(_Answer(request_size + len(frame), written))
         self._outbox.put(frame)
-        self._pause_if_full()
+        self._in_flight.take(0, len(frame))
 
     def _sent(self, count: int) -> None:
         size_bytes = 0
@@ -238,16 +261,17 @@ class FrameSession:
         self._release(count, size_bytes)
 
     def _release(self, count: int, size_bytes: int) -> None:
-        self._in_flight_requests -= count
-        self._in_flight_bytes -= size_bytes
-        if not self._reading and not self._full() and not self._ending:
-            self._reading = True
-            self._pipe.resume_reading()
+        self._in_flight.release(count, size_bytes)
         self._end_if_answered()
 
     def _end_if_answered(self) -> None:
-        if self._ending and not self._in_flight_requests:
+        if self._ending and not self._in_flight.requests:
             self._pipe.close()
+
+    def _expired(self) -> None:
+        """End the stream: requests in flight have a moment for their answers, others have none."""
+        self.finished()
+        asyncio.get_running_loop().call_later(EXPIRY_GRACE_S, self._pipe.abort)
 
     def _blocked(self) -> None:
         self._impatience = asyncio.get_running_loop().call_later(
@@ -260,6 +284,6 @@ class FrameSession:
             self._impatience = None
 
     def _give_up(self) -> None:
-        held_bytes = self._in_flight_bytes
+        held_bytes = self._in_flight.size_bytes
         self._pipe.abort()
         log.warning("client does not read its answers", bytes=held_bytes)

@@ -16,8 +16,10 @@ from msgspec.structs import replace
 from semel_common.errors import SaslAuthenticationError
 from semel_common.wire.clusters import CLUSTER_ID
 from semel_common.wire.security import AUTHORIZATION, BEARER
-from semel_runtime.server.principal import ANONYMOUS, Origin, Principal
+from semel_common.wire.socket_pipe import PeerCertificate
+from semel_runtime.server.principal import Origin, Principal
 from semel_runtime.server.seldom import Seldom
+from semel_runtime.server.shares import host_of_peer
 from semel_runtime.server.tls import ServerTls
 
 if TYPE_CHECKING:
@@ -65,7 +67,6 @@ class Gate:
         self._tokens = security.tokens
         self._cluster = security.cluster_principals
         self._refused = Seldom()
-        self._anonymous = self._origin(ANONYMOUS)
 
     async def admit(self, caller: Caller) -> Origin:
         """Return where a call comes from; raises SaslAuthenticationError.
@@ -87,7 +88,21 @@ class Gate:
             return self._origin(await self._bearer(caller, self._tokens))
         if self.tls is not None and self.tls.asks_clients:
             return self._origin(Principal(name=name_in_certificate(caller.auth_context())))
-        return self._anonymous
+        return Origin(listener=self._listener, host=host_of_peer(caller.peer()))
+
+    def check_certificate(self, origin: Origin, certificate: PeerCertificate) -> None:
+        """Check that a socket is of the caller that its ticket was given to.
+
+        Where the certificate says who calls, the socket's must say the same name as that of the
+        call. Raises SaslAuthenticationError.
+        """
+        if self._tokens is not None or self.tls is None or not self.tls.asks_clients:
+            return
+        shown = name_in_certificate(_names_in(certificate))
+        if shown != origin.principal.name:
+            raise SaslAuthenticationError(
+                f"the ticket of {origin.principal} is shown with the certificate of another client"
+            )
 
     async def _bearer(self, caller: Caller, tokens: "TokenVerifier") -> Principal:
         try:
@@ -118,8 +133,33 @@ def name_in_certificate(auth_context: Mapping[str, Iterable[bytes]]) -> str:
     for kind in ("peer_uri", "peer_dns", "x509_common_name"):
         for name in auth_context.get(kind, ()):
             if name:
-                return name.decode()
+                return _printable(name)
     raise SaslAuthenticationError("the certificate has no URI, no DNS name and no common name")
+
+
+def _printable(name: bytes) -> str:
+    try:
+        text = name.decode()
+    except UnicodeDecodeError:
+        text = ""
+    if not text.isprintable() or not text:
+        raise SaslAuthenticationError("the name in the certificate is not printable")
+    return text
+
+
+def _names_in(certificate: PeerCertificate) -> dict[str, list[bytes]]:
+    """Return the names in a certificate as Python's ``ssl`` gives it, by gRPC's kinds."""
+    alternatives = certificate.get("subjectAltName", ())
+    return {
+        "peer_uri": [value.encode() for kind, value in alternatives if kind == "URI"],
+        "peer_dns": [value.encode() for kind, value in alternatives if kind == "DNS"],
+        "x509_common_name": [
+            value.encode()
+            for names in certificate.get("subject", ())
+            for kind, value in names
+            if kind == "commonName"
+        ],
+    }
 
 
 def _check_nothing(_named: str) -> None:

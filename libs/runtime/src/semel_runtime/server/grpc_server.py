@@ -22,6 +22,7 @@ from semel_common.errors import (
     ThrottlingQuotaExceededError,
 )
 from semel_common.wire import status
+from semel_common.wire.frame_stream import LIMIT, STREAMS_LIMIT
 from semel_common.wire.methods import OPEN_FRAMES
 from semel_common.wire.pipe import Pipe
 from semel_common.wire.streams import STREAMS
@@ -32,7 +33,9 @@ from semel_runtime.server.frames import FrameSession
 from semel_runtime.server.gate import Gate, ListenerSecurity
 from semel_runtime.server.grpc_frames import GrpcServerPipe, StreamContext
 from semel_runtime.server.limits import ServerLimits
+from semel_runtime.server.long_polls import capped
 from semel_runtime.server.principal import Origin
+from semel_runtime.server.shares import Ledger
 from semel_runtime.server.socket_frames import FrameSockets
 from semel_runtime.server.spans import ServerSpans
 from semel_runtime.server.unary import unary_handlers
@@ -61,7 +64,8 @@ class GrpcServer:
         self._servers: dict[str, grpc.aio.Server] = {}
         self._gates: dict[str, Gate] = {}
         self._endpoints: dict[str, dict[str, Endpoint[Message, Message]]] = {}
-        self._sockets = FrameSockets(limits)
+        self._ledger = Ledger(limits)
+        self._sockets = FrameSockets(limits, self._ledger)
         self._sessions: set[FrameSession] = set()
         self._all_ended = asyncio.Event()
 
@@ -88,7 +92,7 @@ class GrpcServer:
 
         Clients are sent to ``advertised``; without, to this port at the host that they know.
         """
-        self._sockets.bind(listener, advertised, self._gates[listener.name].tls)
+        self._sockets.bind(listener, advertised, self._gates[listener.name])
 
     def bind_health(self, address: str) -> int:
         """Bind ``host:port`` for health and nothing else; returns the port. Raises OSError."""
@@ -107,6 +111,7 @@ class GrpcServer:
 
     async def start(self, handlers: Handlers) -> None:
         """Serve the handlers; health answers NOT_SERVING until ``set_serving``."""
+        handlers.wrap(capped(self._limits.long_poll_max_ms))
         self._endpoints = _endpoints_by_stream(handlers)
         handlers.add(OPEN_FRAMES, self._open_frames)
         for name, server in self._servers.items():
@@ -116,7 +121,7 @@ class GrpcServer:
         await self._health.set(LIVENESS, SERVING)
         for server in self._all_servers():
             await server.start()
-        await self._sockets.start()
+        self._sockets.start()
 
     @property
     def stream_count(self) -> int:
@@ -125,8 +130,13 @@ class GrpcServer:
 
     @property
     def requests_in_flight(self) -> int:
-        """Requests of frame streams that are not answered yet."""
-        return sum(session.requests_in_flight for session in self._sessions)
+        """Requests that are not answered yet, of frame streams and unary."""
+        return self._ledger.requests.held
+
+    @property
+    def bytes_in_flight(self) -> int:
+        """Bytes that frame streams hold: of requests, answers and messages that are arriving."""
+        return self._ledger.in_flight_bytes.held
 
     async def set_serving(self) -> None:
         """Let health answer SERVING."""
@@ -167,31 +177,56 @@ class GrpcServer:
             for end in ends:
                 group.create_task(_end(end), name="abort server")
 
+    async def _answer_unary(
+        self, endpoint: Endpoint[Message, Message], request: Message, call: Call
+    ) -> Message:
+        """Answer a unary call as one of its caller's requests in flight.
+
+        A call for a stream is none: it does not wait, and streams have a limit of their own.
+        """
+        if endpoint.method.path == OPEN_FRAMES.path:
+            return await self._answer(endpoint, request, call)
+        shares = self._ledger.of(call.origin)  # Held, so that its other calls find the same.
+        requests = shares.requests
+        if not requests.has_room():
+            raise ThrottlingQuotaExceededError(
+                f"{endpoint.method.name} is not begun: {requests.why_full()}; wait for answers"
+            )
+        requests.take()
+        try:
+            return await self._answer(endpoint, request, call)
+        finally:
+            requests.give_back()
+
     # -- frames --------------------------------------------------------------------------------
 
     async def _open_frames(self, request: OpenFramesRequest, call: Call) -> OpenFramesResponse:
         if request.service not in self._endpoints:
             raise NetworkExceptionError(f"{request.service!r} is not here: this is another service")
-        self._check_room()
-        return self._sockets.offer(
-            call.origin.listener, partial(self._session, request.service, call.origin)
-        )
+        self._check_room(call.origin)
+        offer = self._sockets.offer(call.origin, partial(self._session, request.service))
+        offer.max_idle_ms = self._limits.connections_max_idle_ms
+        return offer
 
-    def _check_room(self) -> None:
-        if len(self._sessions) >= self._limits.streams_max:
+    def _check_room(self, origin: Origin) -> None:
+        streams = self._ledger.of(origin).streams
+        if not streams.has_room():
             raise ThrottlingQuotaExceededError(
-                f"{len(self._sessions)} frame streams are open: no more are taken"
+                f"no further frame stream is taken: {streams.why_full()}; make unary calls, or"
+                " close streams",
+                **{LIMIT: STREAMS_LIMIT},
             )
 
     def _session(self, service: str, origin: Origin, pipe: Pipe) -> FrameSession:
         """Open a session on a pipe. Raises ThrottlingQuotaExceededError."""
-        self._check_room()
+        self._check_room(origin)
         session = FrameSession(
             STREAMS[service],
             self._endpoints[service],
             pipe,
             origin=origin,
             limits=self._limits,
+            shares=self._ledger.of(origin),
             answer=self._answer,
             ended=self._ended,
         )
@@ -220,7 +255,7 @@ class GrpcServer:
 
     def _register(self, server: grpc.aio.Server, handlers: Handlers, gate: Gate) -> None:
         services: dict[str, dict[str, grpc.RpcMethodHandler[bytes, Message]]] = defaultdict(dict)
-        for name, methods in unary_handlers(handlers, gate, self._answer).items():
+        for name, methods in unary_handlers(handlers, gate, self._answer_unary).items():
             services[name].update(methods)
         for name in self._endpoints:
             services[name]["Stream"] = self._stream_handler(name, gate)
@@ -239,7 +274,7 @@ class GrpcServer:
         async def stream(requests: AsyncIterator[bytes], context: StreamContext) -> None:
             try:
                 origin = await gate.admit(context)
-                self._check_room()
+                self._check_room(origin)
             except SemelError as error:
                 await context.abort_with_status(rpc_status.to_status(status.to_status(error)))
                 raise
@@ -317,6 +352,11 @@ def _channel_arguments(limits: ServerLimits) -> list[tuple[str, int]]:
         ("grpc.so_reuseport", 0),
         ("grpc.max_send_message_length", limits.message_size_max_bytes),
         ("grpc.max_receive_message_length", limits.message_size_max_bytes),
+        # Also the time for the first bytes of HTTP/2, and without TLS.
+        ("grpc.server_handshake_timeout_ms", limits.handshake_timeout_ms),
+        ("grpc.max_allowed_incoming_connections", limits.grpc_connections_max),
+        ("grpc.max_connection_idle_ms", limits.connections_max_idle_ms),
+        ("grpc.max_concurrent_streams", limits.connection_calls_max),
         ("grpc.keepalive_time_ms", 60_000),
         ("grpc.keepalive_permit_without_calls", 1),
         ("grpc.http2.min_ping_interval_without_data_ms", limits.ping_interval_min_ms),

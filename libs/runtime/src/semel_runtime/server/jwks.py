@@ -2,7 +2,7 @@
 
 A set at a URL is asked for again from time to time, and when a token names a key that is not known;
 for that at most once in ``UNKNOWN_KEY_PAUSE_S``, for anybody can name keys. While the URL does not
-answer, the keys stay as they were.
+answer, the keys stay as they were. A set without a usable key is an answer: it revokes all keys.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Protocol
 
 import structlog
-from joserfc.errors import JoseError
+from joserfc.errors import JoseError, MissingKeyError
 from joserfc.jwk import KeySet
 
 from semel_common.errors import BrokerNotAvailableError, InvalidConfigError
@@ -144,7 +144,9 @@ def _parse(content: bytes) -> KeySet:
     """Read a set; raises ValueError, which quotes nothing: it may hold secrets."""
     try:
         return KeySet.import_key_set(json.loads(content))
-    except (JoseError, KeyError, TypeError, ValueError) as error:
+    except MissingKeyError:
+        return KeySet([])  # It has the form of a set, and no usable key.
+    except (JoseError, AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
         raise ValueError(f"not a JSON Web Key Set ({type(error).__name__})") from None
 
 

@@ -35,3 +35,5 @@ class Origin(Struct, frozen=True, kw_only=True):
     listener: str
     """Name of the listener on which it arrived."""
     principal: Principal = ANONYMOUS
+    host: str = ""
+    """The caller's address, where only that tells callers apart."""

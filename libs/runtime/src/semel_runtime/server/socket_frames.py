@@ -1,7 +1,9 @@
 """Frames over connections of their own: who asked by gRPC is let in, once, with a ticket.
 
 Anybody can connect. Until a ticket is shown, a connection is a visitor, and costs next to nothing:
-no more is taken of it than a ticket, and there are only so many visitors at a time.
+no more is taken of it than a ticket, and there are only so many visitors at a time, in all and of
+one address. A ticket counts only at the listener that gave it, and where certificates say who
+calls, only together with a certificate of the caller that it was given to.
 """
 
 import asyncio
@@ -10,33 +12,33 @@ import socket
 import ssl
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypedDict
+from functools import partial
+from typing import NamedTuple
 
 import structlog
-from google.protobuf.message import DecodeError
+from msgspec.structs import replace
 
-from semel.common.v1.frames_pb2 import FramesPreface, OpenFramesResponse
-from semel_common.errors import SemelError, ThrottlingQuotaExceededError
+from semel.common.v1.frames_pb2 import OpenFramesResponse
+from semel_common.errors import SaslAuthenticationError, ThrottlingQuotaExceededError
 from semel_common.wire.pipe import Pipe
-from semel_common.wire.socket_pipe import SocketOptions, SocketPipe
+from semel_common.wire.socket_pipe import SocketOptions
 from semel_runtime.cluster.image import Listener
+from semel_runtime.server.acceptor import Acceptor
 from semel_runtime.server.frames import FrameSession
+from semel_runtime.server.gate import Gate
+from semel_runtime.server.in_flight import ArrivalRoom
 from semel_runtime.server.limits import ServerLimits
+from semel_runtime.server.principal import Origin
 from semel_runtime.server.seldom import Seldom
-from semel_runtime.server.tls import ServerTls
+from semel_runtime.server.shares import Ledger, host_of_address
+from semel_runtime.server.visitors import Visitor, Visitors
 
 log = structlog.get_logger(__name__)
 
 TICKET_BYTES = 16
-PREFACE_MAX_BYTES = 256
-"""The largest first message; a preface has 18 bytes today."""
-TICKET_LIFE_S = 10.0
-"""How long a ticket is good for, and how long a connection may take to show one."""
 
-_UNTIL_ADMITTED = SocketOptions(message_size_max_bytes=PREFACE_MAX_BYTES)
-
-SessionOn = Callable[[Pipe], FrameSession]
-"""Opens the session that a ticket is for. Raises ThrottlingQuotaExceededError."""
+SessionOn = Callable[[Origin, Pipe], FrameSession]
+"""Opens a session of a caller. Raises ThrottlingQuotaExceededError."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,35 +47,35 @@ class _Place:
 
     bound: socket.socket
     advertised: Listener
-    tls: ServerTls | None
+    gate: Gate
 
 
-class _Encrypted(TypedDict, total=False):
-    """What a socket with TLS is served with; asyncio refuses a time-out without a context."""
+class _Ticket(NamedTuple):
+    """Whose it is, and which session it opens."""
 
-    ssl: ssl.SSLContext
-    ssl_handshake_timeout: float
+    origin: Origin
+    session_on: SessionOn
 
 
 class FrameSockets:
     """The ports at which a server takes frames, one for each listener."""
 
-    def __init__(self, limits: ServerLimits) -> None:
+    def __init__(self, limits: ServerLimits, ledger: Ledger) -> None:
         """Do no I/O yet."""
         self._limits = limits
+        self._admitted = SocketOptions(
+            message_size_max_bytes=limits.message_size_max_bytes,
+            arrival_max_s=limits.arrival_timeout_ms / 1000,
+        )
+        self._ledger = ledger
         self._places: dict[str, _Place] = {}
-        self._servers: list[asyncio.Server] = []
-        self._tickets: dict[bytes, SessionOn] = {}
-        self._visitors: dict[_Visitor, None] = {}
-        """In the order of their arrival."""
+        self._acceptors: list[Acceptor] = []
+        self._tickets: dict[bytes, _Ticket] = {}
+        self._visitors = Visitors(limits)
+        self._arriving: set[asyncio.Task[None]] = set()
         self._refused = Seldom()
 
-    def bind(
-        self,
-        listener: Listener,
-        advertised: Listener | None = None,
-        tls: ServerTls | None = None,
-    ) -> None:
+    def bind(self, listener: Listener, advertised: Listener | None, gate: Gate) -> None:
         """Bind the port of a listener. Raises OSError.
 
         Clients are sent to ``advertised``; without, to this port at the host that they know.
@@ -82,121 +84,91 @@ class FrameSockets:
         bound = socket.create_server((listener.host, listener.port), family=family)
         port: int = bound.getsockname()[1]
         told = advertised or Listener(name=listener.name, host="", port=port)
-        self._places[listener.name] = _Place(bound=bound, advertised=told, tls=tls)
+        self._places[listener.name] = _Place(bound=bound, advertised=told, gate=gate)
 
-    async def start(self) -> None:
+    def start(self) -> None:
         """Let clients in."""
-        loop = asyncio.get_running_loop()
-        for place in self._places.values():
-            encrypted: _Encrypted = {}
-            if place.tls is not None:
-                encrypted["ssl"] = place.tls.ssl_context()
-                encrypted["ssl_handshake_timeout"] = TICKET_LIFE_S
-            server = await loop.create_server(self._visitor, sock=place.bound, **encrypted)
-            self._servers.append(server)
+        for name, place in self._places.items():
+            tls = None if place.gate.tls is None else place.gate.tls.ssl_context()
+            self._acceptors.append(Acceptor(place.bound, partial(self._receive, name, tls)))
 
-    def offer(self, listener: str, session_on: SessionOn) -> OpenFramesResponse:
-        """Return where to connect to, with a ticket for this session; no port if there is none."""
-        place = self._places.get(listener)
+    def offer(self, origin: Origin, session_on: SessionOn) -> OpenFramesResponse:
+        """Return where to connect to, with a ticket for a session; no port if there is none."""
+        place = self._places.get(origin.listener)
         if place is None:
             return OpenFramesResponse()
         ticket = secrets.token_bytes(TICKET_BYTES)
-        self._tickets[ticket] = session_on
-        asyncio.get_running_loop().call_later(TICKET_LIFE_S, self._tickets.pop, ticket, None)
+        self._tickets[ticket] = _Ticket(origin, session_on)
+        asyncio.get_running_loop().call_later(
+            self._limits.handshake_timeout_ms / 1000, self._tickets.pop, ticket, None
+        )
         return OpenFramesResponse(
             host=place.advertised.host, port=place.advertised.port, ticket=ticket
         )
 
     async def close(self) -> None:
-        """Let nobody in any more, nor those who have not shown a ticket yet."""
-        self._tickets.clear()  # Who is on the way to us, such as in a TLS handshake, may show one.
-        await self._stop_accepting()
-        for server in self._servers:
-            server.close()
+        """Let no client in any more, and end the connections without a ticket."""
+        self._tickets.clear()  # A client in its TLS handshake could still show one.
+        for acceptor in self._acceptors:
+            acceptor.close()
         for place in self._places.values():
             place.bound.close()
-        for visitor in tuple(self._visitors):
+        for visitor in self._visitors:
             visitor.send_away()
+        if self._arriving:
+            await asyncio.wait(self._arriving)
 
-    async def _stop_accepting(self) -> None:
-        """Leave who knocks outside, and wait until who was let in is a visitor.
+    # -- Host --------------------------------------------------------------------------------------
 
-        asyncio's ``Server.close`` loses a connection that was accepted just before, and never
-        closes it (python/cpython#109564); uvloop's does not, and has no such reader.
-        """
-        loop = asyncio.get_running_loop()
-        for place in self._places.values():
-            if place.bound.fileno() >= 0:
-                loop.remove_reader(place.bound)
-        await asyncio.sleep(0)
-
-    def _visitor(self) -> SocketPipe:
-        if len(self._visitors) >= self._limits.visitors_max:
-            # Whoever has a ticket shows it at once: the one who has waited longest has none.
-            self.refuse(next(iter(self._visitors)), "is one of too many without a ticket")
-        visitor = _Visitor(self)
-        self._visitors[visitor] = None
-        return visitor.pipe
-
-    # -- visitors --------------------------------------------------------------------------------
-
-    def admit(self, visitor: "_Visitor", ticket: bytes) -> None:
-        """Let in who has this ticket: from here on, the pipe is its session's."""
-        session_on = self._tickets.pop(ticket, None)
-        if session_on is None:
-            self.refuse(visitor, "shows a ticket that is not good, or not any more")
+    def admit(self, visitor: Visitor, ticket: bytes) -> None:
+        """Let in a visitor that has a ticket: from here on, the pipe is its session's."""
+        found = self._tickets.get(ticket)
+        if found is None or found.origin.listener != visitor.listener:
+            self.refuse(visitor, "shows a ticket that is not good here, or not any more")
             return
+        del self._tickets[ticket]
+        origin, pipe = found.origin, visitor.pipe
+        if origin.host:
+            origin = replace(origin, host=visitor.address)
         try:
-            session = session_on(visitor.pipe)
+            self._places[visitor.listener].gate.check_certificate(origin, pipe.peer_certificate())
+            session = found.session_on(origin, pipe)
+        except SaslAuthenticationError as error:
+            self.refuse(visitor, error.message)
         except ThrottlingQuotaExceededError:
             self.refuse(visitor, "is one too many")
-            return
-        visitor.pipe.hand_over(session, self._limits.message_size_max_bytes)
+        else:
+            room = ArrivalRoom(self._ledger.of(origin))
+            pipe.hand_over(session, self._admitted, room)
 
-    def refuse(self, visitor: "_Visitor", what: str) -> None:
-        """Send it away."""
+    def refuse(self, visitor: Visitor, what: str) -> None:
+        """Send a visitor away."""
         visitor.send_away()
         if count := self._refused.count():
             log.warning("a connection for frames is refused", client=what, count=count)
 
-    def forget(self, visitor: "_Visitor") -> None:
-        """Know that it is none any more."""
-        self._visitors.pop(visitor, None)
+    # -- connections -------------------------------------------------------------------------------
 
-
-class _Visitor:
-    """A connection that has not shown its ticket yet. Uses a pipe: see ``PipeUser``."""
-
-    def __init__(self, host: FrameSockets) -> None:
-        """Have it sent away if it shows nothing."""
-        self._host = host
-        self._impatience = asyncio.get_running_loop().call_later(
-            TICKET_LIFE_S, host.refuse, self, "shows no ticket"
-        )
-        self.pipe = SocketPipe(self, "a client", _UNTIL_ADMITTED)
-
-    def send_away(self) -> None:
-        """End the connection."""
-        self._leave()
-        self.pipe.abort()
-
-    def received(self, message: bytes | bytearray) -> None:
-        """Show the ticket."""
-        self._leave()
+    def _receive(
+        self, listener: str, tls: ssl.SSLContext | None, connection: socket.socket
+    ) -> None:
+        """Take up a connection that was accepted."""
         try:
-            ticket = FramesPreface.FromString(bytes(message)).ticket
-        except DecodeError:
-            self._host.refuse(self, "is no client of ours")
+            address = host_of_address(connection.getpeername()[0])
+        except OSError:
+            connection.close()  # It is gone already.
             return
-        self._host.admit(self, ticket)
-
-    def written(self) -> None:
-        """Nothing was written."""
-
-    def lost(self, error: SemelError) -> None:  # noqa: ARG002 - a pipe tells why
-        """Wait no longer."""
-        self._leave()
-
-    def _leave(self) -> None:
-        self._host.forget(self)
-        self._impatience.cancel()
+        surplus = self._visitors.surplus(address)
+        if surplus is not None:
+            self.refuse(surplus, "is one of too many without a ticket")
+        visitor = Visitor(
+            self,
+            listener=listener,
+            address=address,
+            timeout_ms=self._limits.handshake_timeout_ms,
+            left=self._visitors.remove,
+        )
+        self._visitors.add(visitor)
+        task = visitor.arrive(connection, tls)
+        self._arriving.add(task)
+        task.add_done_callback(self._arriving.discard)

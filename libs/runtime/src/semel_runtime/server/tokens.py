@@ -3,10 +3,11 @@
 It is signed by a known key with an algorithm of the list, for this audience, by this issuer, and it
 is time: clocks may differ by the skew. Reasons for a refusal name what is wrong and quote nothing.
 A token that was good is good until it expires, or the keys change: its signature is checked once.
+A token may have any shape: its times are checked here before anything is computed with them.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from joserfc import errors, jws, jwt
@@ -17,6 +18,22 @@ from semel_runtime.server.jwks import Keys
 from semel_runtime.server.principal import Principal
 
 REMEMBERED_MAX = 1_024
+TOKEN_MAX_BYTES = 16_384
+"""The longest token that is looked at: as much as gRPC takes of metadata."""
+_TIME_MAX_S = 253_402_300_799
+"""The end of the year 9999, the last moment that has a date."""
+_TIMES = ("exp", "nbf", "iat")
+
+_MALFORMED = (
+    errors.JoseError,
+    ValueError,
+    TypeError,
+    KeyError,
+    AttributeError,
+    ArithmeticError,
+    RecursionError,
+)
+"""What the library raises for bytes of any shape, such as JSON of a thousand brackets."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,13 +74,17 @@ class TokenVerifier:
 
         Raises BrokerNotAvailableError as long as no keys are known.
         """
+        if len(token) > TOKEN_MAX_BYTES:
+            raise SaslAuthenticationError(
+                f"the token has {len(token)} bytes: at most {TOKEN_MAX_BYTES} are looked at"
+            )
         try:
             principal = self._recall(token, await self._keys.holding(None))
             if principal is None:
                 keys = await self._keys.holding(_key_id(token))
                 principal = self._principal_of(token, keys)
                 self._remember(token, principal, keys)
-        except (errors.JoseError, ValueError) as error:
+        except _MALFORMED as error:
             raise SaslAuthenticationError(_reason(error)) from None
         principal.check_not_expired(self._now())
         return principal
@@ -73,13 +94,17 @@ class TokenVerifier:
         await self._keys.run()
 
     def _principal_of(self, token: str, keys: KeySet) -> Principal:
-        """Check a token; raises JoseError and ValueError."""
+        """Check a token; raises what is in ``_MALFORMED``."""
         options = self._options
         claims = jwt.decode(token, keys, algorithms=options.algorithms).claims
+        _check_times(claims)
         self._claims.validate(claims)
         name = claims.get(options.principal_claim)
         if not isinstance(name, str) or not name:
             raise errors.MissingClaimError(options.principal_claim)
+        # A name may hold half of a character, which no log and no message takes.
+        if not name.isprintable():
+            raise errors.InvalidClaimError(options.principal_claim)
         return Principal(name=name, expires_at=float(claims["exp"]) + options.clock_skew_s)
 
     def _recall(self, token: str, keys: KeySet) -> Principal | None:
@@ -91,8 +116,26 @@ class TokenVerifier:
         self._remembered[token] = principal
 
 
+def _check_times(claims: Mapping[str, object]) -> None:
+    """Refuse a time that is no number or no date: NaN would never be over."""
+    for name in _TIMES:
+        value = claims.get(name, 0)
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise _NoTimeError(name)
+        if not 0 <= value <= _TIME_MAX_S:  # NaN is not.
+            raise _NoTimeError(name)
+
+
+class _NoTimeError(ValueError):
+    """A claim is no moment between 1970 and 9999."""
+
+    def __init__(self, claim: str) -> None:
+        """Name the claim, and quote nothing."""
+        super().__init__(f"the token's claim {claim} is no time in seconds between 1970 and 9999")
+
+
 def _key_id(token: str) -> str | None:
-    """Return which key a token claims to be signed with. Raises JoseError and ValueError."""
+    """Return which key a token claims to be signed with. Raises what is in ``_MALFORMED``."""
     header = jws.extract_compact(token.encode()).headers()
     key_id = header.get("kid")
     return key_id if isinstance(key_id, str) else None
@@ -100,6 +143,8 @@ def _key_id(token: str) -> str | None:
 
 def _reason(error: Exception) -> str:
     match error:
+        case _NoTimeError():
+            return str(error)
         case errors.ExpiredTokenError():
             return "the token has expired"
         case errors.MissingClaimError():

@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1csemel/common/v1/frames.proto\x12\x0fsemel.common.v1\"$\n\x11OpenFramesRequest\x12\x0f\n\x07service\x18\x01 \x01(\t\"@\n\x12OpenFramesResponse\x12\x0c\n\x04host\x18\x01 \x01(\t\x12\x0c\n\x04port\x18\x02 \x01(\x05\x12\x0e\n\x06ticket\x18\x03 \x01(\x0c\"\x1f\n\rFramesPreface\x12\x0e\n\x06ticket\x18\x01 \x01(\x0c\"\x08\n\x06\x43\x61ncel2f\n\rFramesService\x12U\n\nOpenFrames\x12\".semel.common.v1.OpenFramesRequest\x1a#.semel.common.v1.OpenFramesResponseB\x02P\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1csemel/common/v1/frames.proto\x12\x0fsemel.common.v1\"$\n\x11OpenFramesRequest\x12\x0f\n\x07service\x18\x01 \x01(\t\"U\n\x12OpenFramesResponse\x12\x0c\n\x04host\x18\x01 \x01(\t\x12\x0c\n\x04port\x18\x02 \x01(\x05\x12\x0e\n\x06ticket\x18\x03 \x01(\x0c\x12\x13\n\x0bmax_idle_ms\x18\x04 \x01(\x05\"\x1f\n\rFramesPreface\x12\x0e\n\x06ticket\x18\x01 \x01(\x0c\"\x08\n\x06\x43\x61ncel2f\n\rFramesService\x12U\n\nOpenFrames\x12\".semel.common.v1.OpenFramesRequest\x1a#.semel.common.v1.OpenFramesResponseB\x02P\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -35,11 +35,11 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_OPENFRAMESREQUEST']._serialized_start=49
   _globals['_OPENFRAMESREQUEST']._serialized_end=85
   _globals['_OPENFRAMESRESPONSE']._serialized_start=87
-  _globals['_OPENFRAMESRESPONSE']._serialized_end=151
-  _globals['_FRAMESPREFACE']._serialized_start=153
-  _globals['_FRAMESPREFACE']._serialized_end=184
-  _globals['_CANCEL']._serialized_start=186
-  _globals['_CANCEL']._serialized_end=194
-  _globals['_FRAMESSERVICE']._serialized_start=196
-  _globals['_FRAMESSERVICE']._serialized_end=298
+  _globals['_OPENFRAMESRESPONSE']._serialized_end=172
+  _globals['_FRAMESPREFACE']._serialized_start=174
+  _globals['_FRAMESPREFACE']._serialized_end=205
+  _globals['_CANCEL']._serialized_start=207
+  _globals['_CANCEL']._serialized_end=215
+  _globals['_FRAMESSERVICE']._serialized_start=217
+  _globals['_FRAMESSERVICE']._serialized_end=319
 # @@protoc_insertion_point(module_scope)

@@ -47,22 +47,29 @@ class OpenFramesResponse(_message.Message):
     HOST_FIELD_NUMBER: _builtins.int
     PORT_FIELD_NUMBER: _builtins.int
     TICKET_FIELD_NUMBER: _builtins.int
+    MAX_IDLE_MS_FIELD_NUMBER: _builtins.int
     host: _builtins.str
     """Empty: the host that was asked."""
     port: _builtins.int
     """0: there is none, and frames go over the Stream RPC."""
     ticket: _builtins.bytes
     """For one connection, made soon. Empty without a port."""
+    max_idle_ms: _builtins.int
+    """How long a stream without a request in flight stays, in milliseconds. A client that ends its own
+    idle streams a little earlier never sends a request into a stream that the server is ending.
+    0: the server does not say.
+    """
     def __init__(
         self,
         *,
         host: _builtins.str = ...,
         port: _builtins.int = ...,
         ticket: _builtins.bytes = ...,
+        max_idle_ms: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["host", b"host", "port", b"port", "ticket", b"ticket"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["host", b"host", "max_idle_ms", b"max_idle_ms", "port", b"port", "ticket", b"ticket"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

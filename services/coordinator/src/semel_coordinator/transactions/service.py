@@ -328,7 +328,8 @@ class TransactionsService:
         """
         if await self._runner.run(lambda: Result(is_complete())):
             return
-        timeout_ms = call.remaining_ms(self._limits.completion_wait_ms)
+        longest_ms = self._limits.completion_wait_ms
+        timeout_ms = min(longest_ms, call.remaining_ms(longest_ms))
         try:
             async with asyncio.timeout(timeout_ms / 1000):
                 while True:

@@ -56,4 +56,4 @@ class TransactionLimits:
     transactional_id_expiration_ms: int = 604_800_000
     """How long a transactional id is kept after its last transaction, in milliseconds: 7 days."""
     completion_wait_ms: int = 30_000
-    """How long a caller without a deadline waits for markers to be written, in milliseconds."""
+    """How long one call waits for markers to be written, in milliseconds; a repeat waits on."""
