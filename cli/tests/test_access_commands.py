@@ -139,4 +139,4 @@ def test_half_a_limit_is_refused(
 
 def test_a_rate_of_nothing_is_refused(semel: CommandLine) -> None:
     refused = semel("quotas", "set", "--user", "a", "--request-rate", "0", status=1)
-    assert "must be more than 0" in refused.err
+    assert "request_rate is 0.0: must be 1 to" in refused.err

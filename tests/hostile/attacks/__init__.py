@@ -4,6 +4,7 @@ from hostile.attacks import (
     clusters,
     connections,
     fuzzing,
+    lists,
     messages,
     metrics,
     payloads,
@@ -14,10 +15,11 @@ from hostile.attacks import (
 ALL = (
     *messages.ATTACKS,
     *connections.ATTACKS,
-    *metrics.ATTACKS,
     *tokens.ATTACKS,
+    *metrics.ATTACKS,
     *payloads.ATTACKS,
     *quotas.ATTACKS,
+    *lists.ATTACKS,
     *clusters.ATTACKS,
     *fuzzing.ATTACKS,
 )
