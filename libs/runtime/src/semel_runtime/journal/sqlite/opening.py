@@ -126,7 +126,7 @@ def cluster_sentence(file: Path, stored: str, given: str) -> str:
     )
 
 
-def file_sentence(file: Path, error: aiosqlite.Error) -> str:
+def file_sentence(file: Path, error: Exception) -> str:
     """Say what to do about an error of SQLite's at start."""
     match str(error):
         case "database or disk is full":
