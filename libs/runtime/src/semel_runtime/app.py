@@ -32,6 +32,7 @@ from semel_common.wire.connection import Connector
 from semel_common.wire.grpc_connection import ChannelOptions, GrpcConnector
 from semel_common.wire.traced import TracedConnector
 from semel_runtime.clock import Clock, SystemClock
+from semel_runtime.cluster.controller_memory import ControllerMemory
 from semel_runtime.cluster.copy import ClusterCopy
 from semel_runtime.cluster.image import ClusterImage, Listener, ServiceRole
 from semel_runtime.cluster.link import ClusterLink, Identity
@@ -149,6 +150,8 @@ async def open_runner(
         instance_id=settings.instance_id,
         claim_epoch=runner.claim_epoch,
         claim_token=claim_token,
+        history=runner.history,
+        mark=runner.mark,
         listeners=environment.listeners,
     )
     return runner, identity
@@ -165,6 +168,7 @@ def link_to_controller(
     """Return what keeps an instance registered, and its copy of the metadata fresh."""
     return ClusterLink(
         identity,
+        memory=ControllerMemory(environment.journal),
         controller=settings.controller,
         connector=environment.connector,
         random=environment.random,
@@ -369,7 +373,7 @@ async def _run(
     await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
     failed = app.failed.is_set() or background.done()
     log.info("service stops", failed=failed)
-    if app.failed.is_set():
+    if failed:  # What works on an older copy, too, answers nothing more.
         await server.abort()
     else:
         await server.stop(

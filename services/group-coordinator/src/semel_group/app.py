@@ -20,6 +20,7 @@ from semel_group.service import MembershipService, OffsetsService
 from semel_group.sessions import MemberExpiry, MemberSessions
 from semel_runtime.access.guarding import guard_of
 from semel_runtime.app import Environment, link_to_controller, open_runner
+from semel_runtime.cluster.admission import Admission, check_registered
 from semel_runtime.cluster.image import ServiceRole
 from semel_runtime.cluster.link import ClusterLink, Identity
 from semel_runtime.moving.take_overs import TakeOvers
@@ -53,7 +54,10 @@ class GroupApp:
         self._machine = GroupMachine(settings.instance_id, settings.group_limits())
         self._stack = AsyncExitStack()
         self._background: _Background | None = None
-        self.handlers = environment.new_handlers(guard_of(settings, self._machine.cluster))
+        guard = Admission(
+            guard_of(settings, self._machine.cluster), lambda _: check_registered(self.ready)
+        )
+        self.handlers = environment.new_handlers(guard)
         self.ready = asyncio.Event()
         self.failed = asyncio.Event()
 

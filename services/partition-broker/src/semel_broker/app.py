@@ -30,6 +30,7 @@ from semel_broker.writer import BrokerWriter
 from semel_common.ids import TopicPartition
 from semel_runtime.access.guarding import guard_of
 from semel_runtime.app import Environment, link_to_controller, open_runner
+from semel_runtime.cluster.admission import Admission, check_registered
 from semel_runtime.cluster.image import ClusterImage, ServiceRole
 from semel_runtime.cluster.link import ClusterLink, Identity
 from semel_runtime.moving.take_overs import TakeOvers
@@ -65,7 +66,10 @@ class BrokerApp:
         self._waiters = Waiters(self._machine.readable_beyond)
         self._stack = AsyncExitStack()
         self._background: _Background | None = None
-        self.handlers = environment.new_handlers(guard_of(settings, self._machine.cluster))
+        guard = Admission(
+            guard_of(settings, self._machine.cluster), lambda _: check_registered(self.ready)
+        )
+        self.handlers = environment.new_handlers(guard)
         self.ready = asyncio.Event()
         self.failed = asyncio.Event()
 
