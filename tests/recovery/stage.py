@@ -122,16 +122,24 @@ class Stage:
 
     async def heard(self) -> None:
         """Wait until every instance has registered after all that was done before."""
-        admin = self.client.admin()
-        seen = [each.last_registered_ms for each in (await admin.describe_cluster()).instances]
+        seen = await self._registrations()
         async with asyncio.timeout(30):
             while True:
-                now = [
-                    each.last_registered_ms for each in (await admin.describe_cluster()).instances
-                ]
-                if all(before != after for before, after in zip(seen, now, strict=True)):
+                now = await self._registrations()
+                if all(now[name] > at_ms for name, at_ms in seen.items()):
                     return
-                await asyncio.sleep(0.05)
+
+    async def _registrations(self) -> dict[tuple[str, int], int]:
+        """Return when each instance has registered last; the controller alone knows."""
+        while True:
+            described = await self.client.admin().describe_cluster()
+            times = {
+                (str(each.role), each.instance_id): each.last_registered_ms
+                for each in described.instances
+            }
+            known = {name: at_ms for name, at_ms in times.items() if at_ms is not None}
+            if len(known) == len(times):
+                return known
 
     async def spread(self, topic: str) -> None:
         """Make a topic with a record at every broker: all of them have taken the metadata then."""

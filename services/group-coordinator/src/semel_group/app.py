@@ -88,6 +88,7 @@ class GroupApp:
         assert self._background is not None, "the app is opened first"
         async with asyncio.TaskGroup() as group:
             group.create_task(self._background.link.run(), name="cluster link")
+            await self.ready.wait()  # Until then, the volume may be an older copy.
             group.create_task(self._background.expiry.run(), name="member expiry")
             group.create_task(self._background.inquiries.run(), name="inquiries")
             group.create_task(self._background.retention.run(), name="offset retention")

@@ -1308,7 +1308,9 @@ class RegisterInstanceResponse(_message.Message):
     def layout(self) -> Global___ClusterLayout: ...
     @_builtins.property
     def controller(self) -> Global___JournalMark:
-        """The controller's journal, for the instance to keep, durably."""
+        """The controller's journal, for the instance to keep, durably. Absent while the controller, which
+        has just started, may work on an older copy of its volume: its metadata are not to be taken yet.
+        """
 
     def __init__(
         self,

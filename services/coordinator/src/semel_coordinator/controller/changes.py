@@ -182,11 +182,12 @@ class ControllerChanges:
             )
         cluster = await self.register(registration)
         self._own_volume.came(registration.key)
-        return wire.RegisterInstanceResponse(
-            cluster_id=cluster.cluster_id,
-            layout=layout_to_wire(cluster.layout),
-            controller=mark_to_wire(self._own_volume.mark()),
+        response = wire.RegisterInstanceResponse(
+            cluster_id=cluster.cluster_id, layout=layout_to_wire(cluster.layout)
         )
+        if self._own_volume.confirmed.is_set():
+            response.controller.CopyFrom(mark_to_wire(self._own_volume.mark()))
+        return response
 
     def _check_own_volume(self, registration: Registration) -> None:
         """Look at what an instance knows of this volume; the machine refuses other clusters'."""

@@ -37,7 +37,6 @@ class OwnVolume:
         self._awaited = set(awaited)
         self._others_wait_ms = others_wait_ms
         self._one_came = asyncio.Event()
-        self._all_came = asyncio.Event()
         self._refused = asyncio.Event()
         self._why = ""
         self.confirmed = asyncio.Event()
@@ -46,7 +45,10 @@ class OwnVolume:
             self.confirmed.set()
 
     def mark(self) -> JournalMark:
-        """Return how far the controller's journal goes, for others to keep."""
+        """Return how far the controller's journal goes.
+
+        Others keep it once the controller is confirmed: of an older copy, they must know nothing.
+        """
         return self._identity.mark()
 
     def check_confirmed(self) -> None:
@@ -84,26 +86,29 @@ class OwnVolume:
             self._awaited.remove(key)
             self._one_came.set()
         if not self._awaited:
-            self._all_came.set()
+            self._confirm()
 
     async def run(self) -> None:
         """Let the controller begin when it may. Raises StaleClaimEpochError when it must stop."""
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._confirm(), name="wait for instances")
+            group.create_task(self._confirm_in_time(), name="wait for instances")
             group.create_task(self._stop_if_refused(), name="own volume")
 
-    async def _confirm(self) -> None:
+    def _confirm(self) -> None:
+        if not self._refused.is_set():
+            self.confirmed.set()
+
+    async def _confirm_in_time(self) -> None:
         if self.confirmed.is_set():
             return
         await self._one_came.wait()
         try:
             async with asyncio.timeout(self._others_wait_ms / 1000):
-                await self._all_came.wait()
+                await self.confirmed.wait()
         except TimeoutError:
             missed = ", ".join(map(str, sorted(self._awaited)))
             log.warning("instances have not registered since the start", instances=missed)
-        if not self._refused.is_set():
-            self.confirmed.set()
+            self._confirm()
 
     async def _stop_if_refused(self) -> None:
         await self._refused.wait()
