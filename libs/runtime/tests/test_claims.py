@@ -1,4 +1,4 @@
-"""Claims of journals: what a journal lacks of what another instance knows."""
+"""Claims of journals: whether a journal has everything that a mark names."""
 
 import pytest
 

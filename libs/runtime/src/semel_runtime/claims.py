@@ -4,8 +4,8 @@ Theory of operation. Each start of a service claims its journal: the claim epoch
 the claim has a random token. The journal keeps its claims, each with the offset at which the
 journal ended then. Other instances keep a mark of the journal: a claim, and how far the journal
 went under it. A journal has all that a mark says if it has that very claim, and if it went that far
-before the next claim. An older copy fails for ever, however often it is started and whatever is
-appended to it: the claim of the mark is not among its claims, or the next claim came too early.
+before the next claim. An older copy fails for ever, also after more starts and more
+appends: the claim of the mark is not among its claims, or the next claim came too early.
 """
 
 from itertools import pairwise

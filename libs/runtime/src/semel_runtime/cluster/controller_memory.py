@@ -23,7 +23,7 @@ class ControllerMemory:
     """The last mark of the controller's journal, and of which cluster's."""
 
     def __init__(self, journal: Journal) -> None:
-        """Read what is noted."""
+        """Read the note."""
         self._journal = journal
         noted = journal.note(_NOTE)
         self._note = msgspec.json.decode(noted, type=_Note) if noted else None

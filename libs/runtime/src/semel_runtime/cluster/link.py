@@ -97,7 +97,7 @@ class ClusterLink:
 
     @property
     def controller(self) -> JournalMark | None:
-        """What is known of the controller's journal."""
+        """The last mark of the controller's journal."""
         return self._memory.mark
 
     async def run(self) -> None:

@@ -99,7 +99,7 @@ class Witness:
         self.end = end
 
     def sync(self) -> None:
-        """Let what was written outlast a loss of power."""
+        """Let the file outlast a loss of power."""
         os.fdatasync(self._descriptor)
 
     def close(self) -> None:

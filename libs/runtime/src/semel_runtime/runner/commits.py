@@ -76,7 +76,7 @@ class CommitQueue(Generic[R]):
         self._lingering: asyncio.TimerHandle | None = None
         self.next_offset = next_offset
         self.durable_offset = next_offset
-        """Where the journal ends; what was decided since is not durable yet."""
+        """Where the journal ends; later decisions are not durable yet."""
         self.pending_records = 0
         self.pending_bytes = 0
         self.last: Commit[R] | None = None

@@ -30,7 +30,7 @@ class ScriptedController:
         self.refusal: SemelError | None = None
         """What registrations are answered; None: they are taken."""
         self.mark: JournalMark | None = None
-        """What is told of the controller's journal; None: as an older release, nothing."""
+        """The mark in each answer; None: no mark, as of an older release."""
         self.registrations: list[wire.RegisterInstanceRequest] = []
         """All that came."""
         self.registered = asyncio.Event()

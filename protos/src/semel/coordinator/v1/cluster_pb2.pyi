@@ -1169,7 +1169,7 @@ class RegisterInstanceRequest(_message.Message):
     journal_end_offset: _builtins.int
     """Where the instance's journal ends, durably: the offset of its next record."""
     recovered_epoch: _builtins.int
-    """The claim epoch of the last `semel recover` of the journal: what was known before it, counts no
+    """The claim epoch of the last `semel recover` of the journal: marks of older claims count no
     longer.
     """
     @_builtins.property
@@ -1210,7 +1210,7 @@ Global___RegisterInstanceRequest: _TypeAlias = RegisterInstanceRequest  # noqa: 
 
 @_typing.final
 class JournalMark(_message.Message):
-    """JournalMark is how far a journal went when somebody was last told of it."""
+    """JournalMark is how far a journal went at the last registration."""
 
     DESCRIPTOR: _descriptor.Descriptor
 

@@ -5,8 +5,9 @@ lacks any of that, the volume was restored from an old backup: the controller st
 is refused from then on, as those of other instances are.
 
 Until the instances that it knows have registered again, a controller that has just started may work
-on such a volume. So it gives out nothing and changes nothing before that. It waits for the first of
-them for ever, because it could serve nobody without them; then for the others for a bounded time.
+on such a volume. So it gives out nothing and changes nothing before that. It waits for the first
+instance for ever, because it could serve no client without instances; then it waits for the others
+for a bounded time.
 """
 
 import asyncio

@@ -27,7 +27,7 @@ _CHANGING: tuple[Method[Message, Message], ...] = (
     methods.REGISTER_INSTANCE,
 )
 CHANGING_PATHS = frozenset(each.path for each in _CHANGING) - {methods.REGISTER_INSTANCE.path}
-"""Of the calls that change the metadata, but for registrations."""
+"""The paths of the calls that change the metadata, registrations excepted."""
 
 
 class PassedOnChanges:

@@ -44,7 +44,7 @@ class Presence(Protocol):
     """Set once it is known that the volume is not an older copy; `ready` comes first."""
 
     def controller_mark(self) -> JournalMark | None:
-        """Return what is known of the controller's journal."""
+        """Return the last mark of the controller's journal."""
         ...
 
     def check_may_change(self) -> None:
@@ -185,7 +185,7 @@ class LinkedPresence:
         self.confirmed = self._link.ready
 
     def controller_mark(self) -> JournalMark | None:
-        """Return what is known from the last registration."""
+        """Return the mark from the last registration."""
         return self._link.controller
 
     def check_may_change(self) -> None:

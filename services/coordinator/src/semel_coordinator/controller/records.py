@@ -35,7 +35,7 @@ class InstanceRecord(Struct, frozen=True, kw_only=True):
 
     @property
     def mark(self) -> JournalMark:
-        """What is known of its journal."""
+        """How far its journal went."""
         return JournalMark(
             claim_epoch=self.claim_epoch,
             claim_token=self.claim_token,

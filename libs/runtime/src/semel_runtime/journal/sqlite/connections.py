@@ -56,7 +56,7 @@ class Writer:
         self._connection = connection
         self._log = log
         self._log_synced_at = 0.0
-        self._syncing: asyncio.Task[None] | None = None
+        self._syncing: asyncio.Future[None] | None = None
         self._log_file = log_file
         self._log_bytes_max = log_bytes_max
         self._empty_log_at_bytes = log_bytes_max
@@ -121,7 +121,7 @@ class Writer:
     async def close(self) -> None:
         """Wait until the witness is synced; the connection closes after all that is queued."""
         if self._syncing is not None:
-            await self._syncing
+            await asyncio.wait([self._syncing])
 
     async def _run(self, statement: str, parameters: Iterable[Value]) -> Sequence[Row]:
         self._check_alive()
@@ -162,12 +162,11 @@ class Writer:
             return
         if self._syncing is None or self._syncing.done():
             self._log_synced_at = now
-            self._syncing = asyncio.create_task(self._sync_now(), name="sync of a witness")
+            self._syncing = asyncio.get_running_loop().run_in_executor(None, self._log.sync)
+            self._syncing.add_done_callback(self._synced)
 
-    async def _sync_now(self) -> None:
-        try:
-            await asyncio.to_thread(self._log.sync)
-        except OSError as error:
+    def _synced(self, syncing: asyncio.Future[None]) -> None:
+        if isinstance(error := syncing.exception(), Exception):
             self._die(error)
 
     def _check_alive(self) -> None:

@@ -89,7 +89,7 @@ def _compare(folder: Path, known: JournalEnd, end: JournalEnd, log: LogEnd) -> N
     if _log_is_short(file, known, log):
         raise JournalOpenError(
             f"{file}-wal has {log.frames} intact frames, but {folder / WITNESS_FILE} says that it"
-            f" had {known.log_position}: it was cut or damaged, and what it says no longer fits"
+            f" had {known.log_position}: it was cut or damaged, and the rest of it no longer fits"
             f" {file.name}; {_RECOVER}"
         )
 
@@ -152,7 +152,7 @@ class WitnessedLog:
         self._seen = end
 
     def sync(self) -> None:
-        """Let what was written outlast a loss of power."""
+        """Let the witness outlast a loss of power."""
         if self._witness is not None:
             self._witness.sync()
 
@@ -161,7 +161,7 @@ class WitnessedLog:
         if self._index is not None:
             self._index.close()
         if self._witness is not None:
-            # A process that was fenced has nothing to say of what its successor has written.
+            # A fenced process knows nothing of the records of its successor.
             if self._witness.read().claim_epoch == self._claim_epoch:
                 self._witness.write(JournalEnd(self._claim_epoch, self._next_offset))
             self._witness.close()

@@ -56,7 +56,7 @@ def taken_over(
 
 
 def _newest(known: InstanceRecord | None, mark: JournalMark | None) -> JournalMark:
-    """Return what is known of a journal, or what its volume says, if that is newer."""
+    """Return the known mark of a journal, or the mark of its volume, if that is newer."""
     if known is None:
         return mark or JournalMark(claim_epoch=0, claim_token="", end_offset=0)
     return mark if mark is not None and mark.claim_epoch > known.claim_epoch else known.mark

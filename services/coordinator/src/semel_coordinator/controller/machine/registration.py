@@ -133,9 +133,9 @@ def _check_history(registration: Registration, known: InstanceRecord) -> None:
     lacking = missing(registration.history, known.mark, end_offset=registration.journal_end_offset)
     if lacking:
         raise StaleClaimEpochError(
-            f"{registration.key} comes with a journal that lacks some of what has been here:"
-            f" {lacking}. Its volume was restored from an old backup, or is a copy; stop it and see"
-            " `semel recover`",
+            f"{registration.key} comes with a journal that lacks records or claims that it"
+            f" had before: {lacking}. Its volume was restored from an old backup, or is a copy;"
+            " stop it and see `semel recover`",
             claim_epoch=known.claim_epoch,
         )
 
