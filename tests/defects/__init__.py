@@ -19,6 +19,7 @@ from defects import (
     log_moves,
     moves,
     participants,
+    volumes,
 )
 from defects.defect import Defect
 
@@ -31,6 +32,7 @@ _MODULES = (
     log_moves,
     forgetting,
     clients,
+    volumes,
 )
 
 DEFECTS: dict[str, Defect] = {each.name: each for module in _MODULES for each in module.DEFECTS}

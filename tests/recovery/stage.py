@@ -8,6 +8,7 @@ import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from signal import Signals
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from aiosemel.transactional_producer import TransactionalProducer
 from semel_common.ids import owner_of, partition_for_id
 from semel_local import ProcessCluster
 from semel_local.errors import ServiceFailedError
+from semel_local.layout import Role
 
 SEMEL = Path(sys.executable).parent / "semel"
 COORDINATORS = 2
@@ -41,6 +43,18 @@ class Stage:
         await self.cluster.stop_service(name)
         shutil.copytree(self.data(name), self._folder / "copies" / name)
         await self.cluster.start(name)
+
+    async def copy_running(self, name: str) -> None:
+        """Copy a volume at one point in time, while its service stands still and runs."""
+        self.cluster.signal(name, Signals.SIGSTOP)
+        shutil.copytree(self.data(name), self._folder / "copies" / name)
+        self.cluster.signal(name, Signals.SIGCONT)
+
+    async def kill_and_put_back(self, name: str) -> None:
+        """Kill a service, and put the older copy in the place of its volume."""
+        await self.cluster.kill(name)
+        shutil.rmtree(self.data(name))
+        shutil.copytree(self._folder / "copies" / name, self.data(name))
 
     async def put_back(self, name: str) -> None:
         """Stop a service, and put the older copy in the place of its volume."""
@@ -95,6 +109,38 @@ class Stage:
             for value in values:
                 await producer.send_and_wait(topic, value.encode(), partition=0)
 
+    async def topic_on(self, broker: int) -> str:
+        """Make a topic of one partition that a broker leads."""
+        admin = self.client.admin()
+        for number in range(10):
+            topic = f"topic-{number}"
+            await admin.create_topic(topic, partitions=1, exist_ok=True)
+            described = await admin.describe_topic(topic)
+            if described.partitions[0].leader_id == broker:
+                return topic
+        raise AssertionError(f"broker {broker} leads nothing")
+
+    async def heard(self) -> None:
+        """Wait until every instance has registered after all that was done before."""
+        seen = await self._registrations()
+        async with asyncio.timeout(30):
+            while True:
+                now = await self._registrations()
+                if all(now[name] > at_ms for name, at_ms in seen.items()):
+                    return
+
+    async def _registrations(self) -> dict[tuple[str, int], int]:
+        """Return when each instance has registered last; the controller alone knows."""
+        while True:
+            described = await self.client.admin().describe_cluster()
+            times = {
+                (str(each.role), each.instance_id): each.last_registered_ms
+                for each in described.instances
+            }
+            known = {name: at_ms for name, at_ms in times.items() if at_ms is not None}
+            if len(known) == len(times):
+                return known
+
     async def spread(self, topic: str) -> None:
         """Make a topic with a record at every broker: all of them have taken the metadata then."""
         await self.client.admin().create_topic(topic, partitions=2)
@@ -121,7 +167,13 @@ class Stage:
 @asynccontextmanager
 async def stage(folder: Path, *, tls: bool = False) -> AsyncIterator[Stage]:
     """Start a cluster with two coordinators, two brokers and one group coordinator."""
-    cluster = ProcessCluster(folder / "cluster", brokers=2, coordinators=COORDINATORS, tls=tls)
+    cluster = ProcessCluster(
+        folder / "cluster",
+        brokers=2,
+        coordinators=COORDINATORS,
+        tls=tls,
+        settings={role: {"registration_interval_ms": 300} for role in Role},
+    )
     options = ClientOptions(retry_backoff_ms=20)
     async with (
         cluster,
@@ -139,6 +191,20 @@ def id_of(coordinator: int, number: int = 0) -> str:
         if owner_of(partition_for_id(name, _TRANSACTION_LOG_PARTITIONS), COORDINATORS)
         == coordinator
     )
+
+
+async def stops(on: Stage, name: str) -> str:
+    """Start a service that other instances refuse once it runs; return the end of its log."""
+    await on.cluster.start(name, wait=False)
+    return await ended(on, name)
+
+
+async def ended(on: Stage, name: str) -> str:
+    """Wait until a service has ended; return its log."""
+    async with asyncio.timeout(30):
+        while on.cluster.pid(name) is not None:  # noqa: ASYNC110 - another process
+            await asyncio.sleep(0.05)
+    return on.cluster.log_path(name).read_text()
 
 
 async def refused(on: Stage, name: str) -> str:

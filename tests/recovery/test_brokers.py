@@ -1,32 +1,19 @@
 """An older copy of a broker's volume, and an empty one: refused, recovered, and nothing wrong."""
 
 import asyncio
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from aiosemel import ConsumerOptions, OffsetReset, SemelError
-from recovery.stage import REFUSED, Stage, id_of, refused, stage
+from aiosemel import ConsumerOptions, OffsetReset
+from recovery.stage import REFUSED, id_of, refused, stage
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 
 
-async def topic_on(on: Stage, broker: int) -> str:
-    """Make a topic of one partition that a broker leads."""
-    for number in range(10):
-        topic = f"topic-{number}"
-        with suppress(SemelError):
-            await on.client.admin().create_topic(topic, partitions=1)
-        described = await on.client.admin().describe_topic(topic)
-        if described.partitions[0].leader_id == broker:
-            return topic
-    raise AssertionError(f"broker {broker} leads nothing")
-
-
 async def test_an_older_volume_of_a_broker_goes_on_above_all_offsets(tmp_path: Path) -> None:
     async with stage(tmp_path) as on:
-        topic = await topic_on(on, 0)
+        topic = await on.topic_on(0)
         first, open_then = await on.producer(id_of(0)), await on.producer(id_of(1))
         await on.write(first, topic, "kept")
         await open_then.begin_transaction()
@@ -63,7 +50,7 @@ async def test_an_older_volume_of_a_broker_goes_on_above_all_offsets(tmp_path: P
 
 async def test_a_group_reads_on_over_the_gap_of_a_broker(tmp_path: Path) -> None:
     async with stage(tmp_path) as on:
-        topic = await topic_on(on, 1)
+        topic = await on.topic_on(1)
         producer = await on.producer(id_of(0))
         await on.write(producer, topic, "kept")
         await on.copy("broker-1")
@@ -84,7 +71,7 @@ async def test_a_group_reads_on_over_the_gap_of_a_broker(tmp_path: Path) -> None
 
 async def test_a_lost_volume_of_a_broker_begins_above_all_offsets(tmp_path: Path) -> None:
     async with stage(tmp_path) as on:
-        topic = await topic_on(on, 1)
+        topic = await on.topic_on(1)
         producer = await on.producer(id_of(0))
         await on.write(producer, topic, "lost")
         ((offset, _),) = await on.read(topic)

@@ -90,17 +90,6 @@ async def test_the_controller_takes_over_the_newest_metadata(tmp_path: Path, *, 
         await go_on(on, 0, known)
 
 
-async def test_the_others_refuse_a_controller_with_older_metadata(tmp_path: Path) -> None:
-    async with stage(tmp_path) as on:
-        await on.copy("coordinator-0")
-        await on.spread("since-the-copy")
-        await on.cluster.stop_service("broker-0")
-        await on.put_back("coordinator-0")
-        await on.cluster.start("coordinator-0")
-        told = await refused(on, "broker-0")
-        assert "the volume of coordinator-0 was restored from an old backup" in told
-
-
 async def test_what_is_prepared_stays_so_and_can_be_completed(tmp_path: Path) -> None:
     async with stage(tmp_path) as on:
         await on.client.admin().create_topic(TOPIC, partitions=1)

@@ -11,10 +11,12 @@ from semel_common.errors import SemelError
 from semel_common.ids import InternalTopic
 from semel_common.wire.methods import ALTER_PARTITION_REASSIGNMENTS
 from semel_local.layout import CONTROLLER, Role
+from semel_runtime.testing.volume import Content
 from simulation.disk import SYNC_MS
 from simulation.group_moves import GROUP_PARTITIONS
 from simulation.log_moves import TRANSACTION_LOG_PARTITIONS
 from simulation.network import CUT, FAIR, Network, Trace, Weather
+from simulation.older_copies import copy_of, is_known_to_be_older
 from simulation.processes import BOOTSTRAP, COUNTS, Service
 from simulation.workloads import Client
 from simulation.world import WORLD, Life, SimulatedLoop
@@ -61,6 +63,7 @@ class Faults:
             (self._storm, 4),
             (self._skew_clock, 2),
             (self._slow_disk, 2),
+            (self._copy_volume, 3),
             (self._kill_client, 5),
             (self._pause_client, 3),
         ]
@@ -84,6 +87,7 @@ class Faults:
         network.weather.clear()
         network.general = FAIR
         for service in self._targets.services:
+            self._put_right(service)
             service.resume()
             service.set_clock(0)
             service.volume.sync_ms = SYNC_MS
@@ -169,6 +173,31 @@ class Faults:
 
     def _restore_disk(self, service: Service) -> None:
         service.volume.sync_ms = SYNC_MS
+
+    def _copy_volume(self) -> None:
+        """Copy a volume, and put the copy back later: of a running service, or a stopped one."""
+        service = self._service()
+        if self._random.random() < 0.4:
+            self._kill(service)
+        self._note("copy volume", str(service.name))
+        delay_s = self._random.choice((1.0, 3.0, 6.0))
+        self._later(delay_s, self._put_back, service, copy_of(service))
+
+    def _put_back(self, service: Service, copy: Content) -> None:
+        services = self._targets.services
+        if self._over or any(each.older is not None for each in services):
+            return
+        if not is_known_to_be_older(copy, service, services):
+            return
+        self._note("put back", str(service.name))
+        service.put_back(copy)
+
+    def _put_right(self, service: Service) -> None:
+        """Put the right volume back, if the older one has not been refused yet."""
+        if service.older is not None:
+            service.kill()
+            service.older = None
+            service.restart_later(move=False)
 
     # -- the network -----------------------------------------------------------------------------
 

@@ -12,9 +12,10 @@ from typing import assert_never
 
 from semel_broker.app import BrokerApp
 from semel_broker.config import BrokerSettings
-from semel_common.errors import SemelError
+from semel_common.errors import SemelError, StaleClaimEpochError
 from semel_coordinator.app import CoordinatorApp
 from semel_coordinator.config import CoordinatorSettings
+from semel_coordinator.controller.presence import ControllerPresence
 from semel_group.app import GroupApp
 from semel_group.config import GroupSettings
 from semel_local.layout import CONTROLLER, Role, ServiceName, service_settings
@@ -22,7 +23,9 @@ from semel_runtime.app import App, Environment
 from semel_runtime.cluster.image import Listener
 from semel_runtime.journal.errors import JournalError
 from semel_runtime.runner import RunnerOptions
+from semel_runtime.testing.journal import MemoryJournal
 from semel_runtime.testing.virtual_time import LoopClock
+from semel_runtime.testing.volume import Content
 from simulation.deletion import RETENTION_CHECK_INTERVAL_MS
 from simulation.disk import ObservedJournal, SimulatedVolume
 from simulation.durable import EXPIRATION_MS
@@ -107,6 +110,8 @@ class Service:
         self._address = f"{name}:1"
         self.wanted = True
         """Whether the supervisor starts it again."""
+        self.older: SimulatedVolume | None = None
+        """An older copy of its volume, put in the place of the right one."""
 
     # -- what happens to it ----------------------------------------------------------------------
 
@@ -122,6 +127,13 @@ class Service:
         task = machinery.loop.start(life, self._live(life, self._address))
         task.add_done_callback(lambda _: self._ended(life))
 
+    def put_back(self, copy: Content) -> None:
+        """Kill it, and put an older copy in the place of its volume until that is refused."""
+        self.kill()
+        self.older = SimulatedVolume(Random(0))
+        self.older.content = copy
+        self.restart_later(move=False)
+
     def kill(self) -> None:
         """End its life at once; what it has not synced may be lost."""
         life = self.life
@@ -130,7 +142,7 @@ class Service:
         self._machinery.loop.end_life(life)
         self._machinery.network.leave(self._address, life)
         self._machinery.invariants.died(life)
-        self.volume.lose_power()
+        (self.older or self.volume).lose_power()
         self.ready = False
 
     def pause(self) -> None:
@@ -162,18 +174,13 @@ class Service:
 
     async def _live(self, life: Life, address: str) -> None:
         machinery = self._machinery
+        if self.older is not None:
+            await self._live_on(self.older, life, address)
+            return
         watch = machinery.invariants.watch(self.name, life, self.volume, self._clock)
         try:
             journal = ObservedJournal(self.volume, service=f"semel-{self.name}", observer=watch)
-            environment = Environment(
-                journal=journal,
-                connector=machinery.network.connector(str(self.name)),
-                clock=self._clock,
-                random=Random(machinery.random.getrandbits(64)),
-                listeners=(_listener(address),),
-                runner=RunnerOptions(snapshot_records_min=machinery.random.choice((40, 150, 600))),
-            )
-            app = self._build(environment)
+            app = self._build(self._environment(journal, address))
             watch.observe(app)
             async with app:
                 watch.loaded()
@@ -194,6 +201,35 @@ class Service:
         except Exception as error:
             machinery.failures.append(f"{self.name} broke down: {error!r}")
             raise
+
+    async def _live_on(self, older: SimulatedVolume, life: Life, address: str) -> None:
+        """Live on an older copy: the cluster must refuse it before it serves anything."""
+        machinery = self._machinery
+        journal = MemoryJournal(older, service=f"semel-{self.name}")
+        try:
+            async with self._build(self._environment(journal, address)) as app:
+                machinery.network.serve(address, str(self.name), life, app.handlers)
+                async with asyncio.TaskGroup() as group:
+                    group.create_task(app.run())
+                    await admitted(app)
+                    machinery.failures.append(f"{self.name} was let in on an older copy")
+        except BaseExceptionGroup as error:
+            refused, _ = error.split(StaleClaimEpochError)
+            machinery.trace("ended", str(self.name), repr(error))
+            if refused is not None:
+                machinery.trace("refused", str(self.name))
+                self.older = None
+
+    def _environment(self, journal: MemoryJournal, address: str) -> Environment:
+        machinery = self._machinery
+        return Environment(
+            journal=journal,
+            connector=machinery.network.connector(str(self.name)),
+            clock=self._clock,
+            random=Random(machinery.random.getrandbits(64)),
+            listeners=(_listener(address),),
+            runner=RunnerOptions(snapshot_records_min=machinery.random.choice((40, 150, 600))),
+        )
 
     def _ended(self, life: Life) -> None:
         """Take a process that ended by itself from the world, and start it again."""
@@ -216,6 +252,21 @@ class Service:
                 return GroupApp(settings, environment)
             case _:
                 assert_never(settings)
+
+
+async def admitted(app: App) -> None:
+    """Wait until a service would answer: a coordinator, until it may give something out.
+
+    A controller that has waited long enough for an instance is let in as well: it cannot know.
+    """
+    if not isinstance(app, CoordinatorApp):
+        await app.ready.wait()
+        return
+    assert app._parts is not None
+    presence = app._parts.presence
+    await presence.confirmed.wait()
+    if isinstance(presence, ControllerPresence) and presence._own_volume._awaited:
+        await asyncio.Event().wait()
 
 
 class _JournalFailedError(Exception):

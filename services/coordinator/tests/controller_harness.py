@@ -11,6 +11,7 @@ from semel_coordinator.controller.machine import (
     Registration,
 )
 from semel_coordinator.controller.records import ClusterRecord, ControllerRecord
+from semel_runtime.claims import ClaimHistory, JournalClaim
 from semel_runtime.cluster.image import (
     ClusterImage,
     Instance,
@@ -37,6 +38,17 @@ COORDINATOR, BROKER, GROUP_COORDINATOR = (
 
 def listener(port: int, *, name: str = "default", host: str = "127.0.0.1") -> Listener:
     return Listener(name=name, host=host, port=port)
+
+
+def history_of(*claims: tuple[int, str, int], recovered_epoch: int = 0) -> ClaimHistory:
+    """Return the history of a journal: claim epochs, tokens, and where the journal ended."""
+    return ClaimHistory(
+        claims=tuple(
+            JournalClaim(claim_epoch=epoch, claim_token=token, start_offset=start)
+            for epoch, token, start in claims
+        ),
+        recovered_epoch=recovered_epoch,
+    )
 
 
 class ControllerHarness:
@@ -70,6 +82,8 @@ class ControllerHarness:
         claim_token: str = "a",  # noqa: S107 - no secret, but who the process is
         cluster_id: str = "",
         listeners: Iterable[Listener] | None = None,
+        history: ClaimHistory | None = None,
+        end: int = 0,
     ) -> ClusterRecord:
         """Register an instance, by default at an address of its own."""
         own = (listener(1000 * role.value + instance_id),) if listeners is None else listeners
@@ -78,6 +92,8 @@ class ControllerHarness:
             cluster_id=cluster_id,
             claim_epoch=claim_epoch,
             claim_token=claim_token,
+            history=history,
+            journal_end_offset=end,
         )
         return self.run(
             self.machine.register_instance(registration, is_live=self.live.__contains__)

@@ -25,6 +25,7 @@ from semel_group.serde import GroupSerde
 from semel_local.cluster import log_to_standard_library
 from semel_local.errors import LocalClusterError
 from semel_local.layout import CONTROLLER, Role, ServiceName
+from semel_runtime.claims import JournalMark
 from semel_runtime.cluster.image import ClusterImage, ServiceRole
 from semel_runtime.cluster.serde import image_from_wire
 from semel_runtime.journal import JournalError
@@ -79,8 +80,8 @@ async def recover(
     log_to_standard_library()
     try:
         if name == CONTROLLER:
-            image, claim_epochs = await _newest(name, sources)
-            return await coordinator.recover(folder, recovery, image, claim_epochs)
+            image, marks = await _newest(name, sources)
+            return await coordinator.recover(folder, recovery, image, marks)
         image = await _ask(sources) if sources.bootstrap else (await _newest(name, sources))[0]
         match name.role:
             case Role.COORDINATOR:
@@ -118,8 +119,8 @@ async def _ask(sources: Sources) -> ClusterImage:
 
 async def _newest(
     recovered: ServiceName, sources: Sources
-) -> tuple[ClusterImage, Mapping[InstanceKey, int]]:
-    """Return the newest metadata of all volumes, and the claim epoch of each."""
+) -> tuple[ClusterImage, Mapping[InstanceKey, JournalMark]]:
+    """Return the newest metadata of all volumes, and how far the journal of each goes."""
     kept = {_key(name): await _read(name, folder) for name, folder in sources.folders.items()}
     images = [each.image for each in kept.values() if each.image is not None]
     if not images:
@@ -135,7 +136,7 @@ async def _newest(
             f"the folders of {', '.join(missing)} are missing, and may have newer metadata: give"
             " them with --metadata-from NAME=FOLDER, or say --partial if they are lost"
         )
-    return newest, {key: each.claim_epoch for key, each in kept.items()}
+    return newest, {key: each.mark for key, each in kept.items()}
 
 
 async def _read(name: ServiceName, folder: Path) -> KeptImage:

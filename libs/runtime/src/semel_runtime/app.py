@@ -30,6 +30,7 @@ from semel_common.wire.connection import Connector
 from semel_common.wire.grpc_connection import ChannelOptions, GrpcConnector
 from semel_common.wire.traced import TracedConnector
 from semel_runtime.clock import Clock, SystemClock
+from semel_runtime.cluster.controller_memory import ControllerMemory
 from semel_runtime.cluster.copy import ClusterCopy
 from semel_runtime.cluster.image import ClusterImage, Listener, ServiceRole
 from semel_runtime.cluster.link import ClusterLink, Identity
@@ -162,6 +163,8 @@ async def open_runner(
         instance_id=settings.instance_id,
         claim_epoch=runner.claim_epoch,
         claim_token=claim_token,
+        history=runner.history,
+        mark=runner.mark,
         listeners=environment.listeners,
     )
     return runner, identity
@@ -178,6 +181,7 @@ def link_to_controller(
     """Return what keeps an instance registered, and its copy of the metadata fresh."""
     return ClusterLink(
         identity,
+        memory=ControllerMemory(environment.journal),
         controller=settings.controller,
         connector=environment.connector,
         random=environment.random,
@@ -394,19 +398,17 @@ async def _run(
     }
     await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
     failed = app.failed.is_set() or background.done()
-    if app.failed.is_set():
+    if failed:  # A service on an older copy of its volume answers nothing more, either.
         on_failure()
         await server.abort()
-        log.info("service stops", failed=failed)
+        log.info("service stops", failed=True)
     else:
-        log.info("service stops", failed=failed)
+        log.info("service stops", failed=False)
         await server.stop(
             drain_ms=settings.shutdown_drain_ms,
             grace_ms=settings.shutdown_grace_ms,
             answer_parked=app.drain,
         )
-        if failed:
-            on_failure()
     for task in (*ends, ready):
         task.cancel()
     results = await asyncio.gather(*ends, ready, return_exceptions=True)

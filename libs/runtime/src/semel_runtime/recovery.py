@@ -17,13 +17,17 @@ from typing import Protocol, TypeVar
 
 from msgspec import Struct
 
+from semel_runtime.claims import JournalMark
 from semel_runtime.cluster.image import ClusterImage
 from semel_runtime.journal.errors import JournalOpenError
 from semel_runtime.journal.opening import open_journal
+from semel_runtime.journal.sqlite import SqliteOptions
+from semel_runtime.journal.sqlite.ending import accept_end
 from semel_runtime.journal.sqlite.folder import JOURNAL_FILE
 from semel_runtime.machine import Machine, Serde
 from semel_runtime.refusal import admit, check_not_refused
 from semel_runtime.runner import Runner
+from semel_runtime.runner.history import remember_recovery
 
 RECOVERED = "recovered"
 """The note of a volume that was recovered: when, by whom, and why."""
@@ -90,7 +94,11 @@ async def recover_volume(
     """
     _check_folder(folder, lost=recovery.lost)
     name = f"{service} {recovery.instance_id}"
-    async with await open_journal(folder, service=name, cluster_id=cluster_id) as journal:
+    # The witness keeps what it says until the last step, so an interrupted recovery is none.
+    options = SqliteOptions(end_checked=False)
+    async with await open_journal(
+        folder, service=name, cluster_id=cluster_id, options=options
+    ) as journal:
         async with await Runner.open(journal, machine, serde) as runner:
             before = runner.claim_epoch
             if before >= recovery.floor:
@@ -100,16 +108,22 @@ async def recover_volume(
                 )
             facts = await raise_all(runner)
         if not recovery.dry_run:
-            await journal.claim(f"recovery {recovery.floor}", epoch=recovery.floor)
+            token = f"recovery {recovery.floor}"
+            await remember_recovery(
+                journal, await journal.claim(token, epoch=recovery.floor), token
+            )
             await journal.set_note(RECOVERED, str(recovery))
-            await asyncio.to_thread(admit, folder)
+    if not recovery.dry_run:
+        await asyncio.to_thread(accept_end, folder)
+        await asyncio.to_thread(admit, folder)
     return Recovered(claim_epoch=before, facts=facts)
 
 
 class KeptImage(Struct, frozen=True, kw_only=True):
     """What an instance's volume says of the cluster."""
 
-    claim_epoch: int
+    mark: JournalMark
+    """How far its journal goes, under the claim that has read it."""
     image: ClusterImage | None
 
 
@@ -151,7 +165,7 @@ async def read_image(
         await open_journal(folder, service=service) as journal,
         await Runner.open(journal, keeper, _ReadOnly(decoder)) as runner,
     ):
-        return KeptImage(claim_epoch=runner.claim_epoch, image=keeper.image)
+        return KeptImage(mark=runner.mark(), image=keeper.image)
 
 
 class _ReadOnly:

@@ -8,21 +8,45 @@ from random import Random
 import pytest
 from cluster_harness import image, listener
 
-from semel_common.errors import SemelError, StaleClaimEpochError
+from semel_common.errors import CoordinatorNotAvailableError, SemelError, StaleClaimEpochError
 from semel_common.wire.methods import METADATA
+from semel_runtime.claims import ClaimHistory, JournalClaim, JournalMark
+from semel_runtime.cluster.controller_memory import ControllerMemory, mark_from_wire
 from semel_runtime.cluster.copy import ClusterCopy
 from semel_runtime.cluster.image import ClusterImage, ServiceRole
 from semel_runtime.cluster.link import ClusterLink, Identity, LinkOptions
 from semel_runtime.testing.controller import ScriptedController
+from semel_runtime.testing.journal import MemoryJournal
 from semel_runtime.testing.network import Fault, MemoryNetwork
+from semel_runtime.testing.volume import MemoryVolume
 
 CONTROLLER = "controller:1"
+
+
+MARK = JournalMark(claim_epoch=2, claim_token="token", end_offset=7)
+HISTORY = ClaimHistory(
+    claims=(
+        JournalClaim(claim_epoch=1, claim_token="first", start_offset=0),
+        JournalClaim(claim_epoch=2, claim_token="token", start_offset=5),
+    ),
+    recovered_epoch=1,
+)
+
+
+def mark_of_controller(claim_epoch: int, end_offset: int = 0) -> JournalMark:
+    """Return a mark of the controller's journal; each claim has a token of its own."""
+    return JournalMark(
+        claim_epoch=claim_epoch, claim_token=f"controller {claim_epoch}", end_offset=end_offset
+    )
 
 
 class Follower:
     """An instance with a link."""
 
-    def __init__(self, network: MemoryNetwork) -> None:
+    def __init__(
+        self, network: MemoryNetwork, volume: MemoryVolume | None = None, *, interval_ms: int = 1
+    ) -> None:
+        self.journal = MemoryJournal(volume or MemoryVolume())
         self.copy = ClusterCopy()
         self.images: list[ClusterImage] = []
         self.arrived = asyncio.Event()
@@ -32,12 +56,15 @@ class Follower:
                 instance_id=4,
                 claim_epoch=2,
                 claim_token="token",
+                history=HISTORY,
+                mark=lambda: MARK,
                 listeners=(listener(9),),
             ),
+            memory=ControllerMemory(self.journal),
             controller=CONTROLLER,
             connector=network,
             random=Random(1),
-            options=LinkOptions(registration_interval_ms=1),
+            options=LinkOptions(registration_interval_ms=interval_ms),
             cluster_id=lambda: self.images[-1].cluster_id if self.images else "",
             on_image=self._take,
         )
@@ -48,6 +75,11 @@ class Follower:
         self.images.append(taken)
         self.arrived.set()
 
+    async def run(self) -> None:
+        """Claim the journal, and run the link."""
+        await self.journal.claim("token")
+        await self.link.run()
+
     async def until(self, version: int) -> None:
         """Wait until a version has come."""
         while not self.images or self.images[-1].version < version:
@@ -56,10 +88,12 @@ class Follower:
 
 
 @asynccontextmanager
-async def linked(network: MemoryNetwork) -> AsyncIterator[Follower]:
+async def linked(
+    network: MemoryNetwork, volume: MemoryVolume | None = None, *, interval_ms: int = 1
+) -> AsyncIterator[Follower]:
     """Run a follower's link."""
-    follower = Follower(network)
-    task = asyncio.create_task(follower.link.run())
+    follower = Follower(network, volume, interval_ms=interval_ms)
+    task = asyncio.create_task(follower.run())
     try:
         yield follower
     finally:
@@ -141,3 +175,67 @@ async def test_a_controller_that_came_back_with_an_older_volume_is_refused_at_on
     assert caught.group_contains(StaleClaimEpochError, match="has version 1 .* but version 5")
     assert follower.images == [image(5)]
     await network.close()
+
+
+# -- the controller's journal --------------------------------------------------------------------
+
+
+async def test_the_claims_are_shown_until_a_registration_is_taken() -> None:
+    network, controller = MemoryNetwork(), ScriptedController(image(1))
+    network.serve(CONTROLLER, controller.handlers)
+    faults = iter([Fault.LOSE_REPLY])
+    network.decide = lambda *_: next(faults, Fault.NONE)
+    async with linked(network) as follower:
+        await follower.link.ready.wait()
+        while len(controller.registrations) < 3:
+            controller.registered.clear()
+            await controller.registered.wait()
+    first, second, third = controller.registrations[:3]
+    assert (first.journal_end_offset, first.recovered_epoch) == (7, 1)
+    assert [each.start_offset for each in first.claims] == [0, 5]
+    assert len(second.claims) == 2
+    assert not third.claims
+
+
+async def test_what_the_controller_tells_of_its_journal_outlives_the_instance() -> None:
+    network, controller, volume = MemoryNetwork(), ScriptedController(image(1)), MemoryVolume()
+    controller.mark = mark_of_controller(3, end_offset=9)
+    network.serve(CONTROLLER, controller.handlers)
+    async with linked(network, volume) as follower:
+        await follower.link.ready.wait()
+    async with linked(network, volume) as follower:
+        await follower.link.ready.wait()
+        assert follower.link.controller == controller.mark
+    registrations = controller.registrations
+    assert not registrations[0].HasField("controller")
+    assert mark_from_wire(registrations[-1].controller) == controller.mark
+
+
+async def test_metadata_of_another_controller_are_taken_after_a_registration_with_it() -> None:
+    network, controller = MemoryNetwork(), ScriptedController(image(1))
+    controller.mark = mark_of_controller(3)
+    network.serve(CONTROLLER, controller.handlers)
+    async with linked(network, interval_ms=3_600_000) as follower:
+        await follower.link.ready.wait()
+        assert len(controller.registrations) == 1
+        controller.mark = mark_of_controller(4)
+        controller.publish(image(2))
+        await follower.until(2)
+    assert len(controller.registrations) == 2
+    assert controller.registrations[1].claims
+    assert controller.registrations[1].controller.claim_epoch == 3
+
+
+async def test_metadata_of_a_controller_that_refuses_the_registration_are_not_taken() -> None:
+    network, controller = MemoryNetwork(), ScriptedController(image(1))
+    controller.mark = mark_of_controller(3)
+    network.serve(CONTROLLER, controller.handlers)
+    async with linked(network, interval_ms=3_600_000) as follower:
+        await follower.link.ready.wait()
+        controller.mark = mark_of_controller(4)
+        controller.refusal = CoordinatorNotAvailableError("its volume is an older copy")
+        controller.publish(image(2))
+        while len(controller.registrations) < 4:
+            controller.registered.clear()
+            await controller.registered.wait()
+        assert follower.images == [image(1)]

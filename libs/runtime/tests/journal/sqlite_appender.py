@@ -9,11 +9,12 @@ from pathlib import Path
 
 from journal_harness import batch
 
-from semel_runtime.journal.sqlite import SqliteJournal
+from semel_runtime.journal.sqlite import SqliteJournal, SqliteOptions
 
 
-async def append_for_ever(folder: Path) -> None:
-    async with await SqliteJournal.open(folder, service="test") as journal:
+async def append_for_ever(folder: Path, wal_bytes: int) -> None:
+    options = SqliteOptions(wal_bytes=wal_bytes)
+    async with await SqliteJournal.open(folder, service="test", options=options) as journal:
         at = (await journal.claim("child")).next_offset
         while True:
             await journal.append(at, [b"%d" % at], [batch(1, at, 1, payload=b"%d" % at)])
@@ -23,4 +24,4 @@ async def append_for_ever(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(append_for_ever(Path(sys.argv[1])))
+    asyncio.run(append_for_ever(Path(sys.argv[1]), int(sys.argv[2])))

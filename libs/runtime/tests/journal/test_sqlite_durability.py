@@ -1,15 +1,12 @@
 """What SQLite's engine survives: killed processes, failing writes, damaged rows and files."""
 
-import asyncio
-import os
-import signal
-import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import aiosqlite
 import pytest
 from journal_harness import PLENTY, SqliteEngine, batch, claimed, entries_of, pieces_of, read_all
+from journal_processes import kill_after, start_appender
 
 from semel_runtime.journal import (
     Journal,
@@ -19,9 +16,6 @@ from semel_runtime.journal import (
     JournalUnknownError,
 )
 from semel_runtime.journal.sqlite import SqliteJournal
-
-APPENDER = Path(__file__).with_name("sqlite_appender.py")
-HARNESS = Path(__file__).parent.parent
 
 
 @pytest.fixture
@@ -34,26 +28,6 @@ async def engine(folder: Path) -> AsyncIterator[SqliteEngine]:
     engine = SqliteEngine(folder)
     yield engine
     await engine.close()
-
-
-async def start_appender(folder: Path) -> asyncio.subprocess.Process:
-    return await asyncio.create_subprocess_exec(
-        sys.executable,
-        str(APPENDER),
-        str(folder),
-        stdout=asyncio.subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": str(HARNESS)},
-    )
-
-
-async def kill_after(appender: asyncio.subprocess.Process, count: int) -> int:
-    """Kill the child in the middle of appends; answer the last number it acknowledged."""
-    assert appender.stdout is not None
-    for _ in range(count):
-        await appender.stdout.readline()
-    appender.send_signal(signal.SIGKILL)
-    rest, _ = await appender.communicate()
-    return int(rest.split()[-1]) if rest else count - 1
 
 
 async def sql(folder: Path, statement: str) -> None:

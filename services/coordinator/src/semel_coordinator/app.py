@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from typing import Self
 
 import structlog
+from google.protobuf.message import Message
 
 from semel_coordinator.config import CoordinatorSettings
 from semel_coordinator.controller import CONTROLLER_ID
 from semel_coordinator.controller.liveness import Liveness
+from semel_coordinator.controller.passing import CHANGING_PATHS
 from semel_coordinator.controller.presence import ControllerPresence, LinkedPresence, Presence
 from semel_coordinator.controller.service import ClusterService
 from semel_coordinator.controller.versions import VersionGate
@@ -23,10 +25,12 @@ from semel_coordinator.transactions.service import TransactionsService
 from semel_coordinator.transactions.sweep import sweep
 from semel_runtime.access.guarding import guard_of
 from semel_runtime.app import Environment, open_runner
+from semel_runtime.cluster.admission import Admission
 from semel_runtime.cluster.image import ServiceRole
 from semel_runtime.cluster.link import Identity
 from semel_runtime.moving.take_overs import TakeOvers
 from semel_runtime.runner import Runner
+from semel_runtime.server.calls import Endpoint
 
 log = structlog.get_logger(__name__)
 
@@ -46,7 +50,8 @@ class CoordinatorApp:
         self._stack = AsyncExitStack()
         self._parts: _Parts | None = None
         self._environment = environment.within(self._machine.cluster)
-        self.handlers = self._environment.new_handlers(guard_of(settings, self._machine.cluster))
+        guard = Admission(guard_of(settings, self._machine.cluster), self._check_admitted)
+        self.handlers = self._environment.new_handlers(guard)
         self.ready = asyncio.Event()
         self.failed = asyncio.Event()
 
@@ -105,6 +110,7 @@ class CoordinatorApp:
             self._machine,
             versions=self._versions,
             liveness=liveness,
+            controller_mark=presence.controller_mark,
         ).register(self.handlers)
         presence.changes.register_handlers(self.handlers)
         log.info(
@@ -112,6 +118,10 @@ class CoordinatorApp:
             claim_epoch=runner.claim_epoch,
             cluster_id=self._machine.cluster.cluster_id,
         )
+
+    def _check_admitted(self, endpoint: Endpoint[Message, Message]) -> None:
+        if self._parts is not None and endpoint.method.path in CHANGING_PATHS:
+            self._parts.presence.check_may_change()
 
     def _take_part(
         self, runner: Runner[CoordinatorRecord], identity: Identity, liveness: Liveness
@@ -180,9 +190,13 @@ class CoordinatorApp:
     async def _take_charge(self, parts: "_Parts") -> None:
         """Serve transactions once the cluster has taken this instance in, and not before.
 
-        Until the controller has seen its claim epoch, it might work on a copy of its volume.
+        Until then, it might work on an older copy of its volume. The controller is ready before it
+        is confirmed: the others register with it, and may be started only then.
         """
         await parts.presence.ready.wait()
+        if not parts.presence.confirmed.is_set():
+            self.ready.set()
+            await parts.presence.confirmed.wait()
         await parts.service.claim()
         self.ready.set()
         async with asyncio.TaskGroup() as group:

@@ -45,6 +45,10 @@ class CoordinatorSettings(ServiceSettings):
     """Topics, at most."""
     instance_live_ms: Annotated[int, Field(ge=0)] = 15_000
     """How long an instance keeps its address to itself after it has registered, in milliseconds."""
+    controller_others_wait_ms: Annotated[int, Field(ge=0)] = 3_000
+    """How long coordinator 0, after its start, waits for all instances that it knows to register,
+    once a first one has, in milliseconds. Before that, it gives out nothing and changes nothing,
+    because these instances know whether its volume is an older copy."""
     transaction_max_timeout_ms: Count = 900_000
     """The longest timeout that a producer may ask for its transactions, in milliseconds."""
 

@@ -11,6 +11,7 @@ from semel_coordinator.controller.records import CONTROLLER_RECORDS
 from semel_coordinator.machine import CoordinatorMachine, CoordinatorRecord
 from semel_coordinator.serde import CoordinatorSerde
 from semel_coordinator.transactions.machine import TransactionLimits
+from semel_runtime.claims import JournalMark
 from semel_runtime.cluster.copy import ClusterCopy
 from semel_runtime.cluster.image import ClusterImage
 from semel_runtime.machine import Result
@@ -26,11 +27,11 @@ async def recover(
     folder: Path,
     recovery: Recovery,
     image: ClusterImage,
-    claim_epochs: Mapping[InstanceKey, int] | None = None,
+    marks: Mapping[InstanceKey, JournalMark] | None = None,
 ) -> Recovered:
     """Raise all that is given out; on coordinator 0, take over the newest metadata besides.
 
-    ``claim_epochs``: those of the other instances' volumes, for coordinator 0. Raises what
+    ``marks``: how far the journals of the other instances go, for coordinator 0. Raises what
     ``recover_volume`` and ``ClusterCopy.update`` raise.
     """
     machine = CoordinatorMachine(
@@ -43,7 +44,7 @@ async def recover(
         machine,
         CoordinatorSerde(),
         recovery,
-        partial(_raise_all, machine, recovery, image, claim_epochs or {}),
+        partial(_raise_all, machine, recovery, image, marks or {}),
         service="semel-coordinator",
         cluster_id=image.cluster_id,
     )
@@ -75,13 +76,13 @@ async def _raise_all(
     machine: CoordinatorMachine,
     recovery: Recovery,
     image: ClusterImage,
-    claim_epochs: Mapping[InstanceKey, int],
+    marks: Mapping[InstanceKey, JournalMark],
     runner: Runner[CoordinatorRecord],
 ) -> dict[str, int | str]:
     facts = _facts(machine, recovery, image)
     records: list[CoordinatorRecord] = []
     if recovery.instance_id == CONTROLLER_ID:
-        records += machine.controller.taken_over(image, claim_epochs)
+        records += machine.controller.taken_over(image, marks)
     else:
         records += machine.cluster.update(image).records
     records += machine.transactions.raised(

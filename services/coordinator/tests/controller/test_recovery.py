@@ -1,8 +1,11 @@
 """An older copy of the controller's volume takes over what another instance keeps."""
 
-from controller_harness import BROKER, ControllerHarness, replayed
+import pytest
+from controller_harness import BROKER, ControllerHarness, history_of, replayed
 
+from semel_common.errors import StaleClaimEpochError
 from semel_coordinator.controller.machine import ControllerMachine, InstanceKey, Reassignment
+from semel_runtime.claims import JournalMark
 from semel_runtime.cluster.copy import ClusterCopy
 from semel_runtime.cluster.image import ClusterImage
 from semel_runtime.machine import Result
@@ -32,7 +35,8 @@ def older() -> ControllerHarness:
 def take_over(
     controller: ControllerHarness, image: ClusterImage, claim_epoch: int = 7
 ) -> ClusterImage:
-    records = controller.machine.taken_over(image, {InstanceKey(BROKER, 0): claim_epoch})
+    mark = JournalMark(claim_epoch=claim_epoch, claim_token="of the volume", end_offset=30)
+    records = controller.machine.taken_over(image, {InstanceKey(BROKER, 0): mark})
     controller.run(Result(None, records))
     return controller.image
 
@@ -79,12 +83,15 @@ def test_an_image_of_the_same_version_that_says_something_else_is_newer() -> Non
     assert not controller.machine.is_behind(controller.image)
 
 
-def test_claim_epochs_are_those_of_the_volumes() -> None:
+def test_marks_of_journals_are_those_of_the_volumes() -> None:
     controller = older()
     take_over(controller, newest().image, claim_epoch=7)
     assert controller.machine.claim_epoch_of(InstanceKey(BROKER, 0)) == 7
     assert controller.machine.claim_epoch_of(InstanceKey(BROKER, 1)) == 1
     assert controller.machine.claim_epoch_of(InstanceKey(BROKER, 2)) == 0
+    history = history_of((6, "a", 0), (7, "of the volume", 20), (8, "b", 29))
+    with pytest.raises(StaleClaimEpochError, match="ends at offset 29, not at 30"):
+        controller.register(BROKER, 0, claim_epoch=8, claim_token="b", history=history, end=29)
 
 
 def test_the_same_state_is_read_back() -> None:

@@ -8,6 +8,7 @@ from controller_harness import (
     GROUP_COORDINATOR,
     LAYOUT,
     ControllerHarness,
+    history_of,
     listener,
 )
 
@@ -103,6 +104,48 @@ def test_claim_epochs_of_different_instances_have_nothing_to_do_with_one_another
     controller.register(BROKER, 1, claim_epoch=1)
     controller.register(GROUP_COORDINATOR, 0, claim_epoch=1)
     assert len(controller.image.instances) == 3
+
+
+# -- how far journals go -----------------------------------------------------------------------
+
+
+def test_a_longer_journal_is_noted_and_changes_nothing_that_others_see(
+    controller: ControllerHarness,
+) -> None:
+    controller.register(BROKER, 0, end=5)
+    image = controller.machine.image()
+    controller.register(BROKER, 0, end=9)
+    assert [record.mark.end_offset for record in controller.records] == [9]  # type: ignore[union-attr]  # an instance's
+    assert controller.machine.image() is image
+    controller.register(BROKER, 0, end=9)
+    assert controller.records == []
+
+
+def test_a_copy_without_the_last_commits_is_refused_although_its_claim_is_new(
+    controller: ControllerHarness,
+) -> None:
+    controller.register(BROKER, 0, claim_epoch=3, claim_token="a", end=40)
+    copied = history_of((3, "a", 10), (4, "b", 35))
+    with pytest.raises(StaleClaimEpochError, match="ends at offset 35, not at 40") as caught:
+        controller.register(BROKER, 0, claim_epoch=4, claim_token="b", history=copied, end=35)
+    assert caught.value.details == {"claim_epoch": "3"}
+    whole = history_of((3, "a", 10), (4, "b", 41))
+    controller.register(BROKER, 0, claim_epoch=4, claim_token="b", history=whole, end=41)
+
+
+def test_a_copy_is_refused_however_often_it_was_started_and_whatever_it_has_written(
+    controller: ControllerHarness,
+) -> None:
+    controller.register(BROKER, 0, claim_epoch=3, claim_token="a", end=40)
+    copied = history_of((2, "x", 5), (3, "copy", 9), (4, "copy", 70), (5, "copy", 90))
+    with pytest.raises(StaleClaimEpochError, match="another process had claim epoch 3"):
+        controller.register(BROKER, 0, claim_epoch=5, claim_token="copy", history=copied, end=90)
+
+
+def test_a_recovered_journal_is_let_in(controller: ControllerHarness) -> None:
+    controller.register(BROKER, 0, claim_epoch=3, claim_token="a", end=40)
+    recovered = history_of((1000, "recovery", 20), (1001, "b", 20), recovered_epoch=1000)
+    controller.register(BROKER, 0, claim_epoch=1001, claim_token="b", history=recovered, end=20)
 
 
 # -- addresses ---------------------------------------------------------------------------------

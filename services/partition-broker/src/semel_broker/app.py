@@ -31,6 +31,7 @@ from semel_broker.writer import BrokerWriter
 from semel_common.ids import TopicPartition
 from semel_runtime.access.guarding import guard_of
 from semel_runtime.app import Environment, link_to_controller, open_runner
+from semel_runtime.cluster.admission import Admission, check_registered
 from semel_runtime.cluster.image import ClusterImage, ServiceRole
 from semel_runtime.cluster.link import ClusterLink, Identity
 from semel_runtime.moving.take_overs import TakeOvers
@@ -66,7 +67,10 @@ class BrokerApp:
         self._stack = AsyncExitStack()
         self._background: _Background | None = None
         self._environment = environment.within(self._machine.cluster)
-        self.handlers = self._environment.new_handlers(guard_of(settings, self._machine.cluster))
+        guard = Admission(
+            guard_of(settings, self._machine.cluster), lambda _: check_registered(self.ready)
+        )
+        self.handlers = self._environment.new_handlers(guard)
         self.ready = asyncio.Event()
         self.failed = asyncio.Event()
 
@@ -100,6 +104,7 @@ class BrokerApp:
         assert self._background is not None, "the app is opened first"
         async with asyncio.TaskGroup() as group:
             group.create_task(self._background.link.run(), name="cluster link")
+            await self.ready.wait()  # Until then, the volume may be an older copy.
             group.create_task(self._background.inquiries.run(), name="inquiries")
             group.create_task(self._background.purger.run(), name="purger")
             group.create_task(self._background.retention.run(), name="retention")

@@ -12,6 +12,7 @@ import structlog
 
 from semel.coordinator.v1 import cluster_pb2 as wire
 from semel_common.errors import (
+    CoordinatorNotAvailableError,
     InconsistentClusterIdError,
     InvalidRequestError,
     RetriableError,
@@ -20,6 +21,12 @@ from semel_common.errors import (
 )
 from semel_common.wire.connection import Connector
 from semel_common.wire.methods import METADATA, REGISTER_INSTANCE
+from semel_runtime.claims import ClaimHistory, JournalMark
+from semel_runtime.cluster.controller_memory import (
+    ControllerMemory,
+    mark_from_wire,
+    mark_to_wire,
+)
 from semel_runtime.cluster.image import ClusterImage, Listener, ServiceRole
 from semel_runtime.cluster.serde import ImageReader, listeners_to_wire
 
@@ -39,6 +46,10 @@ class Identity:
     """Of its journal."""
     claim_token: str
     """Random, of this process."""
+    history: ClaimHistory
+    """The claims of its journal."""
+    mark: Callable[[], JournalMark]
+    """Returns how far its journal goes now, durably."""
     listeners: tuple[Listener, ...]
     """As they are advertised."""
 
@@ -59,6 +70,7 @@ class ClusterLink:
         self,
         identity: Identity,
         *,
+        memory: ControllerMemory,
         controller: str,
         connector: Connector,
         random: Random,
@@ -68,6 +80,11 @@ class ClusterLink:
     ) -> None:
         """Give each new image to ``on_image``; ``cluster_id`` answers empty until one came."""
         self._identity = identity
+        self._memory = memory
+        self._shown = False
+        """Whether the controller has seen the claims of this journal."""
+        self._registered_with: tuple[int, str] | None = None
+        """The claim of the controller that has taken the registration; None: it tells none."""
         self._connection = connector.connect(controller)
         self._random = random
         self._options = options
@@ -77,6 +94,11 @@ class ClusterLink:
         self._reader = ImageReader()
         self.ready = asyncio.Event()
         """Set once the instance is registered and has seen an image."""
+
+    @property
+    def controller(self) -> JournalMark | None:
+        """The last mark of the controller's journal."""
+        return self._memory.mark
 
     async def run(self) -> None:
         """Register and follow, until cancelled.
@@ -100,16 +122,39 @@ class ClusterLink:
             await self._retrying(self._register, "registration failed")
 
     async def _register(self) -> None:
-        request = wire.RegisterInstanceRequest(
-            role=self._identity.role.value,  # type: ignore[arg-type]  # equal numbers
-            instance_id=self._identity.instance_id,
-            cluster_id=self._cluster_id(),
-            claim_epoch=self._identity.claim_epoch,
-            claim_token=self._identity.claim_token,
-            listeners=listeners_to_wire(self._identity.listeners),
-        )
+        request = self._registration()
         timeout_ms = self._options.request_timeout_ms
-        await self._connection.call(REGISTER_INSTANCE, request, timeout_ms=timeout_ms)
+        self._shown = False  # Another process may answer next: it is to see the claims.
+        response = await self._connection.call(REGISTER_INSTANCE, request, timeout_ms=timeout_ms)
+        self._shown = True
+        if response.HasField("controller"):
+            mark = mark_from_wire(response.controller)
+            await self._memory.keep(response.cluster_id, mark)
+            self._registered_with = (mark.claim_epoch, mark.claim_token)
+        else:
+            self._registered_with = None
+
+    def _registration(self) -> wire.RegisterInstanceRequest:
+        identity, memory = self._identity, self._memory
+        request = wire.RegisterInstanceRequest(
+            role=identity.role.value,  # type: ignore[arg-type]  # equal numbers
+            instance_id=identity.instance_id,
+            cluster_id=self._cluster_id() or memory.cluster_id,
+            claim_epoch=identity.claim_epoch,
+            claim_token=identity.claim_token,
+            listeners=listeners_to_wire(identity.listeners),
+            journal_end_offset=identity.mark().end_offset,
+            recovered_epoch=identity.history.recovered_epoch,
+        )
+        if memory.mark is not None:
+            request.controller.CopyFrom(mark_to_wire(memory.mark))
+        for claim in () if self._shown else identity.history.claims:
+            request.claims.add(
+                claim_epoch=claim.claim_epoch,
+                claim_token=claim.claim_token,
+                start_offset=claim.start_offset,
+            )
+        return request
 
     async def _take_image(self) -> None:
         # After a failure, the whole image is asked for at once: it may be another process's.
@@ -124,10 +169,28 @@ class ClusterLink:
         )
         timeout_ms = max_wait_ms + self._options.request_timeout_ms
         response = await self._connection.call(METADATA, request, timeout_ms=timeout_ms)
+        await self._check_source(response)
         image = self._reader.from_wire(response)
         if image.version != known_version:
             await self._on_image(image)
         self._version = image.version
+
+    async def _check_source(self, response: wire.MetadataResponse) -> None:
+        """Register first with a controller that has started since: it may work on an older copy.
+
+        Raises CoordinatorNotAvailableError for metadata of yet another process.
+        """
+        if not response.HasField("controller"):
+            return
+        source = (response.controller.claim_epoch, response.controller.claim_token)
+        if source != self._registered_with:
+            self._shown = False
+            await self._register()
+        if source != self._registered_with:
+            raise CoordinatorNotAvailableError(
+                f"the metadata are of a controller with claim epoch {source[0]}, which is not the"
+                " one that has taken the registration of this instance"
+            )
 
     async def _retrying(self, attempt: Callable[[], Awaitable[None]], complaint: str) -> None:
         """Try until it works; the first failure in a row is a warning, the others are not told."""

@@ -75,6 +75,8 @@ class CommitQueue(Generic[R]):
         self._wanted = asyncio.Event()
         self._lingering: asyncio.TimerHandle | None = None
         self.next_offset = next_offset
+        self.durable_offset = next_offset
+        """Where the journal ends; later decisions are not durable yet."""
         self.pending_records = 0
         self.pending_bytes = 0
         self.last: Commit[R] | None = None
@@ -115,6 +117,7 @@ class CommitQueue(Generic[R]):
         """Note that a commit is durable, and wake its waiters."""
         self.pending_records -= len(commit.encoded)
         self.pending_bytes -= commit.size_bytes
+        self.durable_offset = commit.at + len(commit.encoded)
         if self.last is commit:
             self.last = None
         commit.end()

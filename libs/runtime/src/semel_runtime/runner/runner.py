@@ -31,9 +31,11 @@ from semel_common.errors import (
     MessageTooLargeError,
     ThrottlingQuotaExceededError,
 )
+from semel_runtime.claims import ClaimHistory, JournalMark
 from semel_runtime.journal.base import Claim, Journal, StoredBatch
 from semel_runtime.machine import Machine, Result, Serde
 from semel_runtime.runner.commits import Commit, CommitQueue, Decided
+from semel_runtime.runner.history import remember_claim
 from semel_runtime.runner.loading import load
 from semel_runtime.runner.observers import CommitObservers, tell
 from semel_runtime.runner.options import CommitFigures, RunnerOptions, RunnerStats
@@ -58,6 +60,8 @@ class Runner(Generic[R]):
         serde: Serde[R],
         *,
         claim: Claim,
+        token: str,
+        history: ClaimHistory,
         options: RunnerOptions,
         tracer: Tracer | None = None,
     ) -> None:
@@ -65,6 +69,9 @@ class Runner(Generic[R]):
         self._machine = machine
         self._serde = serde
         self._claim = claim
+        self._token = token
+        self.history = history
+        """The claims of the journal, this one included."""
         self._options = options
         self._queue: CommitQueue[R] = CommitQueue(options, next_offset=claim.next_offset)
         self._policy = SnapshotPolicy(records_min=options.snapshot_records_min)
@@ -96,9 +103,20 @@ class Runner(Generic[R]):
         `token` must differ at every opening; by default it is random. A simulation gives its own.
         Raises what `Journal.claim` and `Journal.read` raise.
         """
-        claim = await journal.claim(token or secrets.token_hex(16))
+        token = token or secrets.token_hex(16)
+        claim = await journal.claim(token)
+        history = await remember_claim(journal, claim, token)
         options = options or RunnerOptions()
-        runner = cls(journal, machine, serde, claim=claim, options=options, tracer=tracer)
+        runner = cls(
+            journal,
+            machine,
+            serde,
+            claim=claim,
+            token=token,
+            history=history,
+            options=options,
+            tracer=tracer,
+        )
         await load(
             journal,
             machine,
@@ -115,6 +133,14 @@ class Runner(Generic[R]):
     def claim_epoch(self) -> int:
         """The journal's claim epoch: higher than that of every process before."""
         return self._claim.epoch
+
+    def mark(self) -> JournalMark:
+        """Return how far the journal goes now, durably."""
+        return JournalMark(
+            claim_epoch=self._claim.epoch,
+            claim_token=self._token,
+            end_offset=self._queue.durable_offset,
+        )
 
     async def run(self, handler: Callable[[], Result[T, R]], *, privileged: bool = False) -> T:
         """Decide, append, replay, and answer once everything appended so far is durable.

@@ -6,6 +6,8 @@ from semel.coordinator.v1 import cluster_pb2 as wire
 from semel_common.errors import SemelError
 from semel_common.wire.methods import METADATA, REGISTER_INSTANCE
 from semel_runtime.access.serde import acls_to_wire, quotas_to_wire
+from semel_runtime.claims import JournalMark
+from semel_runtime.cluster.controller_memory import mark_to_wire
 from semel_runtime.cluster.image import ClusterImage
 from semel_runtime.cluster.serde import (
     internal_to_wire,
@@ -27,6 +29,8 @@ class ScriptedController:
         """Set once somebody waits for a newer version."""
         self.refusal: SemelError | None = None
         """What registrations are answered; None: they are taken."""
+        self.mark: JournalMark | None = None
+        """The mark in each answer; None: no mark, as of an older release."""
         self.registrations: list[wire.RegisterInstanceRequest] = []
         """All that came."""
         self.registered = asyncio.Event()
@@ -48,7 +52,10 @@ class ScriptedController:
         self.registered.set()
         if self.refusal is not None:
             raise self.refusal
-        return wire.RegisterInstanceResponse(cluster_id=self.image.cluster_id)
+        response = wire.RegisterInstanceResponse(cluster_id=self.image.cluster_id)
+        if self.mark is not None:
+            response.controller.CopyFrom(mark_to_wire(self.mark))
+        return response
 
     async def _metadata(self, request: wire.MetadataRequest, _: Call) -> wire.MetadataResponse:
         assert request.all_topics
@@ -57,7 +64,10 @@ class ScriptedController:
             self._changed.clear()
             self.parked.set()
             await self._changed.wait()
-        return metadata(self.image)
+        response = metadata(self.image)
+        if self.mark is not None:
+            response.controller.CopyFrom(mark_to_wire(self.mark))
+        return response
 
 
 def metadata(image: ClusterImage) -> wire.MetadataResponse:

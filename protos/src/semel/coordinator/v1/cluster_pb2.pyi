@@ -173,6 +173,7 @@ class MetadataResponse(_message.Message):
     CLIENT_QUOTAS_FIELD_NUMBER: _builtins.int
     INTERNAL_PARTITIONS_FIELD_NUMBER: _builtins.int
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    CONTROLLER_FIELD_NUMBER: _builtins.int
     throttle_time_ms: _builtins.int
     cluster_id: _builtins.str
     version: _builtins.int
@@ -199,6 +200,12 @@ class MetadataResponse(_message.Message):
         layout says, under leader epoch 0.
         """
 
+    @_builtins.property
+    def controller(self) -> Global___JournalMark:
+        """The controller's journal: from which of its processes this is. Only when all_listeners was asked
+        for.
+        """
+
     def __init__(
         self,
         *,
@@ -212,10 +219,11 @@ class MetadataResponse(_message.Message):
         client_quotas: _abc.Iterable[_quotas_pb2.ClientQuota] | None = ...,
         internal_partitions: _abc.Iterable[Global___InternalPartition] | None = ...,
         next_page_token: _builtins.str = ...,
+        controller: Global___JournalMark | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["layout", b"layout"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["controller", b"controller", "layout", b"layout"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["acls", b"acls", "client_quotas", b"client_quotas", "cluster_id", b"cluster_id", "instances", b"instances", "internal_partitions", b"internal_partitions", "layout", b"layout", "next_page_token", b"next_page_token", "throttle_time_ms", b"throttle_time_ms", "topics", b"topics", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["acls", b"acls", "client_quotas", b"client_quotas", "cluster_id", b"cluster_id", "controller", b"controller", "instances", b"instances", "internal_partitions", b"internal_partitions", "layout", b"layout", "next_page_token", b"next_page_token", "throttle_time_ms", b"throttle_time_ms", "topics", b"topics", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1158,6 +1166,10 @@ class RegisterInstanceRequest(_message.Message):
     CLAIM_EPOCH_FIELD_NUMBER: _builtins.int
     CLAIM_TOKEN_FIELD_NUMBER: _builtins.int
     LISTENERS_FIELD_NUMBER: _builtins.int
+    JOURNAL_END_OFFSET_FIELD_NUMBER: _builtins.int
+    CLAIMS_FIELD_NUMBER: _builtins.int
+    RECOVERED_EPOCH_FIELD_NUMBER: _builtins.int
+    CONTROLLER_FIELD_NUMBER: _builtins.int
     role: Global___ServiceRole.ValueType
     instance_id: _builtins.int
     cluster_id: _builtins.str
@@ -1166,9 +1178,25 @@ class RegisterInstanceRequest(_message.Message):
     """Of the instance's journal."""
     claim_token: _builtins.str
     """Random, of this process: a second process with the same claim epoch is refused."""
+    journal_end_offset: _builtins.int
+    """Where the instance's journal ends, durably: the offset of its next record."""
+    recovered_epoch: _builtins.int
+    """The claim epoch of the last `semel recover` of the journal: marks of older claims count no
+    longer.
+    """
     @_builtins.property
     def listeners(self) -> _containers.RepeatedCompositeFieldContainer[Global___AdvertisedListener]:
         """One for each listener, by its name."""
+
+    @_builtins.property
+    def claims(self) -> _containers.RepeatedCompositeFieldContainer[Global___JournalClaim]:
+        """The claims of that journal, oldest first. They show whether it has all that the controller knows
+        of it. Empty: this process has shown them already, or its release keeps none.
+        """
+
+    @_builtins.property
+    def controller(self) -> Global___JournalMark:
+        """What the instance knows of the controller's journal, from its last registration."""
 
     def __init__(
         self,
@@ -1179,14 +1207,75 @@ class RegisterInstanceRequest(_message.Message):
         claim_epoch: _builtins.int = ...,
         claim_token: _builtins.str = ...,
         listeners: _abc.Iterable[Global___AdvertisedListener] | None = ...,
+        journal_end_offset: _builtins.int = ...,
+        claims: _abc.Iterable[Global___JournalClaim] | None = ...,
+        recovered_epoch: _builtins.int = ...,
+        controller: Global___JournalMark | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["controller", b"controller"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["claim_epoch", b"claim_epoch", "claim_token", b"claim_token", "cluster_id", b"cluster_id", "instance_id", b"instance_id", "listeners", b"listeners", "role", b"role"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["claim_epoch", b"claim_epoch", "claim_token", b"claim_token", "claims", b"claims", "cluster_id", b"cluster_id", "controller", b"controller", "instance_id", b"instance_id", "journal_end_offset", b"journal_end_offset", "listeners", b"listeners", "recovered_epoch", b"recovered_epoch", "role", b"role"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___RegisterInstanceRequest: _TypeAlias = RegisterInstanceRequest  # noqa: Y015
+
+@_typing.final
+class JournalMark(_message.Message):
+    """JournalMark is how far a journal went at the last registration."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CLAIM_EPOCH_FIELD_NUMBER: _builtins.int
+    CLAIM_TOKEN_FIELD_NUMBER: _builtins.int
+    END_OFFSET_FIELD_NUMBER: _builtins.int
+    claim_epoch: _builtins.int
+    claim_token: _builtins.str
+    """Random, of the process that had the claim."""
+    end_offset: _builtins.int
+    """The offset of the next record: all below it were durable."""
+    def __init__(
+        self,
+        *,
+        claim_epoch: _builtins.int = ...,
+        claim_token: _builtins.str = ...,
+        end_offset: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["claim_epoch", b"claim_epoch", "claim_token", b"claim_token", "end_offset", b"end_offset"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___JournalMark: _TypeAlias = JournalMark  # noqa: Y015
+
+@_typing.final
+class JournalClaim(_message.Message):
+    """JournalClaim is one claim of a journal, which each start of its instance makes."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CLAIM_EPOCH_FIELD_NUMBER: _builtins.int
+    CLAIM_TOKEN_FIELD_NUMBER: _builtins.int
+    START_OFFSET_FIELD_NUMBER: _builtins.int
+    claim_epoch: _builtins.int
+    claim_token: _builtins.str
+    start_offset: _builtins.int
+    """Where the journal ended then."""
+    def __init__(
+        self,
+        *,
+        claim_epoch: _builtins.int = ...,
+        claim_token: _builtins.str = ...,
+        start_offset: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["claim_epoch", b"claim_epoch", "claim_token", b"claim_token", "start_offset", b"start_offset"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___JournalClaim: _TypeAlias = JournalClaim  # noqa: Y015
 
 @_typing.final
 class AdvertisedListener(_message.Message):
@@ -1224,20 +1313,28 @@ class RegisterInstanceResponse(_message.Message):
     THROTTLE_TIME_MS_FIELD_NUMBER: _builtins.int
     CLUSTER_ID_FIELD_NUMBER: _builtins.int
     LAYOUT_FIELD_NUMBER: _builtins.int
+    CONTROLLER_FIELD_NUMBER: _builtins.int
     throttle_time_ms: _builtins.int
     cluster_id: _builtins.str
     @_builtins.property
     def layout(self) -> Global___ClusterLayout: ...
+    @_builtins.property
+    def controller(self) -> Global___JournalMark:
+        """The controller's journal, for the instance to keep, durably. Absent while the controller, which
+        has just started, may work on an older copy of its volume: its metadata are not to be taken yet.
+        """
+
     def __init__(
         self,
         *,
         throttle_time_ms: _builtins.int = ...,
         cluster_id: _builtins.str = ...,
         layout: Global___ClusterLayout | None = ...,
+        controller: Global___JournalMark | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["layout", b"layout"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["controller", b"controller", "layout", b"layout"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cluster_id", b"cluster_id", "layout", b"layout", "throttle_time_ms", b"throttle_time_ms"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cluster_id", b"cluster_id", "controller", b"controller", "layout", b"layout", "throttle_time_ms", b"throttle_time_ms"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -33,6 +33,7 @@ from semel_coordinator.controller.machine import (
     Registration,
 )
 from semel_coordinator.controller.moves import PartitionMoves
+from semel_coordinator.controller.own_volume import OwnVolume
 from semel_coordinator.controller.records import ClusterRecord, ControllerRecord
 from semel_coordinator.machine import CoordinatorRecord
 from semel_runtime.access.serde import (
@@ -42,6 +43,7 @@ from semel_runtime.access.serde import (
     quotas_to_wire,
 )
 from semel_runtime.clock import Clock
+from semel_runtime.cluster.controller_memory import mark_to_wire
 from semel_runtime.cluster.image import Topic
 from semel_runtime.cluster.serde import layout_to_wire
 from semel_runtime.machine import Result
@@ -61,10 +63,12 @@ class ControllerChanges:
         machine: ControllerMachine,
         *,
         liveness: Liveness,
+        own_volume: OwnVolume,
         clock: Clock,
         random: Random,
     ) -> None:
         """Work on a machine that has a cluster."""
+        self._own_volume = own_volume
         self._runner = runner
         self._machine = machine
         self._liveness = liveness
@@ -170,15 +174,25 @@ class ControllerChanges:
     ) -> wire.RegisterInstanceResponse:
         """Note where an instance is, and that it lives."""
         registration = read_registration(request)
+        self._check_own_volume(registration)
         if registration.key == CONTROLLER:
             raise InvalidRequestError(
                 f"{registration.key} is the controller itself: nobody can register in its place",
                 field="instance_id",
             )
         cluster = await self.register(registration)
-        return wire.RegisterInstanceResponse(
+        self._own_volume.came(registration.key)
+        response = wire.RegisterInstanceResponse(
             cluster_id=cluster.cluster_id, layout=layout_to_wire(cluster.layout)
         )
+        if self._own_volume.confirmed.is_set():
+            response.controller.CopyFrom(mark_to_wire(self._own_volume.mark()))
+        return response
+
+    def _check_own_volume(self, registration: Registration) -> None:
+        """Look at what an instance knows of this volume; the machine refuses other clusters'."""
+        if registration.cluster_id == self._machine.image().cluster_id:
+            self._own_volume.check(registration)
 
     async def register(self, registration: Registration) -> ClusterRecord:
         """Note where an instance is, and that it lives."""

@@ -8,6 +8,8 @@ from semel.coordinator.v1 import moves_pb2 as moves_wire
 from semel.coordinator.v1 import quotas_pb2 as quotas_wire
 from semel_common.errors import InvalidRequestError
 from semel_coordinator.controller.machine import Completion, InstanceKey, Registration
+from semel_runtime.claims import CLAIMS_MAX, ClaimHistory, JournalClaim, JournalMark
+from semel_runtime.cluster.controller_memory import mark_from_wire
 from semel_runtime.cluster.image import Instance, Listener, ServiceRole
 from semel_runtime.server.checks import (
     INT32_MAX,
@@ -150,7 +152,39 @@ def read_registration(request: wire.RegisterInstanceRequest) -> Registration:
         cluster_id=request.cluster_id,
         claim_epoch=require_int("claim_epoch", request.claim_epoch, minimum=1),
         claim_token=require_name("claim_token", request.claim_token, length_max=_ID_LENGTH_MAX),
+        journal_end_offset=require_int(
+            "journal_end_offset", request.journal_end_offset, maximum=INT64_MAX
+        ),
+        history=_read_history(request),
+        controller=_read_mark(request.controller) if request.HasField("controller") else None,
     )
+
+
+def _read_history(request: wire.RegisterInstanceRequest) -> ClaimHistory | None:
+    if not request.claims:
+        return None
+    require_count("claims", request.claims, maximum=CLAIMS_MAX)
+    history = ClaimHistory(
+        claims=tuple(
+            JournalClaim(
+                claim_epoch=each.claim_epoch,
+                claim_token=each.claim_token,
+                start_offset=each.start_offset,
+            )
+            for each in request.claims
+        ),
+        recovered_epoch=request.recovered_epoch,
+    )
+    if not history.is_in_order:
+        raise InvalidRequestError("claims are not in the order of their epochs", field="claims")
+    return history
+
+
+def _read_mark(mark: wire.JournalMark) -> JournalMark:
+    require_int("controller.claim_epoch", mark.claim_epoch, minimum=1, maximum=INT64_MAX)
+    require_int("controller.end_offset", mark.end_offset, maximum=INT64_MAX)
+    require_name("controller.claim_token", mark.claim_token, length_max=_ID_LENGTH_MAX)
+    return mark_from_wire(mark)
 
 
 def _read_listeners(listeners: list[wire.AdvertisedListener]) -> tuple[Listener, ...]:

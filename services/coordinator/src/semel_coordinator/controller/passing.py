@@ -26,6 +26,8 @@ _CHANGING: tuple[Method[Message, Message], ...] = (
     methods.COMPLETE_PARTITION_REASSIGNMENT,
     methods.REGISTER_INSTANCE,
 )
+CHANGING_PATHS = frozenset(each.path for each in _CHANGING) - {methods.REGISTER_INSTANCE.path}
+"""The paths of the calls that change the metadata, registrations excepted."""
 
 
 class PassedOnChanges:

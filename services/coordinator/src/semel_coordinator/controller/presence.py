@@ -12,9 +12,11 @@ from semel_coordinator.controller.changes import ControllerChanges
 from semel_coordinator.controller.ids import new_id
 from semel_coordinator.controller.liveness import Liveness
 from semel_coordinator.controller.machine import Registration
+from semel_coordinator.controller.own_volume import OwnVolume
 from semel_coordinator.controller.passing import PassedOnChanges
 from semel_coordinator.machine import CoordinatorMachine, CoordinatorRecord
 from semel_runtime.app import Environment, link_to_controller
+from semel_runtime.claims import JournalMark
 from semel_runtime.cluster.image import ClusterImage, Instance
 from semel_runtime.cluster.link import Identity
 from semel_runtime.runner import Runner
@@ -38,6 +40,16 @@ class Presence(Protocol):
     """Where changes of the metadata are made."""
     ready: asyncio.Event
     """Set once the instance is registered and knows the metadata."""
+    confirmed: asyncio.Event
+    """Set once it is known that the volume is not an older copy; `ready` comes first."""
+
+    def controller_mark(self) -> JournalMark | None:
+        """Return the last mark of the controller's journal."""
+        ...
+
+    def check_may_change(self) -> None:
+        """Raise CoordinatorLoadInProgressError while this instance may not change metadata."""
+        ...
 
     async def start(self) -> None:
         """Do what comes before the first request."""
@@ -68,15 +80,30 @@ class ControllerPresence:
         self._settings = settings
         self._journal = environment.journal
         self._random = environment.random
+        self._own_volume = OwnVolume(
+            identity,
+            awaited=machine.controller.other_instances(),
+            others_wait_ms=settings.controller_others_wait_ms,
+        )
         self._changes = ControllerChanges(
             runner,
             machine.controller,
             liveness=liveness,
+            own_volume=self._own_volume,
             clock=environment.clock,
             random=environment.random,
         )
         self.changes: Changes = self._changes
         self.ready = asyncio.Event()
+        self.confirmed = self._own_volume.confirmed
+
+    def controller_mark(self) -> JournalMark:
+        """Return how far the own journal goes."""
+        return self._own_volume.mark()
+
+    def check_may_change(self) -> None:
+        """Raise CoordinatorLoadInProgressError before the other instances have registered."""
+        self._own_volume.check_confirmed()
 
     async def start(self) -> None:
         """Make the cluster if there is none, and register with oneself.
@@ -97,7 +124,15 @@ class ControllerPresence:
         self.ready.set()
 
     async def run(self) -> None:
-        """Register again from time to time, as everybody does."""
+        """Register again from time to time, as every instance does.
+
+        Raises StaleClaimEpochError when another instance knows more than this volume has.
+        """
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._own_volume.run(), name="own volume")
+            group.create_task(self._stay_registered(), name="registration")
+
+    async def _stay_registered(self) -> None:
         while True:
             await asyncio.sleep(self._settings.registration_interval_ms / 1000)
             try:
@@ -147,6 +182,14 @@ class LinkedPresence:
             timeout_ms=settings.request_timeout_ms,
         )
         self.ready = self._link.ready
+        self.confirmed = self._link.ready
+
+    def controller_mark(self) -> JournalMark | None:
+        """Return the mark from the last registration."""
+        return self._link.controller
+
+    def check_may_change(self) -> None:
+        """Do nothing: changes are passed on to the controller."""
 
     async def start(self) -> None:
         """Raise InvalidConfigError if this is the controller's data folder."""

@@ -1,13 +1,15 @@
 """What the controller writes: each record is the whole new state of one thing.
 
 ``version`` is the metadata's from this record on. It rises with every record but one: an instance
-that comes back as it was known, under a new claim, changes nothing that others see.
+at the place where it was known, under a new claim or with a longer journal, changes nothing that
+others see.
 """
 
 from msgspec import Struct
 
 from semel_runtime.access.acls import Acl
 from semel_runtime.access.client_quotas import ClientQuota
+from semel_runtime.claims import JournalMark
 from semel_runtime.cluster.image import Instance, InternalPartition, Layout, Topic
 
 
@@ -27,7 +29,18 @@ class InstanceRecord(Struct, frozen=True, kw_only=True):
     claim_epoch: int
     """Of its journal."""
     claim_token: str
-    """Random, of its process."""
+    """Random, of its process; empty: not known."""
+    journal_end_offset: int = 0
+    """How far that journal went, durably, at the last registration."""
+
+    @property
+    def mark(self) -> JournalMark:
+        """How far its journal went."""
+        return JournalMark(
+            claim_epoch=self.claim_epoch,
+            claim_token=self.claim_token,
+            end_offset=self.journal_end_offset,
+        )
 
 
 class TopicRecord(Struct, frozen=True, kw_only=True):

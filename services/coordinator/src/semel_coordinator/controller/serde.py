@@ -132,6 +132,7 @@ def _instance_to_journal(record: InstanceRecord) -> journal.InstanceRecord:
         instance=instance_to_journal(record.instance),
         claim_epoch=record.claim_epoch,
         claim_token=record.claim_token,
+        journal_end_offset=record.journal_end_offset,
     )
 
 
@@ -141,6 +142,7 @@ def _instance_from_journal(record: journal.InstanceRecord) -> InstanceRecord:
         instance=instance_from_journal(record.instance),
         claim_epoch=record.claim_epoch,
         claim_token=record.claim_token,
+        journal_end_offset=record.journal_end_offset,
     )
 
 

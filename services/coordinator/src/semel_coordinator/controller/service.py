@@ -41,6 +41,8 @@ from semel_runtime.access.serde import (
     page_token_of,
     quotas_to_wire,
 )
+from semel_runtime.claims import JournalMark
+from semel_runtime.cluster.controller_memory import mark_to_wire
 from semel_runtime.cluster.image import ClusterImage, Instance, ServiceRole, Topic
 from semel_runtime.cluster.serde import internal_to_wire, layout_to_wire
 from semel_runtime.cluster.topic_config import ConfigOption, options_named
@@ -68,8 +70,10 @@ class ClusterService:
         *,
         versions: VersionGate,
         liveness: Liveness,
+        controller_mark: Callable[[], JournalMark | None],
     ) -> None:
         """Answer from the machine's copy of the metadata."""
+        self._controller_mark = controller_mark
         self._runner = runner
         self._cluster = machine.cluster
         self._controller = machine.controller
@@ -191,6 +195,9 @@ class ClusterService:
             layout=layout_to_wire(image.layout),
             internal_partitions=map(internal_to_wire, image.internal_partitions),
         )
+        mark = self._controller_mark() if request.all_listeners else None
+        if mark is not None:
+            response.controller.CopyFrom(mark_to_wire(mark))
         if request.access_rules:
             response.acls.extend(acls_to_wire(image.acls))
             response.client_quotas.extend(quotas_to_wire(image.client_quotas))

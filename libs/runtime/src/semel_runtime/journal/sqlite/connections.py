@@ -20,6 +20,7 @@ from semel_runtime.journal.errors import (
     JournalOpenError,
     JournalUnknownError,
 )
+from semel_runtime.journal.sqlite.ending import WitnessedLog
 from semel_runtime.journal.sqlite.folder import folder_sentence
 from semel_runtime.journal.sqlite.schema import FENCED
 from semel_runtime.journal.sqlite.statements import (
@@ -40,13 +41,25 @@ _CHECKPOINT_WAIT_MS = 100
 """How long an append may be held up by a checkpoint that waits for readers."""
 
 
+_WITNESS_SYNC_SECONDS = 1.0
+"""How much of the witness a loss of power may take, about: it is behind the journal then."""
+
+
 class Writer:
     """The connection that writes. Each call is one transaction, and one hop to its thread."""
 
     def __init__(
-        self, connection: aiosqlite.Connection, *, log_file: Path, log_bytes_max: int
+        self,
+        connection: aiosqlite.Connection,
+        log: WitnessedLog,
+        *,
+        log_file: Path,
+        log_bytes_max: int,
     ) -> None:
         self._connection = connection
+        self._log = log
+        self._log_synced_at = 0.0
+        self._syncing: asyncio.Future[None] | None = None
         self._log_file = log_file
         self._log_bytes_max = log_bytes_max
         self._empty_log_at_bytes = log_bytes_max
@@ -59,9 +72,13 @@ class Writer:
         assert self._epoch is not None, "claim comes before everything else"
         return self._epoch
 
-    def own(self, epoch: int) -> None:
-        """Note a successful claim."""
+    async def own(self, epoch: int, *, next_offset: int) -> None:
+        """Note a successful claim, and where the journal ends."""
         self._epoch = epoch
+        try:
+            await asyncio.to_thread(self._log.claimed, epoch, next_offset)
+        except OSError as error:
+            raise self._die(error) from error
 
     async def execute(
         self, statement: str, values: Sequence[Value] | TimedParameters = ()
@@ -105,14 +122,16 @@ class Writer:
         return self._die(JournalUnknownError(why))
 
     async def close(self) -> None:
-        """Close after all that is queued."""
-        await self._connection.close()
+        """Wait until the witness is synced; the connection closes after all that is queued."""
+        if self._syncing is not None:
+            await asyncio.wait([self._syncing])
 
     async def _run(self, statement: str, parameters: Iterable[Value]) -> Sequence[Row]:
         self._check_alive()
         try:
             rows = list(await self._connection.execute_fetchall(statement, parameters))
             await self._bound_log()
+            self._sync_witness()
         except aiosqlite.IntegrityError as error:
             if str(error) != FENCED:
                 raise self._die(error) from error
@@ -138,6 +157,20 @@ class Writer:
         busy, _, _ = next(iter(await run("PRAGMA wal_checkpoint(TRUNCATE)")))
         await run(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
         self._empty_log_at_bytes = self._log_bytes_max + (size_bytes if busy else 0)
+
+    def _sync_witness(self) -> None:
+        """Let the witness outlast a loss of power, once a second, and let no write wait for it."""
+        now = asyncio.get_running_loop().time()
+        if now - self._log_synced_at < _WITNESS_SYNC_SECONDS:
+            return
+        if self._syncing is None or self._syncing.done():
+            self._log_synced_at = now
+            self._syncing = asyncio.get_running_loop().run_in_executor(None, self._log.sync)
+            self._syncing.add_done_callback(self._synced)
+
+    def _synced(self, syncing: asyncio.Future[None]) -> None:
+        if isinstance(error := syncing.exception(), Exception):
+            self._die(error)
 
     def _check_alive(self) -> None:
         if self._failure is not None:
@@ -185,18 +218,25 @@ class Readers:
             await connection.close()
 
 
-async def open_writer(file: Path) -> aiosqlite.Connection:
-    """Connect for writing, in autocommit mode. Raises JournalOpenError.
+async def open_writer(file: Path, log: WitnessedLog) -> aiosqlite.Connection:
+    """Connect for writing, in autocommit mode, and tell the witness of the log of commits.
 
-    SQLite gives the files beside this one, such as the write-ahead log, its mode.
+    SQLite gives the files beside this one, such as the write-ahead log, its mode. Raises
+    JournalOpenError.
     """
     try:
         await asyncio.to_thread(make_private_file, file)
     except OSError as error:
         raise JournalOpenError(folder_sentence(file.parent, error)) from error
+
+    def connect(*args: object, **options: object) -> WriterConnection:
+        connection = WriterConnection(*args, **options)  # type: ignore[arg-type]  # passed on
+        connection.log = log
+        return connection
+
     return await aiosqlite.connect(
         file,
         isolation_level=None,
         cached_statements=_CACHED_STATEMENTS,
-        factory=WriterConnection,
+        factory=connect,
     )

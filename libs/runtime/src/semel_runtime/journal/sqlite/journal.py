@@ -1,6 +1,7 @@
 """The journal in SQLite."""
 
 import asyncio
+import sqlite3
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack
 from operator import itemgetter
@@ -17,6 +18,7 @@ from semel_runtime.journal.errors import (
 )
 from semel_runtime.journal.sqlite.batches import SqliteBatchStore
 from semel_runtime.journal.sqlite.connections import Readers, Writer, open_writer
+from semel_runtime.journal.sqlite.ending import WITNESSED, WitnessedLog, check_end
 from semel_runtime.journal.sqlite.folder import JOURNAL_FILE, hold_folder
 from semel_runtime.journal.sqlite.opening import (
     NOTE,
@@ -24,6 +26,7 @@ from semel_runtime.journal.sqlite.opening import (
     STORE,
     check_identity,
     cluster_sentence,
+    file_sentence,
     prepare,
 )
 from semel_runtime.journal.sqlite.options import SqliteOptions
@@ -102,24 +105,33 @@ class SqliteJournal:
 
         Raises JournalOpenError (JournalInUseError) with a sentence that says what to do: for the
         folder of another service or cluster, a newer schema, a folder in use, not writable or full,
-        and a damaged file.
+        a damaged file, and one that ends before its witness says.
         """
         options = options or SqliteOptions()
         file = folder / JOURNAL_FILE
         async with AsyncExitStack() as resources:
             lock = await asyncio.to_thread(hold_folder, folder, exclusive=options.exclusive)
             resources.callback(lock.release)
-            connection = await open_writer(file)
+            if options.end_checked:
+                await asyncio.to_thread(_check_end, folder)
+            log = WitnessedLog(folder)
+            resources.push_async_callback(asyncio.to_thread, log.close)
+            connection = await open_writer(file, log)
             resources.push_async_callback(connection.close)
             await prepare(connection, file, options)
             stored = await check_identity(connection, file, service=service, cluster_id=cluster_id)
+            if options.end_checked:
+                await asyncio.to_thread(log.open)
+                await connection.execute_fetchall(STORE, (WITNESSED, ""))
             readers = await Readers.open(file, options.readers)
             resources.push_async_callback(readers.close)
             writer = Writer(
                 connection,
+                log,
                 log_file=folder / f"{JOURNAL_FILE}-wal",
                 log_bytes_max=2 * options.wal_bytes,
             )
+            resources.push_async_callback(writer.close)
             return cls(
                 writer,
                 readers,
@@ -168,7 +180,7 @@ class SqliteJournal:
         stored_epoch, stored_token, first_offset, next_offset = rows[0]
         if stored_token != token or epoch not in (None, stored_epoch):
             raise JournalFencedError(claim_epoch=epoch or 0, stored_epoch=stored_epoch)
-        self._writer.own(stored_epoch)
+        await self._writer.own(stored_epoch, next_offset=next_offset)
         return Claim(epoch=stored_epoch, first_offset=first_offset, next_offset=next_offset)
 
     async def append(
@@ -188,7 +200,7 @@ class SqliteJournal:
         for batch in batches:
             row += (batch.partition, batch.base_offset, batch.record_count)
             row += (batch.max_timestamp_ms, batch.header, batch.payload)
-        timed = TimedParameters(row)
+        timed = TimedParameters(row, next_offset=at + len(records))
         await self._writer.execute(_APPEND + _APPEND_BATCH * len(batches), timed)
         return timed.seconds
 
@@ -248,3 +260,10 @@ class SqliteJournal:
     async def __aexit__(self, *_: object) -> None:
         """Close."""
         await self.close()
+
+
+def _check_end(folder: Path) -> None:
+    try:
+        check_end(folder)
+    except sqlite3.Error as error:
+        raise JournalOpenError(file_sentence(folder / JOURNAL_FILE, error)) from error

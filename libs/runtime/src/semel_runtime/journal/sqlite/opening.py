@@ -86,6 +86,9 @@ async def _migrate(connection: aiosqlite.Connection, version: int) -> None:
             f"BEGIN IMMEDIATE; PRAGMA application_id = {APPLICATION_ID};"
             f"{script} PRAGMA user_version = {number}; COMMIT;"
         )
+    if version < SCHEMA_VERSION:
+        # A file whose log is lost can so be told from one that is no journal.
+        await connection.execute_fetchall("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
 async def check_identity(
@@ -126,7 +129,7 @@ def cluster_sentence(file: Path, stored: str, given: str) -> str:
     )
 
 
-def file_sentence(file: Path, error: aiosqlite.Error) -> str:
+def file_sentence(file: Path, error: Exception) -> str:
     """Say what to do about an error of SQLite's at start."""
     match str(error):
         case "database or disk is full":

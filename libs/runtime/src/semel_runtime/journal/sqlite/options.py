@@ -23,3 +23,6 @@ class SqliteOptions:
     exclusive: bool = True
     """Whether a second process on this machine is refused at once, by a lock on a file. Without it,
     as on file systems without locks, only the claim epoch protects."""
+    end_checked: bool = True
+    """Whether a journal that ends before its witness says is refused. Without it, as for
+    `semel recover`, nothing is written to the witness either."""

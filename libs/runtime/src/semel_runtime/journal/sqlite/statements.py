@@ -10,6 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from semel_runtime.journal.sqlite.ending import WitnessedLog
+
 Value: TypeAlias = int | str | bytes | None
 
 # Unlike numbers and text, bytes are adapted: sqlite3 looks for a way in three places, finds none,
@@ -22,9 +24,11 @@ _SYNCED = "PRAGMA synchronous = FULL"
 
 @dataclass(slots=True)
 class TimedParameters:
-    """Those of a statement that is timed."""
+    """Those of an append, which is timed."""
 
     values: Sequence[Value]
+    next_offset: int
+    """Where the journal ends once it has run."""
     seconds: float = 0.0
     """How long SQLite itself took, once it has run."""
 
@@ -50,7 +54,12 @@ class UnsyncedParameters:
 
 
 class WriterConnection(sqlite3.Connection):
-    """Runs such statements; made to be passed as ``factory``. All others are synced."""
+    """Runs such statements; made to be passed as ``factory``. All others are synced.
+
+    The log's witness is told of each before its caller is.
+    """
+
+    log: WitnessedLog
 
     def execute(  # type: ignore[override]  # narrower: nobody names them
         self,
@@ -65,12 +74,22 @@ class WriterConnection(sqlite3.Connection):
             case UnsyncedParameters():
                 return self._unsynced(statement, parameters)
             case _:
-                return super().execute(statement, parameters)
+                cursor = super().execute(statement, parameters)
+                if not statement.startswith("SELECT"):
+                    self.log.committed()
+                return cursor
+
+    def executescript(self, script: str, /) -> sqlite3.Cursor:
+        """Run a script, of which nothing is synced."""
+        cursor = super().executescript(script)
+        self.log.committed_unsynced()
+        return cursor
 
     def _timed(self, statement: str, parameters: TimedParameters) -> sqlite3.Cursor:
         started = time.perf_counter()
         cursor = super().execute(statement, parameters.values)
         parameters.seconds = time.perf_counter() - started
+        self.log.committed(parameters.next_offset)
         return cursor
 
     def _unsynced(self, statement: str, parameters: UnsyncedParameters) -> sqlite3.Cursor:
@@ -80,6 +99,7 @@ class WriterConnection(sqlite3.Connection):
         finally:
             super().execute(_SYNCED)
         parameters.changed = cursor.rowcount
+        self.log.committed_unsynced()
         return cursor
 
 

@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from semel.common.journal.v1 import cluster_pb2 as semel_dot_common_dot_journal_dot_v1_dot_cluster__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n-semel/coordinator/journal/v1/controller.proto\x12\x1csemel.coordinator.journal.v1\x1a%semel/common/journal/v1/cluster.proto\"\xa4\x01\n\rClusterRecord\x12\x12\n\ncluster_id\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\x03\x12\"\n\x1atransaction_log_partitions\x18\x03 \x01(\x05\x12\x14\n\x0c\x63oordinators\x18\x04 \x01(\x05\x12\x18\n\x10group_partitions\x18\x05 \x01(\x05\x12\x1a\n\x12group_coordinators\x18\x06 \x01(\x05\"\x85\x01\n\x0eInstanceRecord\x12\x0f\n\x07version\x18\x01 \x01(\x03\x12\x38\n\x08instance\x18\x02 \x01(\x0b\x32&.semel.common.journal.v1.InstanceImage\x12\x13\n\x0b\x63laim_epoch\x18\x03 \x01(\x03\x12\x13\n\x0b\x63laim_token\x18\x04 \x01(\t\"R\n\x0bTopicRecord\x12\x0f\n\x07version\x18\x01 \x01(\x03\x12\x32\n\x05topic\x18\x02 \x01(\x0b\x32#.semel.common.journal.v1.TopicImage\"7\n\x12TopicDeletedRecord\x12\x0f\n\x07version\x18\x01 \x01(\x03\x12\x10\n\x08topic_id\x18\x02 \x01(\t\"w\n\x17InternalPartitionRecord\x12\x0f\n\x07version\x18\x01 \x01(\x03\x12K\n\x12internal_partition\x18\x02 \x01(\x0b\x32/.semel.common.journal.v1.InternalPartitionImage\"L\n\tAclRecord\x12\x0f\n\x07version\x18\x01 \x01(\x03\x12.\n\x03\x61\x63l\x18\x02 \x01(\x0b\x32!.semel.common.journal.v1.AclImage\"S\n\x10\x41\x63lDeletedRecord\x12\x0f\n\x07version\x18\x01 \x01(\x03\x12.\n\x03\x61\x63l\x18\x02 \x01(\x0b\x32!.semel.common.journal.v1.AclImage\"e\n\x11\x43lientQuotaRecord\x12\x0f\n\x07version\x18\x01 \x01(\x03\x12?\n\x0c\x63lient_quota\x18\x02 \x01(\x0b\x32).semel.common.journal.v1.ClientQuotaImageb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n-semel/coordinator/journal/v1/controller.proto\x12\x1csemel.coordinator.journal.v1\x1a%semel/common/journal/v1/cluster.proto\"\xa4\x01\n\rClusterRecord\x12\x12\n\ncluster_id\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\x03\x12\"\n\x1atransaction_log_partitions\x18\x03 \x01(\x05\x12\x14\n\x0c\x63oordinators\x18\x04 \x01(\x05\x12\x18\n\x10group_partitions\x18\x05 \x01(\x05\x12\x1a\n\x12group_coordinators\x18\x06 \x01(\x05\"\xa1\x01\n\x0eInstanceRecord\x12\x0f\n\x07version\x18\x01 \x01(\x03\x12\x38\n\x08instance\x18\x02 \x01(\x0b\x32&.semel.common.journal.v1.InstanceImage\x12\x13\n\x0b\x63laim_epoch\x18\x03 \x01(\x03\x12\x13\n\x0b\x63laim_token\x18\x04 \x01(\t\x12\x1a\n\x12journal_end_offset\x18\x05 \x01(\x03\"R\n\x0bTopicRecord\x12\x0f\n\x07version\x18\x01 \x01(\x03\x12\x32\n\x05topic\x18\x02 \x01(\x0b\x32#.semel.common.journal.v1.TopicImage\"7\n\x12TopicDeletedRecord\x12\x0f\n\x07version\x18\x01 \x01(\x03\x12\x10\n\x08topic_id\x18\x02 \x01(\t\"w\n\x17InternalPartitionRecord\x12\x0f\n\x07version\x18\x01 \x01(\x03\x12K\n\x12internal_partition\x18\x02 \x01(\x0b\x32/.semel.common.journal.v1.InternalPartitionImage\"L\n\tAclRecord\x12\x0f\n\x07version\x18\x01 \x01(\x03\x12.\n\x03\x61\x63l\x18\x02 \x01(\x0b\x32!.semel.common.journal.v1.AclImage\"S\n\x10\x41\x63lDeletedRecord\x12\x0f\n\x07version\x18\x01 \x01(\x03\x12.\n\x03\x61\x63l\x18\x02 \x01(\x0b\x32!.semel.common.journal.v1.AclImage\"e\n\x11\x43lientQuotaRecord\x12\x0f\n\x07version\x18\x01 \x01(\x03\x12?\n\x0c\x63lient_quota\x18\x02 \x01(\x0b\x32).semel.common.journal.v1.ClientQuotaImageb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -35,17 +35,17 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_CLUSTERRECORD']._serialized_start=119
   _globals['_CLUSTERRECORD']._serialized_end=283
   _globals['_INSTANCERECORD']._serialized_start=286
-  _globals['_INSTANCERECORD']._serialized_end=419
-  _globals['_TOPICRECORD']._serialized_start=421
-  _globals['_TOPICRECORD']._serialized_end=503
-  _globals['_TOPICDELETEDRECORD']._serialized_start=505
-  _globals['_TOPICDELETEDRECORD']._serialized_end=560
-  _globals['_INTERNALPARTITIONRECORD']._serialized_start=562
-  _globals['_INTERNALPARTITIONRECORD']._serialized_end=681
-  _globals['_ACLRECORD']._serialized_start=683
-  _globals['_ACLRECORD']._serialized_end=759
-  _globals['_ACLDELETEDRECORD']._serialized_start=761
-  _globals['_ACLDELETEDRECORD']._serialized_end=844
-  _globals['_CLIENTQUOTARECORD']._serialized_start=846
-  _globals['_CLIENTQUOTARECORD']._serialized_end=947
+  _globals['_INSTANCERECORD']._serialized_end=447
+  _globals['_TOPICRECORD']._serialized_start=449
+  _globals['_TOPICRECORD']._serialized_end=531
+  _globals['_TOPICDELETEDRECORD']._serialized_start=533
+  _globals['_TOPICDELETEDRECORD']._serialized_end=588
+  _globals['_INTERNALPARTITIONRECORD']._serialized_start=590
+  _globals['_INTERNALPARTITIONRECORD']._serialized_end=709
+  _globals['_ACLRECORD']._serialized_start=711
+  _globals['_ACLRECORD']._serialized_end=787
+  _globals['_ACLDELETEDRECORD']._serialized_start=789
+  _globals['_ACLDELETEDRECORD']._serialized_end=872
+  _globals['_CLIENTQUOTARECORD']._serialized_start=874
+  _globals['_CLIENTQUOTARECORD']._serialized_end=975
 # @@protoc_insertion_point(module_scope)

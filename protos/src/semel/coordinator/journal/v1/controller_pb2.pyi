@@ -64,12 +64,15 @@ class InstanceRecord(_message.Message):
     INSTANCE_FIELD_NUMBER: _builtins.int
     CLAIM_EPOCH_FIELD_NUMBER: _builtins.int
     CLAIM_TOKEN_FIELD_NUMBER: _builtins.int
+    JOURNAL_END_OFFSET_FIELD_NUMBER: _builtins.int
     version: _builtins.int
     """Of the metadata from this record on; of records that show nothing new: as it was."""
     claim_epoch: _builtins.int
     """Of the instance's journal."""
     claim_token: _builtins.str
-    """Random, of the instance's process."""
+    """Random, of the instance's process; empty: not known."""
+    journal_end_offset: _builtins.int
+    """How far that journal went, durably, as of the last registration: the offset of its next record."""
     @_builtins.property
     def instance(self) -> _cluster_pb2.InstanceImage: ...
     def __init__(
@@ -79,10 +82,11 @@ class InstanceRecord(_message.Message):
         instance: _cluster_pb2.InstanceImage | None = ...,
         claim_epoch: _builtins.int = ...,
         claim_token: _builtins.str = ...,
+        journal_end_offset: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["instance", b"instance"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["claim_epoch", b"claim_epoch", "claim_token", b"claim_token", "instance", b"instance", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["claim_epoch", b"claim_epoch", "claim_token", b"claim_token", "instance", b"instance", "journal_end_offset", b"journal_end_offset", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -23,7 +23,7 @@ from semel_coordinator.controller.machine.reassignment import (
 )
 from semel_coordinator.controller.machine.recovery import is_behind, taken_over
 from semel_coordinator.controller.machine.registration import Registration, registered
-from semel_coordinator.controller.machine.state import ControllerState, InstanceKey
+from semel_coordinator.controller.machine.state import CONTROLLER, ControllerState, InstanceKey
 from semel_coordinator.controller.machine.topics import (
     NewTopic,
     created,
@@ -40,6 +40,7 @@ from semel_coordinator.controller.records import (
 )
 from semel_runtime.access.acls import Acl, AclFilter
 from semel_runtime.access.client_quotas import ClientQuota
+from semel_runtime.claims import JournalMark
 from semel_runtime.cluster.image import ClusterImage, Layout, Topic
 from semel_runtime.machine import Result
 
@@ -76,6 +77,14 @@ class ControllerMachine:
         known = self._state.instances.get(key)
         return 0 if known is None else known.claim_epoch
 
+    def other_instances(self) -> list[InstanceKey]:
+        """Return the instances but the controller that may lead partitions, in order."""
+        return sorted(
+            key
+            for key, known in self._state.instances.items()
+            if key != CONTROLLER and not known.instance.decommissioned
+        )
+
     # -- changes -------------------------------------------------------------------------------
 
     def create_cluster(
@@ -103,17 +112,19 @@ class ControllerMachine:
         ``is_live`` tells who registered lately. Errors: see ``registration.registered``.
         """
         records = registered(self._state, registration, is_live)
-        return Result(self._state.made_cluster(), records)
+        # A longer journal of a process that is known is news for the next start, so it has time.
+        patient = not self._is_news(registration)
+        return Result(self._state.made_cluster(), records, patient=patient)
 
     def is_behind(self, image: ClusterImage) -> bool:
         """Whether an image that another instance keeps is newer than what is known here."""
         return is_behind(self._state, image)
 
     def taken_over(
-        self, image: ClusterImage, claim_epochs: Mapping[InstanceKey, int]
+        self, image: ClusterImage, marks: Mapping[InstanceKey, JournalMark]
     ) -> list[ControllerRecord]:
         """Return the records that make the metadata those of an image; see recovery.py."""
-        return list(taken_over(self._state, image, claim_epochs))
+        return list(taken_over(self._state, image, marks))
 
     def create_topic(
         self, new: NewTopic, *, validate_only: bool = False
@@ -222,6 +233,10 @@ class ControllerMachine:
         """Change limits of users, all or none; idempotent. Errors: see ``access.limited``."""
         after, records = limited(self._state, self._limits, changes)
         return Result(after, () if validate_only else records)
+
+    def _is_news(self, registration: Registration) -> bool:
+        known = self._state.instances.get(registration.key)
+        return known is None or known.claim_token != registration.claim_token
 
     def _delete(self, topic: Topic) -> Result[Topic, ControllerRecord]:
         version = self._state.version + 1

@@ -1,8 +1,8 @@
 """What the controller does to an older copy of its volume before it serves. Pure.
 
 Its metadata are older than what other instances keep, and they would refuse them. So it takes over
-the newest image that one of them has, whole, under the next version, which they take as newer. The
-claim epochs of instances are those of their volumes.
+the newest image that one of them has, whole, under the next version, which they take as newer. What
+it knows of the journals of instances is what their volumes say.
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,6 +16,7 @@ from semel_coordinator.controller.records import (
     TopicDeletedRecord,
     TopicRecord,
 )
+from semel_runtime.claims import JournalMark
 from semel_runtime.cluster.image import ClusterImage
 
 
@@ -30,7 +31,7 @@ def is_behind(state: ControllerState, image: ClusterImage) -> bool:
 
 
 def taken_over(
-    state: ControllerState, image: ClusterImage, claim_epochs: Mapping[InstanceKey, int]
+    state: ControllerState, image: ClusterImage, marks: Mapping[InstanceKey, JournalMark]
 ) -> Iterator[ControllerRecord]:
     """Yield what makes the metadata those of an image, if they are behind it."""
     behind = is_behind(state, image)
@@ -42,15 +43,23 @@ def taken_over(
     for instance in image.instances if behind else state.image().instances:
         key = key_of(instance)
         known = state.instances.get(key)
-        known_epoch = 0 if known is None else known.claim_epoch
+        mark = _newest(known, marks.get(key))
         yield InstanceRecord(
             version=version,
             instance=instance,
-            claim_epoch=max(known_epoch, claim_epochs.get(key, 0)),
-            claim_token="" if known is None else known.claim_token,
+            claim_epoch=mark.claim_epoch,
+            claim_token=mark.claim_token,
+            journal_end_offset=mark.end_offset,
         )
     # The cluster comes last, with the version: so every one that is newer is above it.
     yield ClusterRecord(version=version, cluster_id=image.cluster_id, layout=image.layout)
+
+
+def _newest(known: InstanceRecord | None, mark: JournalMark | None) -> JournalMark:
+    """Return the known mark of a journal, or the mark of its volume, if that is newer."""
+    if known is None:
+        return mark or JournalMark(claim_epoch=0, claim_token="", end_offset=0)
+    return mark if mark is not None and mark.claim_epoch > known.claim_epoch else known.mark
 
 
 def _topics(

@@ -2,9 +2,10 @@
 
 Two things are watched over:
 
-* Claim epochs. An instance's journal raises its claim epoch at every start, so the next process of
-  an instance has a higher one. One that is not higher comes from a volume that was restored from an
-  old backup, or from a copy of a volume: it is refused before it can do harm.
+* Journals. The controller keeps a mark of each instance's journal: its last claim, and how far it
+  went under that claim. A journal that lacks any of that comes from a volume that was restored from
+  an old backup, or from a copy of a volume: it is refused before it can do harm. `claims` has the
+  rule; an instance of a release that keeps no claims must at least have a higher claim epoch.
 * Addresses. Of two instances of one role at one address, either the older was moved away and its
   address given to the other, or the configuration is wrong. While the one that is known there
   lives, the other has to wait; else it loses the address, and is nowhere until it registers again.
@@ -29,6 +30,7 @@ from semel_coordinator.controller.machine.state import (
     key_of,
 )
 from semel_coordinator.controller.records import InstanceRecord
+from semel_runtime.claims import ClaimHistory, JournalMark, missing
 from semel_runtime.cluster.image import Instance
 
 INSTANCE_ID_MAX = 9_999
@@ -42,6 +44,12 @@ class Registration(Struct, frozen=True, kw_only=True):
     """Empty: it belongs to no cluster yet."""
     claim_epoch: int
     claim_token: str
+    journal_end_offset: int = 0
+    """Where its journal ends, durably."""
+    history: ClaimHistory | None = None
+    """The claims of its journal; None: this process has shown them before, or keeps none."""
+    controller: JournalMark | None = None
+    """What it knows of the controller's journal; None: nothing."""
 
     @property
     def key(self) -> InstanceKey:
@@ -88,21 +96,46 @@ def _check_range(key: InstanceKey) -> None:
 
 
 def _check_claim(registration: Registration, known: InstanceRecord | None) -> None:
-    """Raise unless the claim is new, or the same process repeats its last one."""
-    if known is None or registration.claim_epoch > known.claim_epoch:
+    """Raise unless the journal has all that is known of it, or the process has shown that before.
+
+    A process that is known already needs no history: no other one writes to its journal.
+    """
+    if known is None or _is_known(registration, known):
         return
-    if registration.claim_epoch < known.claim_epoch:
+    if registration.claim_epoch > known.claim_epoch:
+        _check_history(registration, known)
+    elif registration.claim_epoch < known.claim_epoch:
         raise StaleClaimEpochError(
             f"{registration.key} comes with claim epoch {registration.claim_epoch}, but has been"
             f" here with {known.claim_epoch}: its volume was restored from an old backup, or is a"
             " copy; stop it and see `semel recover`",
             claim_epoch=known.claim_epoch,
         )
-    if registration.claim_token != known.claim_token:
+    else:
         raise StaleClaimEpochError(
             f"another process has registered as {registration.key} with the same claim epoch"
             f" {known.claim_epoch}: one of the two works on a copy of the volume; stop it and see"
             " `semel recover`",
+            claim_epoch=known.claim_epoch,
+        )
+
+
+def _is_known(registration: Registration, known: InstanceRecord) -> bool:
+    return (registration.claim_epoch, registration.claim_token) == (
+        known.claim_epoch,
+        known.claim_token,
+    )
+
+
+def _check_history(registration: Registration, known: InstanceRecord) -> None:
+    if registration.history is None:
+        return
+    lacking = missing(registration.history, known.mark, end_offset=registration.journal_end_offset)
+    if lacking:
+        raise StaleClaimEpochError(
+            f"{registration.key} comes with a journal that lacks records or claims that it"
+            f" had before: {lacking}. Its volume was restored from an old backup, or is a copy;"
+            " stop it and see `semel recover`",
             claim_epoch=known.claim_epoch,
         )
 
@@ -144,11 +177,16 @@ def _own_record(
     decommissioned = known is not None and known.instance.decommissioned
     instance = replace(registration.instance, decommissioned=decommissioned)
     same_place = known is not None and known.instance == instance
-    if known is not None and same_place and known.claim_epoch == registration.claim_epoch:
+    same_journal = known is not None and (
+        _is_known(registration, known)
+        and registration.journal_end_offset <= known.journal_end_offset
+    )
+    if same_place and same_journal:
         return None
     return InstanceRecord(
         version=version if same_place else version + 1,
         instance=instance,
         claim_epoch=registration.claim_epoch,
         claim_token=registration.claim_token,
+        journal_end_offset=registration.journal_end_offset,
     )

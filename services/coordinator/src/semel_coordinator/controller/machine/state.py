@@ -111,7 +111,8 @@ class ControllerState:
 
     def replay(self, offset: int, record: ControllerRecord) -> None:
         """Apply one record."""
-        self._image = None
+        if not (isinstance(record, InstanceRecord) and self._is_shown(record)):
+            self._image = None
         self.version = record.version
         match record:
             case ClusterRecord():
@@ -159,6 +160,12 @@ class ControllerState:
         """Return a user's own limits."""
         quota = self.client_quotas.get(user)
         return () if quota is None else quota.limits
+
+    def _is_shown(self, record: InstanceRecord) -> bool:
+        """Whether the image shows an instance as a record says."""
+        known = self.instances.get(key_of(record.instance))
+        same_place = known is not None and known.instance == record.instance
+        return same_place and record.version == self.version
 
     def _put_client_quota(self, offset: int, quota: ClientQuota) -> None:
         if quota.limits:

@@ -1,0 +1,141 @@
+"""The controller on an older copy of its volume: what others know of it stops it."""
+
+import asyncio
+from contextlib import suppress
+from copy import deepcopy
+
+import pytest
+from coordinator_harness import Coordinators, registration
+
+from semel.coordinator.v1 import cluster_pb2 as wire
+from semel.coordinator.v1.transactions_pb2 import InitProducerIdRequest
+from semel_common.errors import (
+    CoordinatorLoadInProgressError,
+    CoordinatorNotAvailableError,
+    InconsistentClusterIdError,
+    StaleClaimEpochError,
+)
+from semel_common.wire.methods import CREATE_TOPICS, INIT_PRODUCER_ID, METADATA, REGISTER_INSTANCE
+
+ORDERS = wire.CreateTopicsRequest(topics=[wire.NewTopic(name="orders", partitions=1)])
+INIT = InitProducerIdRequest(instance_id="i", init_number=1)
+
+
+def known_registration(
+    broker_id: int, cluster_id: str, mark: wire.JournalMark
+) -> wire.RegisterInstanceRequest:
+    """Return the registration of a broker that knows the controller's journal."""
+    request = registration(broker_id)
+    request.cluster_id = cluster_id
+    request.controller.CopyFrom(mark)
+    return request
+
+
+async def given_out(coordinators: Coordinators) -> int:
+    """Ask for a producer id until the controller gives one out."""
+    while True:
+        with suppress(CoordinatorLoadInProgressError):
+            return (await coordinators.ask(INIT_PRODUCER_ID, INIT)).producer_id
+        await asyncio.sleep(0)
+
+
+@pytest.fixture
+def coordinators() -> Coordinators:
+    return Coordinators()
+
+
+async def test_the_controller_tells_services_how_far_its_journal_goes(
+    coordinators: Coordinators,
+) -> None:
+    async with coordinators.running(0):
+        first = (await coordinators.register_broker(0)).controller
+        await coordinators.ask(CREATE_TOPICS, ORDERS)
+        second = (await coordinators.register_broker(0)).controller
+        request = wire.MetadataRequest(all_topics=True, all_listeners=True)
+        metadata = await coordinators.ask(METADATA, request)
+        assert not (await coordinators.metadata()).HasField("controller")
+    assert (first.claim_epoch, first.claim_token) == (second.claim_epoch, second.claim_token)
+    assert second.end_offset == first.end_offset + 1
+    assert metadata.controller == second
+
+
+async def test_a_new_cluster_gives_out_ids_at_once(coordinators: Coordinators) -> None:
+    async with coordinators.running(0) as app:
+        await app.ready.wait()
+        await coordinators.ask(INIT_PRODUCER_ID, INIT)
+
+
+async def test_a_controller_that_starts_waits_for_the_instances_that_it_knows(
+    coordinators: Coordinators,
+) -> None:
+    async with coordinators.running(0):
+        for broker_id in range(2):
+            await coordinators.register_broker(broker_id)
+    async with coordinators.running(0) as app:
+        await app.ready.wait()
+        for method, request in ((INIT_PRODUCER_ID, INIT), (CREATE_TOPICS, ORDERS)):
+            with pytest.raises(CoordinatorLoadInProgressError):
+                await coordinators.ask(method, request)
+        await coordinators.register_broker(0)
+        with pytest.raises(CoordinatorLoadInProgressError):
+            await coordinators.ask(INIT_PRODUCER_ID, INIT)
+        await coordinators.register_broker(1)
+        await given_out(coordinators)
+        await coordinators.ask(CREATE_TOPICS, ORDERS)
+
+
+async def test_an_instance_that_does_not_come_is_waited_for_a_while(
+    coordinators: Coordinators,
+) -> None:
+    async with coordinators.running(0):
+        for broker_id in range(2):
+            await coordinators.register_broker(broker_id)
+    async with coordinators.running(0, controller_others_wait_ms=0):
+        await coordinators.register_broker(0)
+        await given_out(coordinators)
+
+
+@pytest.mark.parametrize("restarts", [0, 3])
+async def test_an_older_copy_of_the_controllers_volume_stops(
+    coordinators: Coordinators, restarts: int
+) -> None:
+    async with coordinators.running(0):
+        cluster_id = (await coordinators.register_broker(0)).cluster_id
+        copy = deepcopy(coordinators.volumes[0].content)
+        await coordinators.ask(CREATE_TOPICS, ORDERS)
+        mark = (await coordinators.register_broker(0)).controller
+    coordinators.volumes[0].content = copy
+    for _ in range(restarts):
+        async with coordinators.running(0) as app:
+            await app.ready.wait()
+    async with coordinators.build(0) as app:
+        coordinators.network.serve("coordinator-0:1", app.handlers)
+        running = asyncio.create_task(app.run())
+        with pytest.raises(CoordinatorNotAvailableError, match="broker 0 knows more"):
+            await coordinators.ask(REGISTER_INSTANCE, known_registration(0, cluster_id, mark))
+        with pytest.RaisesGroup(
+            pytest.RaisesExc(StaleClaimEpochError, match="semel recover"), flatten_subgroups=True
+        ) as caught:
+            await running
+        (refusal,) = leaves(caught.value)
+        assert isinstance(refusal, StaleClaimEpochError)
+        assert "claim_epoch" in refusal.details
+        with pytest.raises(CoordinatorLoadInProgressError):
+            await coordinators.ask(INIT_PRODUCER_ID, INIT)
+
+
+async def test_what_is_known_of_another_cluster_stops_nothing(coordinators: Coordinators) -> None:
+    mark = wire.JournalMark(claim_epoch=99, claim_token="x", end_offset=99)
+    async with coordinators.running(0) as app:
+        await app.ready.wait()
+        with pytest.raises(InconsistentClusterIdError):
+            await coordinators.ask(REGISTER_INSTANCE, known_registration(0, "another", mark))
+        await coordinators.ask(INIT_PRODUCER_ID, INIT)
+
+
+def leaves(group: BaseExceptionGroup[BaseException]) -> list[BaseException]:
+    """Return the exceptions in a group and its groups."""
+    found: list[BaseException] = []
+    for each in group.exceptions:
+        found += leaves(each) if isinstance(each, BaseExceptionGroup) else [each]
+    return found

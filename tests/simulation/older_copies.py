@@ -1,0 +1,61 @@
+"""Older copies of volumes, put back while the cluster works: each must be refused."""
+
+from collections.abc import Sequence
+from copy import deepcopy
+
+from semel_coordinator.app import CoordinatorApp
+from semel_coordinator.controller.machine import InstanceKey
+from semel_local.layout import CONTROLLER, Role
+from semel_runtime.claims import JournalMark
+from semel_runtime.cluster.controller_memory import ControllerMemory
+from semel_runtime.cluster.image import ServiceRole
+from semel_runtime.testing.journal import MemoryJournal
+from semel_runtime.testing.volume import Content
+from simulation.processes import Service
+
+_ROLES = {
+    Role.COORDINATOR: ServiceRole.COORDINATOR,
+    Role.BROKER: ServiceRole.BROKER,
+    Role.GROUP_COORDINATOR: ServiceRole.GROUP_COORDINATOR,
+}
+
+
+def copy_of(service: Service) -> Content:
+    """Copy a volume as it is: of a running service, as a snapshot of its storage does."""
+    return deepcopy(service.volume.content)
+
+
+def is_known_to_be_older(copy: Content, service: Service, services: Sequence[Service]) -> bool:
+    """Whether an instance knows more of a service's journal than the copy has.
+
+    A copy that is younger than the last registration has all that anybody knows: it is let in.
+    """
+    if service.name != CONTROLLER:
+        mark = _known_to_controller(service, services)
+        return mark is not None and _is_above(mark, copy)
+    return any(
+        _is_above(memory, copy)
+        for each in services
+        if each.name != CONTROLLER
+        if (memory := ControllerMemory(_opened(each)).mark) is not None
+    )
+
+
+def _known_to_controller(service: Service, services: Sequence[Service]) -> JournalMark | None:
+    controller = next(each for each in services if each.name == CONTROLLER)
+    app = controller.app
+    if not controller.ready or not isinstance(app, CoordinatorApp):
+        return None
+    key = InstanceKey(_ROLES[service.name.role], service.name.instance_id)
+    known = app._machine.controller._state.instances.get(key)
+    return None if known is None else known.mark
+
+
+def _opened(service: Service) -> MemoryJournal:
+    return MemoryJournal(service.volume, service=f"semel-{service.name}")
+
+
+def _is_above(mark: JournalMark, copy: Content) -> bool:
+    if mark.claim_epoch != copy.epoch:
+        return mark.claim_epoch > copy.epoch
+    return mark.end_offset > copy.next_offset
