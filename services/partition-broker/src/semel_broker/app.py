@@ -11,10 +11,12 @@ import structlog
 from semel_broker.compaction.compactor import Compactor
 from semel_broker.config import BrokerSettings
 from semel_broker.counting import RecordCounter
+from semel_broker.damage import DamageReports
 from semel_broker.deleting import RecordDeleter
 from semel_broker.fetching import Fetcher
 from semel_broker.handing_over import LogGiver
 from semel_broker.inquiry import BrokerInquirer
+from semel_broker.log_reader import LogReader
 from semel_broker.machine import BrokerMachine
 from semel_broker.machine.records import Record
 from semel_broker.offsets import OffsetLister
@@ -26,6 +28,7 @@ from semel_broker.serde import BrokerSerde
 from semel_broker.service import bind
 from semel_broker.tail import TailStore
 from semel_broker.taking_over import LogTaker
+from semel_broker.verified import VerifiedStore
 from semel_broker.waiters import Waiters
 from semel_broker.writer import BrokerWriter
 from semel_common.ids import TopicPartition
@@ -113,22 +116,26 @@ class BrokerApp:
 
     def _put_together(self, runner: Runner[Record], identity: Identity) -> _Background:
         settings, environment, machine = self._settings, self._environment, self._machine
-        store = TailStore(environment.journal.batches, max_bytes=settings.log_tail_cache_bytes)
+        store = TailStore(
+            VerifiedStore(environment.journal.batches), max_bytes=settings.log_tail_cache_bytes
+        )
+        reports = DamageReports(store.location)
+        logs = LogReader(store, reports)
         runner.on_batches(store.appended)
         writer = BrokerWriter(
             runner, machine, self._waiters, environment.clock, settings.produce_limits()
         )
         opener = PayloadOpener(environment.offload)
-        fetcher = Fetcher(runner, machine, store, self._waiters, settings.fetch_limits(), opener)
+        fetcher = Fetcher(runner, machine, logs, self._waiters, settings.fetch_limits(), opener)
         self._measure(fetcher)
         bind(
             self.handlers,
             writer=writer,
             fetcher=fetcher,
-            lister=OffsetLister(runner, machine, store, opener),
+            lister=OffsetLister(runner, machine, logs, opener),
             deleter=RecordDeleter(runner, machine),
-            counter=RecordCounter(runner, machine, store, opener),
-            giver=LogGiver(runner, machine, store),
+            counter=RecordCounter(runner, machine, logs, opener),
+            giver=LogGiver(runner, machine, logs),
             describer=ProducerDescriber(runner, machine, environment.clock),
         )
         OpenTransactionLister(runner, machine, environment.clock).register(self.handlers)
@@ -158,6 +165,7 @@ class BrokerApp:
                 runner,
                 machine,
                 store,
+                logs,
                 environment.clock,
                 environment.offload,
                 settings.compactor_options(),

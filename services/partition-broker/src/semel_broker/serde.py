@@ -4,6 +4,7 @@ Fields are set one by one on the message within ``Record``: of all ways to fill 
 the quickest, and two records are written for each partition of each transaction.
 """
 
+from collections.abc import Iterable, Iterator
 from typing import assert_never
 
 from semel.broker.journal.v1 import log_pb2 as journal
@@ -22,7 +23,7 @@ class BrokerSerde:
         """Know no topic yet."""
         self._images = ImageReader()
 
-    def encode(self, record: Record) -> bytes:  # noqa: C901, PLR0912 - one case for each record
+    def encode(self, record: Record) -> bytes:  # noqa: C901, PLR0912, PLR0915 - one case for each record
         """Serialize one record."""
         message = journal.Record()
         match record:
@@ -48,6 +49,10 @@ class BrokerSerde:
                 message.log_copied.log_end_offset = record.log_end_offset
             case records.LogTakenOver():
                 _write_taken_over(record, message.log_taken_over)
+            case records.LogThinned():
+                message.log_thinned.log_id = record.log_id
+                message.log_thinned.start_offset = record.start_offset
+                message.log_thinned.end_offset = record.end_offset
             case records.LogCompacted():
                 _write_compacted(record, message.log_compacted)
             case records.LogState():
@@ -100,6 +105,13 @@ class BrokerSerde:
                 return records.LogCopied(log_id=copied.log_id, log_end_offset=copied.log_end_offset)
             case "log_taken_over":
                 return _read_taken_over(message.log_taken_over)
+            case "log_thinned":
+                thinned = message.log_thinned
+                return records.LogThinned(
+                    log_id=thinned.log_id,
+                    start_offset=thinned.start_offset,
+                    end_offset=thinned.end_offset,
+                )
             case "log_compacted":
                 return _read_compacted(message.log_compacted)
             case "log_state":
@@ -259,6 +271,8 @@ def _write_log(record: records.LogState, message: journal.LogState) -> None:
     message.log_end_offset = record.log_end_offset
     message.handed_over = record.handed_over
     message.taken_over = record.taken_over
+    message.gaps_known = record.gaps_known
+    message.gaps.extend(_gaps(record.gaps))
 
 
 def _read_log(message: journal.LogState) -> records.LogState:
@@ -273,6 +287,8 @@ def _read_log(message: journal.LogState) -> records.LogState:
         log_end_offset=message.log_end_offset,
         handed_over=message.handed_over,
         taken_over=message.taken_over,
+        gaps=_read_gaps(message.gaps),
+        gaps_known=message.gaps_known,
     )
 
 
@@ -280,6 +296,7 @@ def _write_taken_over(record: records.LogTakenOver, message: journal.LogTakenOve
     message.log_id = record.log_id
     message.log_start_offset = record.log_start_offset
     message.log_end_offset = record.log_end_offset
+    message.gaps.extend(_gaps(record.gaps))
 
 
 def _read_taken_over(message: journal.LogTakenOver) -> records.LogTakenOver:
@@ -287,7 +304,17 @@ def _read_taken_over(message: journal.LogTakenOver) -> records.LogTakenOver:
         log_id=message.log_id,
         log_start_offset=message.log_start_offset,
         log_end_offset=message.log_end_offset,
+        gaps=_read_gaps(message.gaps),
     )
+
+
+def _gaps(gaps: Iterable[records.OffsetRange]) -> Iterator[journal.OffsetRange]:
+    for each in gaps:
+        yield journal.OffsetRange(start_offset=each.start_offset, end_offset=each.end_offset)
+
+
+def _read_gaps(messages: Iterable[journal.OffsetRange]) -> tuple[records.OffsetRange, ...]:
+    return tuple(records.OffsetRange(each.start_offset, each.end_offset) for each in messages)
 
 
 def _write_producer(record: records.ProducerState, message: journal.ProducerState) -> None:

@@ -60,6 +60,13 @@ class ProducerForgotten(Struct, frozen=True, kw_only=True):
     producer_id: int
 
 
+class OffsetRange(NamedTuple):
+    """The offsets from a start to the one before an end."""
+
+    start_offset: int
+    end_offset: int
+
+
 class LogStartMoved(Struct, frozen=True, kw_only=True):
     """What lies below ``log_start_offset`` is not served any more."""
 
@@ -88,6 +95,16 @@ class LogTakenOver(Struct, frozen=True, kw_only=True):
     log_id: int
     log_start_offset: int
     log_end_offset: int
+    gaps: tuple[OffsetRange, ...] = ()
+    """As in ``LogState``."""
+
+
+class LogThinned(Struct, frozen=True, kw_only=True):
+    """From now on, batches may be missing between two offsets: a pass of compaction begins."""
+
+    log_id: int
+    start_offset: int
+    end_offset: int
 
 
 class LogCompacted(Struct, frozen=True, kw_only=True):
@@ -133,6 +150,10 @@ class LogState(Struct, frozen=True, kw_only=True):
     """It moves away, and is not served here any more."""
     taken_over: bool = False
     """It moves here, and all of it is here: only the controller does not know yet."""
+    gaps: tuple[OffsetRange, ...] = ()
+    """Where batches may be missing; see ``gaps.py``."""
+    gaps_known: bool = False
+    """Whether ``gaps`` has all of them: an earlier release did not write them down."""
 
 
 class AppendedBatch(NamedTuple):
@@ -213,6 +234,7 @@ LogRecord: TypeAlias = (
     | LogEndMoved
     | LogCopied
     | LogTakenOver
+    | LogThinned
     | LogCompacted
     | ProducerState
     | OpenTransaction

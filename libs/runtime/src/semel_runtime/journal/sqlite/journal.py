@@ -87,7 +87,7 @@ class SqliteJournal:
         self._snapshots = SqliteSnapshots(
             writer, readers, vacuum, piece_bytes_max=options.append_bytes_max
         )
-        self._batches = SqliteBatchStore(writer, readers, vacuum)
+        self._batches = SqliteBatchStore(writer, readers, vacuum, location=str(file))
 
     @classmethod
     async def open(
