@@ -133,6 +133,14 @@ class CompactionWatch:
         return view
 
 
+def gaps_of(batches: Sequence[StoredBatch], at: int) -> Iterable[tuple[int, int]]:
+    """Yield between which offsets batches are missing, from the start of the log on."""
+    for each in batches:
+        if at < each.base_offset:
+            yield at, each.base_offset
+        at = max(at, each.base_offset + each.record_count)
+
+
 def _transaction(batch: RecordBatch) -> Transaction:
     return batch.producer_id, batch.producer_epoch
 

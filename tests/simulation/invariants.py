@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from semel_broker.machine import BrokerMachine
+from semel_broker.machine.gaps import is_allowed
 from semel_broker.machine.records import (
     BatchAppended,
     LogCompacted,
@@ -42,7 +43,7 @@ from semel_local.layout import Role, ServiceName
 from semel_runtime.clock import Clock
 from semel_runtime.journal.base import StoredBatch
 from semel_runtime.participant.coordinator_epochs import CoordinatorEpochSeen
-from simulation.compaction import CompactionWatch
+from simulation.compaction import CompactionWatch, gaps_of
 from simulation.disk import SimulatedVolume
 from simulation.durable import Durable, JointFact, Transaction
 from simulation.group_moves import GroupMovesWatch
@@ -203,6 +204,11 @@ class Watch:
     ) -> None:
         """Be told that compaction has changed a log."""
         self.compaction.rewritten(partition, before, after, self._check)
+        log = self._machine._logs.get(partition)
+        if log is not None:
+            for start, end in gaps_of(after, log.log_start_offset):
+                known = is_allowed(log.gaps, start, end)
+                self._check(known, f"log {partition} has a gap from {start} to {end}, unknown")
 
     def compare(self) -> None:
         """Replay the journal into an empty machine, and compare it with the one that lives."""

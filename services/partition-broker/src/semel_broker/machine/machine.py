@@ -290,6 +290,10 @@ class BrokerMachine:
         """Return what can be compacted, the dirtiest log first."""
         return Result(compaction.plans(filter(self._logs.is_settled, self._logs)))
 
+    def logs(self) -> Iterator[PartitionLog]:
+        """Return all logs, served or not: for who checks a volume that is not served."""
+        return iter(self._logs)
+
     def thin_out(self, log_id: int, upto: int) -> Result[bool, Record]:
         """Note that a pass of compaction begins below an offset; answers whether it may."""
         log = self._logs.get(log_id)
