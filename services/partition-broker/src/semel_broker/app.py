@@ -24,6 +24,7 @@ from semel_broker.opening import PayloadOpener
 from semel_broker.producers import ProducerDescriber
 from semel_broker.purge import Purger
 from semel_broker.retention import RetentionLoop
+from semel_broker.scrubbing import Scrubber
 from semel_broker.serde import BrokerSerde
 from semel_broker.service import bind
 from semel_broker.tail import TailStore
@@ -56,6 +57,7 @@ class _Background:
     compactor: Compactor
     expiry: ProducerExpiry[TopicPartition, Record]
     taker: LogTaker
+    scrubber: Scrubber
 
 
 class BrokerApp:
@@ -109,6 +111,7 @@ class BrokerApp:
             group.create_task(self._background.compactor.run(), name="compactor")
             group.create_task(self._background.expiry.run(), name="producer expiry")
             group.create_task(self._background.taker.run(), name="log taker")
+            group.create_task(self._background.scrubber.run(), name="scrubber")
 
     def drain(self) -> None:
         """Let waiting fetches answer now: the process is about to stop."""
@@ -116,9 +119,8 @@ class BrokerApp:
 
     def _put_together(self, runner: Runner[Record], identity: Identity) -> _Background:
         settings, environment, machine = self._settings, self._environment, self._machine
-        store = TailStore(
-            VerifiedStore(environment.journal.batches), max_bytes=settings.log_tail_cache_bytes
-        )
+        medium = VerifiedStore(environment.journal.batches)
+        store = TailStore(medium, max_bytes=settings.log_tail_cache_bytes)
         reports = DamageReports(store.location)
         logs = LogReader(store, reports)
         runner.on_batches(store.appended)
@@ -127,7 +129,7 @@ class BrokerApp:
         )
         opener = PayloadOpener(environment.offload)
         fetcher = Fetcher(runner, machine, logs, self._waiters, settings.fetch_limits(), opener)
-        self._measure(fetcher)
+        self._measure(fetcher, reports)
         bind(
             self.handlers,
             writer=writer,
@@ -172,6 +174,9 @@ class BrokerApp:
             ),
             expiry=self._expiry(runner),
             taker=taker,
+            scrubber=Scrubber(
+                runner, machine, LogReader(medium, reports), settings.scrub_options()
+            ),
         )
 
     def _expiry(self, runner: Runner[Record]) -> ProducerExpiry[TopicPartition, Record]:
@@ -184,13 +189,20 @@ class BrokerApp:
             options=self._settings.expiry_options(),
         )
 
-    def _measure(self, fetcher: Fetcher) -> None:
+    def _measure(self, fetcher: Fetcher, reports: DamageReports) -> None:
         environment = self._environment
         if environment.metrics is None:
             return
         from semel_broker.metrics import BrokerMetrics  # noqa: PLC0415 - only if wanted
 
-        BrokerMetrics(environment.metrics, self._machine, fetcher, self._waiters, environment.clock)
+        BrokerMetrics(
+            environment.metrics,
+            self._machine,
+            fetcher,
+            self._waiters,
+            reports,
+            environment.clock,
+        )
 
     def _taker(self, runner: Runner[Record]) -> LogTaker:
         take_overs = TakeOvers(

@@ -106,8 +106,11 @@ class PartitionLog:
             topic=self.identity.topic,
             partition=self.partition,
             log_start=self.log_start,
-            gaps=self.gaps,
+            gaps_now=self._gaps_now,
         )
+
+    def _gaps_now(self) -> Gaps:
+        return self.gaps
 
     def state(self) -> LogState:
         """Return the log by itself, as it stands now."""

@@ -1,5 +1,6 @@
 """What the machine is asked with, and what it answers: plain values."""
 
+from collections.abc import Callable
 from enum import IntEnum
 
 from msgspec import Struct
@@ -109,8 +110,13 @@ class LogPlace(Struct, frozen=True, kw_only=True):
     topic: str
     partition: TopicPartition
     log_start: LogStart
-    gaps: tuple[OffsetRange, ...] = ()
-    """Where batches may be missing; see ``gaps.py``."""
+    gaps_now: Callable[[], tuple[OffsetRange, ...]]
+    """A pass of compaction may begin while a reader reads."""
+
+    @property
+    def gaps(self) -> tuple[OffsetRange, ...]:
+        """Where batches may be missing; see ``gaps.py``."""
+        return self.gaps_now()
 
 
 class ReadPlan(Struct, frozen=True, kw_only=True):

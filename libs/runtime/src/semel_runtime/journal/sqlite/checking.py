@@ -29,6 +29,7 @@ from semel_runtime.journal.errors import (
 )
 from semel_runtime.journal.sqlite.folder import BUSY, JOURNAL_FILE, LOCK_FILE
 from semel_runtime.journal.sqlite.schema import APPLICATION_ID, SCHEMA_VERSION
+from semel_runtime.journal.sqlite.statements import DAMAGED
 
 _PROBLEMS_MAX = 1_000
 """As many lines of SQLite's own check are told."""
@@ -73,7 +74,7 @@ class JournalFile:
         """Return the service that the file belongs to; empty if it cannot be read."""
         try:
             rows = self._rows("SELECT value FROM meta WHERE key = 'service'")
-        except sqlite3.DatabaseError as error:
+        except DAMAGED as error:
             self.note("the table meta", error)
             return ""
         return str(rows[0][0]) if rows else ""
@@ -84,7 +85,7 @@ class JournalFile:
             for (line,) in self._rows(_INTEGRITY):
                 if line != "ok":
                     self.note("the pages of the file", line)
-        except sqlite3.DatabaseError as error:
+        except DAMAGED as error:
             self.note("the pages of the file", error)
 
     def snapshot(self) -> Iterator[Entry]:
@@ -98,7 +99,7 @@ class JournalFile:
                 else:
                     self.note_unsound(f"piece {number} of snapshot {snapshot}", "is missing")
                     return
-        except (sqlite3.DatabaseError, JournalCorruptError) as error:
+        except (*DAMAGED, JournalCorruptError) as error:
             self.note_unsound("the snapshot", error)
 
     def records(self) -> Iterator[Entry]:
@@ -114,7 +115,7 @@ class JournalFile:
                     self.note_unsound(f"records {at} to {base_offset - 1}", "are missing")
                 at = base_offset + count
                 yield from self._unpacked(row)
-        except (sqlite3.DatabaseError, JournalCorruptError) as error:
+        except (*DAMAGED, JournalCorruptError) as error:
             self.note_unsound("the records", error)
 
     def batches(self, partition: int, start: int, *, name: str) -> Iterator[StoredBatch]:
@@ -126,7 +127,7 @@ class JournalFile:
                 batch = batch_of(*row)
                 at = batch.base_offset
                 yield batch
-        except (sqlite3.DatabaseError, JournalCorruptError) as error:
+        except (*DAMAGED, JournalCorruptError) as error:
             self.note(f"{name}, at or after offset {at}", error)
 
     def _first_batch(self, partition: int, offset: int) -> int:
@@ -179,7 +180,7 @@ def open_stopped(folder: Path) -> Iterator[JournalFile]:
         journal = JournalFile(connection, file)
         try:
             _check_kind(connection, file)
-        except sqlite3.DatabaseError as error:
+        except DAMAGED as error:
             journal.note("the header of the file", error)
         yield journal
 

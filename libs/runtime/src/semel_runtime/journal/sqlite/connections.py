@@ -23,6 +23,7 @@ from semel_runtime.journal.errors import (
 from semel_runtime.journal.sqlite.folder import folder_sentence
 from semel_runtime.journal.sqlite.schema import FENCED
 from semel_runtime.journal.sqlite.statements import (
+    DAMAGED,
     TimedParameters,
     UnsyncedParameters,
     Value,
@@ -182,7 +183,7 @@ class Readers:
             if str(error).startswith(_NO_TEXT):
                 raise self._damaged(error) from error
             raise JournalError(f"reading {self._file} failed: {error}") from error
-        except (aiosqlite.DatabaseError, MemoryError) as error:
+        except DAMAGED as error:
             raise self._damaged(error) from error
 
     def _damaged(self, error: Exception) -> JournalCorruptError:

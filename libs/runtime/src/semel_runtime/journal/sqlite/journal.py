@@ -24,12 +24,13 @@ from semel_runtime.journal.sqlite.opening import (
     STORE,
     check_identity,
     cluster_sentence,
+    file_sentence,
     prepare,
 )
 from semel_runtime.journal.sqlite.options import SqliteOptions
 from semel_runtime.journal.sqlite.snapshots import SqliteSnapshots
 from semel_runtime.journal.sqlite.space import DiskSpace
-from semel_runtime.journal.sqlite.statements import TimedParameters, Value
+from semel_runtime.journal.sqlite.statements import DAMAGED, TimedParameters, Value
 from semel_runtime.journal.sqlite.vacuum import Vacuum
 
 _CLAIM = """
@@ -111,8 +112,13 @@ class SqliteJournal:
             resources.callback(lock.release)
             connection = await open_writer(file)
             resources.push_async_callback(connection.close)
-            await prepare(connection, file, options)
-            stored = await check_identity(connection, file, service=service, cluster_id=cluster_id)
+            try:
+                await prepare(connection, file, options)
+                stored = await check_identity(
+                    connection, file, service=service, cluster_id=cluster_id
+                )
+            except DAMAGED as error:
+                raise JournalOpenError(file_sentence(file, error)) from error
             readers = await Readers.open(file, options.readers)
             resources.push_async_callback(readers.close)
             writer = Writer(
