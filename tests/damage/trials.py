@@ -1,7 +1,7 @@
 """One trial: bits flip in one page of a copy of a volume, and everything is asked of the service.
 
-Nothing may be served wrong. What is not noticed at all must be harmless, which is: the service
-answers everything as before.
+No answer may be wrong. Damage that neither the service nor a reader notices must be harmless: the
+service answers everything as before.
 """
 
 import asyncio
@@ -49,7 +49,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """What was done, and what was seen."""
+    """One trial and its result."""
 
     service: str
     kind: PageKind
@@ -62,7 +62,7 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class Volumes:
-    """Sound volumes, in folders by their services' names, and what is in them."""
+    """Sound volumes, in folders by their services' names, and their content."""
 
     folder: Path
     partitions: list[Partition]

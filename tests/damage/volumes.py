@@ -1,4 +1,4 @@
-"""Volumes to be damaged: of each service one, with pages of each kind, and what is in it.
+"""Volumes to be damaged: of each service one, with pages of each kind, and their content.
 
 The broker is a whole one that serves from its file. Coordinators read their journals at start and
 never again, so theirs are what a small cluster has written, many times over.

@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from semel_broker.machine import BrokerMachine
-from semel_broker.machine.gaps import is_allowed
 from semel_broker.machine.records import (
     BatchAppended,
     LogCompacted,
@@ -43,7 +42,7 @@ from semel_local.layout import Role, ServiceName
 from semel_runtime.clock import Clock
 from semel_runtime.journal.base import StoredBatch
 from semel_runtime.participant.coordinator_epochs import CoordinatorEpochSeen
-from simulation.compaction import CompactionWatch, gaps_of
+from simulation.compaction import CompactionWatch, check_gaps
 from simulation.disk import SimulatedVolume
 from simulation.durable import Durable, JointFact, Transaction
 from simulation.group_moves import GroupMovesWatch
@@ -206,9 +205,7 @@ class Watch:
         self.compaction.rewritten(partition, before, after, self._check)
         log = self._machine._logs.get(partition)
         if log is not None:
-            for start, end in gaps_of(after, log.log_start_offset):
-                known = is_allowed(log.gaps, start, end)
-                self._check(known, f"log {partition} has a gap from {start} to {end}, unknown")
+            check_gaps(log, after, self._check)
 
     def compare(self) -> None:
         """Replay the journal into an empty machine, and compare it with the one that lives."""

@@ -29,7 +29,7 @@ class DamageReports:
         return len(self._places)
 
     def found(self, place: LogPlace, offset: int, problem: str) -> CorruptMessageError:
-        """Log damage if it is new, and return the error for whoever asked for the offset."""
+        """Log damage if it is new, and return the error for the caller that reads there."""
         topic, partition = place.topic, place.partition.partition
         if (place.log_id, offset) not in self._places:
             if len(self._places) < _PLACES_MAX:

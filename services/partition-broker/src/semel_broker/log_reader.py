@@ -3,7 +3,7 @@
 Theory of operation. A log has a batch for each offset from its start to its end, but where the
 machine knows that batches may be missing (``machine/gaps.py``). So each batch that is read begins
 where the one before it ends. Rows that are gone without that, as by a damaged index, are damage
-like a bit that has flipped in a payload. What is read before the damage is answered first.
+like a bit that has flipped in a payload. A read answers the batches before the damage first.
 """
 
 from collections.abc import Sequence

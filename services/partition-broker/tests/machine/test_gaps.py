@@ -1,4 +1,4 @@
-"""Where a log may lack batches: what is written down before they go, and what follows from it."""
+"""Where a log may lack batches: the records that say so, and how batches follow one another."""
 
 import pytest
 from msgspec.structs import replace

@@ -27,7 +27,7 @@ class ReadBatch(Struct, frozen=True, kw_only=True):
     stored: StoredBatch
     aborted: bool
     damaged: bool = False
-    """It is not what was written: nothing that it says is believed, and it stays as it is."""
+    """The batch has changed since it was written: compaction believes none of it, and keeps it."""
 
 
 class Rewrite(Struct, frozen=True, kw_only=True):

@@ -194,7 +194,7 @@ class PartitionLog:
         )
 
     def identify(self, state: LogState) -> None:
-        """Take what metadata and moves have changed; what is in the log stays."""
+        """Take the state that metadata or a move has changed; the content of the log stays."""
         self.identity = state
         for each in state.gaps:
             self._gaps = with_gap(self._gaps, each.start_offset, each.end_offset)

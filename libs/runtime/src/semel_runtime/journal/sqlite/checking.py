@@ -1,6 +1,6 @@
 """Reading the journal file of a stopped service from end to end, to find what is damaged.
 
-Theory of operation. Nothing is claimed, migrated, mended or written. The folder's lock is held
+Theory of operation. The check claims, migrates, repairs and writes nothing. The folder's lock is held
 shared, so that no service starts meanwhile, and a service that runs is refused. A file without a
 write-ahead log is opened as one that never changes. One with a log is opened read-only, as a
 service's readers do it: SQLite reads the log and moves none of it. The index of the log that it
