@@ -1,10 +1,10 @@
 """Reading the journal file of a stopped service from end to end, to find what is damaged.
 
-Theory of operation. The check claims, migrates, repairs and writes nothing. The folder's lock is held
-shared, so that no service starts meanwhile, and a service that runs is refused. A file without a
-write-ahead log is opened as one that never changes. One with a log is opened read-only, as a
-service's readers do it: SQLite reads the log and moves none of it. The index of the log that it
-makes beside it is removed again.
+Theory of operation. The check claims, migrates, repairs and writes nothing. It holds the folder's
+lock shared, so that no service starts meanwhile, and refuses a service that runs. A file without a
+write-ahead log is opened as one that never changes. A file with a log is opened read-only, as the
+readers of a service open it: SQLite reads the log and moves none of it. The check removes the index
+of the log that SQLite makes beside it.
 
 Damage in one place does not end the check: each kind of content is read by itself.
 """
