@@ -23,7 +23,7 @@ class BrokerSerde:
         """Know no topic yet."""
         self._images = ImageReader()
 
-    def encode(self, record: Record) -> bytes:  # noqa: C901, PLR0912, PLR0915 - one case for each record
+    def encode(self, record: Record) -> bytes:  # noqa: C901, PLR0912 - one case for each record
         """Serialize one record."""
         message = journal.Record()
         match record:
@@ -49,10 +49,6 @@ class BrokerSerde:
                 message.log_copied.log_end_offset = record.log_end_offset
             case records.LogTakenOver():
                 _write_taken_over(record, message.log_taken_over)
-            case records.LogThinned():
-                message.log_thinned.log_id = record.log_id
-                message.log_thinned.start_offset = record.start_offset
-                message.log_thinned.end_offset = record.end_offset
             case records.LogCompacted():
                 _write_compacted(record, message.log_compacted)
             case records.LogState():
@@ -105,13 +101,6 @@ class BrokerSerde:
                 return records.LogCopied(log_id=copied.log_id, log_end_offset=copied.log_end_offset)
             case "log_taken_over":
                 return _read_taken_over(message.log_taken_over)
-            case "log_thinned":
-                thinned = message.log_thinned
-                return records.LogThinned(
-                    log_id=thinned.log_id,
-                    start_offset=thinned.start_offset,
-                    end_offset=thinned.end_offset,
-                )
             case "log_compacted":
                 return _read_compacted(message.log_compacted)
             case "log_state":

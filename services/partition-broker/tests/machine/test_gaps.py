@@ -3,6 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
+from semel_broker.machine import compaction
 from semel_broker.machine.gaps import NO_GAPS, first_break, gaps_above, is_allowed, with_gap
 from semel_broker.machine.log import PartitionLog
 from semel_broker.machine.records import (
@@ -11,7 +12,6 @@ from semel_broker.machine.records import (
     LogStartMoved,
     LogState,
     LogTakenOver,
-    LogThinned,
     OffsetRange,
 )
 from semel_runtime.journal.base import StoredBatch
@@ -77,7 +77,10 @@ def test_batches_follow_one_another(
 def test_what_takes_batches_out_of_a_log_says_where() -> None:
     log = PartitionLog(STATE)
     assert log.gaps == NO_GAPS
-    log.replay(LogThinned(log_id=1, start_offset=0, end_offset=4))
+    (thinned,) = compaction.thinned(log, 4)
+    assert list(compaction.thinned(log, 0)) == []
+    log.identify(thinned)
+    assert list(compaction.thinned(log, 4)) == []
     log.replay(LogEndMoved(log_id=1, log_end_offset=100))
     assert log.gaps == (OffsetRange(0, 4), OffsetRange(10, 100))
     log.replay(LogStartMoved(log_id=1, log_start_offset=4))
@@ -102,6 +105,6 @@ def test_gaps_are_believed_where_an_earlier_release_did_not_write_them_down() ->
 
 def test_a_new_leader_changes_no_gap() -> None:
     log = PartitionLog(STATE)
-    log.replay(LogThinned(log_id=1, start_offset=0, end_offset=4))
+    log.identify(replace(STATE, gaps=(OffsetRange(0, 4),)))
     log.identify(replace(STATE, leader_epoch=1))
     assert log.gaps == (OffsetRange(0, 4),)

@@ -7,11 +7,12 @@ bytes as Kafka does: offsets say how many are new, and the last pass has counted
 from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from semel_broker.machine.aborted import AbortedIndex
-from semel_broker.machine.gaps import is_allowed
+from semel_broker.machine.gaps import is_allowed, with_gap
 from semel_broker.machine.log import PartitionLog
-from semel_broker.machine.records import LogThinned
+from semel_broker.machine.records import LogState
 from semel_broker.machine.values import LogPlace
 from semel_common.ids import TopicPartition
 from semel_runtime.cluster.topic_config import TopicConfig
@@ -77,11 +78,11 @@ def _plan(log: PartitionLog) -> CompactionPlan:
     )
 
 
-def thinned(log: PartitionLog, upto: int) -> Iterator[LogThinned]:
+def thinned(log: PartitionLog, upto: int) -> Iterator[LogState]:
     """Yield the record that batches below an offset may be missing from now on, if it is news."""
     start = log.log_start_offset
     if start < upto and not is_allowed(log.gaps, start, upto):
-        yield LogThinned(log_id=log.log_id, start_offset=start, end_offset=upto)
+        yield replace(log.state(), gaps=with_gap(log.gaps, start, upto))
 
 
 def _dirty_offset(log: PartitionLog) -> int:

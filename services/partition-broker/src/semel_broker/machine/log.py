@@ -28,7 +28,6 @@ from semel_broker.machine.records import (
     LogStartMoved,
     LogState,
     LogTakenOver,
-    LogThinned,
     MarkerAppended,
     OpenTransaction,
     ProducerFenced,
@@ -144,8 +143,6 @@ class PartitionLog:
             case LogEndMoved():
                 self._gaps = with_gap(self._gaps, self.log_end_offset, record.log_end_offset)
                 self.log_end_offset = record.log_end_offset
-            case LogThinned():
-                self._gaps = with_gap(self._gaps, record.start_offset, record.end_offset)
             case LogTakenOver():
                 self._forget()
                 self._gaps = record.gaps

@@ -99,14 +99,6 @@ class LogTakenOver(Struct, frozen=True, kw_only=True):
     """As in ``LogState``."""
 
 
-class LogThinned(Struct, frozen=True, kw_only=True):
-    """From now on, batches may be missing between two offsets: a pass of compaction begins."""
-
-    log_id: int
-    start_offset: int
-    end_offset: int
-
-
 class LogCompacted(Struct, frozen=True, kw_only=True):
     """A pass of compaction over the log has come to its end; also an entity."""
 
@@ -151,7 +143,7 @@ class LogState(Struct, frozen=True, kw_only=True):
     taken_over: bool = False
     """It moves here, and all of it is here: only the controller does not know yet."""
     gaps: tuple[OffsetRange, ...] = ()
-    """Where batches may be missing; see ``gaps.py``."""
+    """Where batches may be missing; see ``gaps.py``. They only become more."""
     gaps_known: bool = False
     """Whether ``gaps`` has all of them: an earlier release did not write them down."""
 
@@ -234,7 +226,6 @@ LogRecord: TypeAlias = (
     | LogEndMoved
     | LogCopied
     | LogTakenOver
-    | LogThinned
     | LogCompacted
     | ProducerState
     | OpenTransaction

@@ -47,7 +47,6 @@ class Record(_message.Message):
     LOG_END_MOVED_FIELD_NUMBER: _builtins.int
     LOG_COPIED_FIELD_NUMBER: _builtins.int
     LOG_TAKEN_OVER_FIELD_NUMBER: _builtins.int
-    LOG_THINNED_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def batch_appended(self) -> Global___BatchAppended: ...
     @_builtins.property
@@ -86,8 +85,6 @@ class Record(_message.Message):
     def log_copied(self) -> Global___LogCopied: ...
     @_builtins.property
     def log_taken_over(self) -> Global___LogTakenOver: ...
-    @_builtins.property
-    def log_thinned(self) -> Global___LogThinned: ...
     def __init__(
         self,
         *,
@@ -110,13 +107,12 @@ class Record(_message.Message):
         log_end_moved: Global___LogEndMoved | None = ...,
         log_copied: Global___LogCopied | None = ...,
         log_taken_over: Global___LogTakenOver | None = ...,
-        log_thinned: Global___LogThinned | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["aborted_transaction", b"aborted_transaction", "batch_appended", b"batch_appended", "cluster_image", b"cluster_image", "coordinator_epoch_seen", b"coordinator_epoch_seen", "log_compacted", b"log_compacted", "log_copied", b"log_copied", "log_dropped", b"log_dropped", "log_end_moved", b"log_end_moved", "log_ids_given", b"log_ids_given", "log_purged", b"log_purged", "log_segment", b"log_segment", "log_start_moved", b"log_start_moved", "log_state", b"log_state", "log_taken_over", b"log_taken_over", "log_thinned", b"log_thinned", "marker_appended", b"marker_appended", "open_transaction", b"open_transaction", "producer_fenced", b"producer_fenced", "producer_forgotten", b"producer_forgotten", "producer_state", b"producer_state", "record", b"record"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["aborted_transaction", b"aborted_transaction", "batch_appended", b"batch_appended", "cluster_image", b"cluster_image", "coordinator_epoch_seen", b"coordinator_epoch_seen", "log_compacted", b"log_compacted", "log_copied", b"log_copied", "log_dropped", b"log_dropped", "log_end_moved", b"log_end_moved", "log_ids_given", b"log_ids_given", "log_purged", b"log_purged", "log_segment", b"log_segment", "log_start_moved", b"log_start_moved", "log_state", b"log_state", "log_taken_over", b"log_taken_over", "marker_appended", b"marker_appended", "open_transaction", b"open_transaction", "producer_fenced", b"producer_fenced", "producer_forgotten", b"producer_forgotten", "producer_state", b"producer_state", "record", b"record"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["aborted_transaction", b"aborted_transaction", "batch_appended", b"batch_appended", "cluster_image", b"cluster_image", "coordinator_epoch_seen", b"coordinator_epoch_seen", "log_compacted", b"log_compacted", "log_copied", b"log_copied", "log_dropped", b"log_dropped", "log_end_moved", b"log_end_moved", "log_ids_given", b"log_ids_given", "log_purged", b"log_purged", "log_segment", b"log_segment", "log_start_moved", b"log_start_moved", "log_state", b"log_state", "log_taken_over", b"log_taken_over", "log_thinned", b"log_thinned", "marker_appended", b"marker_appended", "open_transaction", b"open_transaction", "producer_fenced", b"producer_fenced", "producer_forgotten", b"producer_forgotten", "producer_state", b"producer_state", "record", b"record"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["aborted_transaction", b"aborted_transaction", "batch_appended", b"batch_appended", "cluster_image", b"cluster_image", "coordinator_epoch_seen", b"coordinator_epoch_seen", "log_compacted", b"log_compacted", "log_copied", b"log_copied", "log_dropped", b"log_dropped", "log_end_moved", b"log_end_moved", "log_ids_given", b"log_ids_given", "log_purged", b"log_purged", "log_segment", b"log_segment", "log_start_moved", b"log_start_moved", "log_state", b"log_state", "log_taken_over", b"log_taken_over", "marker_appended", b"marker_appended", "open_transaction", b"open_transaction", "producer_fenced", b"producer_fenced", "producer_forgotten", b"producer_forgotten", "producer_state", b"producer_state", "record", b"record"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_record: _TypeAlias = _typing.Literal["batch_appended", "marker_appended", "producer_fenced", "coordinator_epoch_seen", "log_start_moved", "log_state", "log_dropped", "log_purged", "producer_state", "open_transaction", "aborted_transaction", "log_ids_given", "cluster_image", "log_segment", "log_compacted", "producer_forgotten", "log_end_moved", "log_copied", "log_taken_over", "log_thinned"]  # noqa: Y015
+    _WhichOneofReturnType_record: _TypeAlias = _typing.Literal["batch_appended", "marker_appended", "producer_fenced", "coordinator_epoch_seen", "log_start_moved", "log_state", "log_dropped", "log_purged", "producer_state", "open_transaction", "aborted_transaction", "log_ids_given", "cluster_image", "log_segment", "log_compacted", "producer_forgotten", "log_end_moved", "log_copied", "log_taken_over"]  # noqa: Y015
     _WhichOneofArgType_record: _TypeAlias = _typing.Literal["record", b"record"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_record) -> _WhichOneofReturnType_record | None: ...
 
@@ -390,7 +386,7 @@ class LogState(_message.Message):
     @_builtins.property
     def gaps(self) -> _containers.RepeatedCompositeFieldContainer[Global___OffsetRange]:
         """Where batches may be missing, ascending. Nowhere else: there the next batch begins where the one
-        before it ends.
+        before it ends. Written again when a pass of compaction begins.
         """
 
     def __init__(
@@ -500,35 +496,6 @@ class LogTakenOver(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___LogTakenOver: _TypeAlias = LogTakenOver  # noqa: Y015
-
-@_typing.final
-class LogThinned(_message.Message):
-    """LogThinned: from now on, batches may be missing between two offsets: a pass of compaction begins
-    there.
-    """
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    LOG_ID_FIELD_NUMBER: _builtins.int
-    START_OFFSET_FIELD_NUMBER: _builtins.int
-    END_OFFSET_FIELD_NUMBER: _builtins.int
-    log_id: _builtins.int
-    start_offset: _builtins.int
-    end_offset: _builtins.int
-    def __init__(
-        self,
-        *,
-        log_id: _builtins.int = ...,
-        start_offset: _builtins.int = ...,
-        end_offset: _builtins.int = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["end_offset", b"end_offset", "log_id", b"log_id", "start_offset", b"start_offset"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___LogThinned: _TypeAlias = LogThinned  # noqa: Y015
 
 @_typing.final
 class LogDropped(_message.Message):
