@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 from broker_service import Broker, batch, code, plain, serving
+from compacted_topic import coordinators, keyed
 from msgspec.structs import replace
 from structlog.testing import capture_logs
 
@@ -133,6 +134,31 @@ async def test_what_was_cut_off_meanwhile_is_no_damage(volume: MemoryVolume) -> 
 
         store.read = cut  # type: ignore[method-assign, assignment]  # as a purge would
         assert code(await broker.fetch(0)) is None
+
+
+@pytest.mark.parametrize("damage", [flip_payload, flip_header, change_time])
+async def test_compaction_keeps_a_damaged_batch_and_does_the_rest(
+    volume: MemoryVolume, damage: Damage
+) -> None:
+    async with serving(volume, coordinators=coordinators(), log_tail_cache_bytes=0) as broker:
+        for number in range(5):
+            await broker.produce(keyed((b"key", b"%d" % number)))
+        damage(volume.content.batches[0])
+        damaged = volume.content.batches[0][2]
+        await broker.compact()
+        assert [each.base_offset for each in volume.content.batches[0]] == [2, 4]
+        assert volume.content.batches[0][0] == damaged
+        assert code(await broker.fetch(2)) == CORRUPT
+
+
+async def test_no_pass_of_compaction_begins_where_a_batch_is_missing(volume: MemoryVolume) -> None:
+    async with serving(volume, coordinators=coordinators(), log_tail_cache_bytes=0) as broker:
+        for number in range(5):
+            await broker.produce(keyed((b"key", b"%d" % number)))
+        lose(volume.content.batches[0])
+        await broker.compact()
+        assert [each.base_offset for each in volume.content.batches[0]] == [0, 1, 3, 4]
+        assert code(await broker.fetch(2)) == CORRUPT
 
 
 def test_headers_of_earlier_releases_are_checked_as_far_as_they_go() -> None:

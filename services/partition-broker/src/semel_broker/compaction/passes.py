@@ -134,7 +134,7 @@ class CompactionPass:
         return ReadBatch(stored=stored, aborted=aborted)
 
     async def _beside(self, work: Callable[[], T], batches: Sequence[ReadBatch]) -> T:
-        if sum(opens_to(each.stored) for each in batches) <= INLINE_MAX_BYTES:
+        if sum(opens_to(each.stored) for each in batches if not each.damaged) <= INLINE_MAX_BYTES:
             return work()
         return await self._offload(work)
 
