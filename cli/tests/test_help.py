@@ -33,6 +33,7 @@ def test_the_commands_are_those_that_are_promised() -> None:
         "acls add",
         "acls list",
         "acls remove",
+        "check",
         "cluster decommission",
         "cluster describe",
         "cluster moves",

@@ -1,5 +1,6 @@
 """Defects of what is forgotten: by compaction, and by the expiry of ids and producers."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from semel_broker.compaction.rules import Cleaning, Fate, Kept, Removed, Rewritt
 from semel_broker.machine import compaction, expiry
 from semel_broker.machine.compaction import CompactionPlan
 from semel_broker.machine.log import PartitionLog
-from semel_broker.machine.records import ProducerState
+from semel_broker.machine.records import LogCompacted, LogRecord, ProducerState
 from semel_common.ids import producer_id_of
 from semel_coordinator.transactions.machine import TransactionKey
 from semel_coordinator.transactions.machine import machine as machine_module
@@ -81,6 +82,26 @@ def _open(patch: pytest.MonkeyPatch) -> None:
         return replace(plan(log), last_stable_offset=log.log_end_offset)
 
     patch.setattr(compaction, "_plan", reckless)
+
+
+@defect("gap-not-noted", "compaction begins without a record of where batches may be missing")
+def _gap(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(compaction, "thinned", lambda *_: ())
+    patch.setattr(PartitionLog, "replay", _without_compaction(PartitionLog.replay))
+
+
+def _without_compaction(
+    replay: Callable[[PartitionLog, LogRecord], None],
+) -> Callable[[PartitionLog, LogRecord], None]:
+    """Let the end of a pass tell nothing of gaps, too: else the next pass would be in order."""
+
+    def replayed(self: PartitionLog, record: LogRecord) -> None:
+        known = self._gaps
+        replay(self, record)
+        if isinstance(record, LogCompacted):
+            self._gaps = known
+
+    return replayed
 
 
 # -- expiry --------------------------------------------------------------------------------------

@@ -32,6 +32,7 @@ NOT_RUN_HERE = {
     r"kubectl |for (name|i|file) in |done$|semel topics list --bootstrap ": "make k8s-test",
     r"spark-submit |\.venv/bin/python -m semel_pipelines": "needs PySpark: make pipeline",
     r"semel recover ": "needs a disk that is lost: tests/recovery",
+    r"semel check ": "needs an instance that is stopped: cli/tests",
     r"semel transactions (abort|fence) ID": "needs a transaction that hangs: cli/tests",
     r"semel (topics move|cluster decommission) ": "needs more brokers than one: cli/tests",
     r"semel up --jaeger": "needs Jaeger: make trace-demo",

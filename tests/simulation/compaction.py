@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from semel.common.v1.records_pb2 import RecordBatch
+from semel_broker.machine.gaps import is_allowed
+from semel_broker.machine.log import PartitionLog
 from semel_broker.machine.records import LogCompacted
 from semel_broker.stored import read_batch
 from semel_common.batches import decode_records
@@ -131,6 +133,15 @@ class CompactionWatch:
             if not self._is_aborted(log_id, batch):
                 view.records.update(_records(batch))
         return view
+
+
+def check_gaps(log: PartitionLog, batches: Sequence[StoredBatch], check: Check) -> None:
+    """Check that a log knows each gap between its batches, from its start on."""
+    at = log.log_start_offset
+    for each in batches:
+        known = at >= each.base_offset or is_allowed(log.gaps, at, each.base_offset)
+        check(known, f"log {log.log_id} has a gap from {at} to {each.base_offset}, unknown")
+        at = max(at, each.base_offset + each.record_count)
 
 
 def _transaction(batch: RecordBatch) -> Transaction:

@@ -42,7 +42,7 @@ from semel_local.layout import Role, ServiceName
 from semel_runtime.clock import Clock
 from semel_runtime.journal.base import StoredBatch
 from semel_runtime.participant.coordinator_epochs import CoordinatorEpochSeen
-from simulation.compaction import CompactionWatch
+from simulation.compaction import CompactionWatch, check_gaps
 from simulation.disk import SimulatedVolume
 from simulation.durable import Durable, JointFact, Transaction
 from simulation.group_moves import GroupMovesWatch
@@ -203,6 +203,9 @@ class Watch:
     ) -> None:
         """Be told that compaction has changed a log."""
         self.compaction.rewritten(partition, before, after, self._check)
+        log = self._machine._logs.get(partition)
+        if log is not None:
+            check_gaps(log, after, self._check)
 
     def compare(self) -> None:
         """Replay the journal into an empty machine, and compare it with the one that lives."""

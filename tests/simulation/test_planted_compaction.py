@@ -19,6 +19,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
         ("tombstone-dropped-early", "is gone before its time"),
         ("newest-value-lost", "lost the newest record of its key"),
         ("aborted-kept", "goes before the records of its transaction|has kept what was aborted"),
+        ("gap-not-noted", "has a gap from"),
         ("compacts-what-is-open", "past the last stable offset|lost the newest record of its key"),
     ],
 )

@@ -9,6 +9,7 @@ import typer
 
 from semel_cli import (
     acls,
+    check,
     cluster,
     consume,
     doctor,
@@ -116,6 +117,7 @@ app.add_typer(cluster.app, name="cluster")
 app.add_typer(acls.app, name="acls")
 app.add_typer(quotas.app, name="quotas")
 app.command(epilog=doctor.EXAMPLES)(doctor.doctor)
+app.command(epilog=check.EXAMPLES)(check.check)
 app.command(epilog=recover.EXAMPLES)(recover.recover)
 app.add_typer(demo.app, name="demo")
 

@@ -302,7 +302,7 @@ class OffsetOutOfRangeError(InvalidRequestError):
 
 
 class CorruptMessageError(InvalidRequestError):
-    """The CRC does not fit what arrived."""
+    """The CRC does not fit a batch that arrived, or one in the store: ``details`` say where."""
 
     code = ErrorCode.CORRUPT_MESSAGE
 

@@ -11,10 +11,12 @@ import structlog
 from semel_broker.compaction.compactor import Compactor
 from semel_broker.config import BrokerSettings
 from semel_broker.counting import RecordCounter
+from semel_broker.damage import DamageReports
 from semel_broker.deleting import RecordDeleter
 from semel_broker.fetching import Fetcher
 from semel_broker.handing_over import LogGiver
 from semel_broker.inquiry import BrokerInquirer
+from semel_broker.log_reader import LogReader
 from semel_broker.machine import BrokerMachine
 from semel_broker.machine.records import Record
 from semel_broker.offsets import OffsetLister
@@ -22,10 +24,12 @@ from semel_broker.opening import PayloadOpener
 from semel_broker.producers import ProducerDescriber
 from semel_broker.purge import Purger
 from semel_broker.retention import RetentionLoop
+from semel_broker.scrubbing import Scrubber
 from semel_broker.serde import BrokerSerde
 from semel_broker.service import bind
 from semel_broker.tail import TailStore
 from semel_broker.taking_over import LogTaker
+from semel_broker.verified import VerifiedStore
 from semel_broker.waiters import Waiters
 from semel_broker.writer import BrokerWriter
 from semel_common.ids import TopicPartition
@@ -54,6 +58,7 @@ class _Background:
     compactor: Compactor
     expiry: ProducerExpiry[TopicPartition, Record]
     taker: LogTaker
+    scrubber: Scrubber
 
 
 class BrokerApp:
@@ -111,6 +116,7 @@ class BrokerApp:
             group.create_task(self._background.compactor.run(), name="compactor")
             group.create_task(self._background.expiry.run(), name="producer expiry")
             group.create_task(self._background.taker.run(), name="log taker")
+            group.create_task(self._background.scrubber.run(), name="scrubber")
 
     def drain(self) -> None:
         """Let waiting fetches answer now: the process is about to stop."""
@@ -118,22 +124,25 @@ class BrokerApp:
 
     def _put_together(self, runner: Runner[Record], identity: Identity) -> _Background:
         settings, environment, machine = self._settings, self._environment, self._machine
-        store = TailStore(environment.journal.batches, max_bytes=settings.log_tail_cache_bytes)
+        medium = VerifiedStore(environment.journal.batches)
+        store = TailStore(medium, max_bytes=settings.log_tail_cache_bytes)
+        reports = DamageReports(store.location)
+        logs = LogReader(store, reports)
         runner.on_batches(store.appended)
         writer = BrokerWriter(
             runner, machine, self._waiters, environment.clock, settings.produce_limits()
         )
         opener = PayloadOpener(environment.offload)
-        fetcher = Fetcher(runner, machine, store, self._waiters, settings.fetch_limits(), opener)
-        self._measure(fetcher)
+        fetcher = Fetcher(runner, machine, logs, self._waiters, settings.fetch_limits(), opener)
+        self._measure(fetcher, reports)
         bind(
             self.handlers,
             writer=writer,
             fetcher=fetcher,
-            lister=OffsetLister(runner, machine, store, opener),
+            lister=OffsetLister(runner, machine, logs, opener),
             deleter=RecordDeleter(runner, machine),
-            counter=RecordCounter(runner, machine, store, opener),
-            giver=LogGiver(runner, machine, store),
+            counter=RecordCounter(runner, machine, logs, opener),
+            giver=LogGiver(runner, machine, logs),
             describer=ProducerDescriber(runner, machine, environment.clock),
         )
         OpenTransactionLister(runner, machine, environment.clock).register(self.handlers)
@@ -163,12 +172,16 @@ class BrokerApp:
                 runner,
                 machine,
                 store,
+                logs,
                 environment.clock,
                 environment.offload,
                 settings.compactor_options(),
             ),
             expiry=self._expiry(runner),
             taker=taker,
+            scrubber=Scrubber(
+                runner, machine, LogReader(medium, reports), settings.scrub_options()
+            ),
         )
 
     def _expiry(self, runner: Runner[Record]) -> ProducerExpiry[TopicPartition, Record]:
@@ -181,13 +194,20 @@ class BrokerApp:
             options=self._settings.expiry_options(),
         )
 
-    def _measure(self, fetcher: Fetcher) -> None:
+    def _measure(self, fetcher: Fetcher, reports: DamageReports) -> None:
         environment = self._environment
         if environment.metrics is None:
             return
         from semel_broker.metrics import BrokerMetrics  # noqa: PLC0415 - only if wanted
 
-        BrokerMetrics(environment.metrics, self._machine, fetcher, self._waiters, environment.clock)
+        BrokerMetrics(
+            environment.metrics,
+            self._machine,
+            fetcher,
+            self._waiters,
+            reports,
+            environment.clock,
+        )
 
     def _taker(self, runner: Runner[Record]) -> LogTaker:
         take_overs = TakeOvers(

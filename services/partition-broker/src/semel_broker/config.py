@@ -9,6 +9,7 @@ from semel_broker.compaction.compactor import CompactorOptions
 from semel_broker.compaction.keys import KEY_BYTES
 from semel_broker.fetching import FetchLimits
 from semel_broker.machine import LogLimits
+from semel_broker.scrubbing import ScrubOptions
 from semel_runtime.config import Count
 from semel_runtime.participant.settings import ParticipantSettings
 
@@ -39,6 +40,18 @@ class BrokerSettings(ParticipantSettings):
     log_cleaner_dedupe_buffer_size: Annotated[int, Field(ge=1 << 16)] = 64 << 20
     """The memory for keys in compaction, in bytes. When it is full, the rest is left to the next
     pass."""
+
+    log_check_interval_ms: Count = 86_400_000
+    """How long to wait before all partitions are read to find damage, in milliseconds."""
+    log_check_bytes_per_second: Annotated[int, Field(ge=0)] = 4 << 20
+    """The most that is read for that, in bytes per second; 0: nothing is."""
+
+    def scrub_options(self) -> ScrubOptions:
+        """Return how often to look for damage, and how fast."""
+        return ScrubOptions(
+            interval_ms=self.log_check_interval_ms,
+            bytes_per_second=self.log_check_bytes_per_second,
+        )
 
     def log_limits(self) -> LogLimits:
         """Return what a partition may hold."""

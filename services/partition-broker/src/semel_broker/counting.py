@@ -17,6 +17,7 @@ from semel.broker.v1.broker_pb2 import (
     CountRecordsRequest,
     CountRecordsResponse,
 )
+from semel_broker.log_reader import LogReader
 from semel_broker.machine import BrokerMachine
 from semel_broker.machine.records import Record
 from semel_broker.machine.values import IsolationLevel, ReadPlan
@@ -25,11 +26,10 @@ from semel_broker.opening import PayloadOpener, opens_to
 from semel_broker.reader import is_committed
 from semel_broker.stored import read_batch, read_header
 from semel_common.batches import decode_records
-from semel_common.errors import KafkaStorageError, SemelError
+from semel_common.errors import SemelError
 from semel_common.payload_limits import OPENED_MAX_BYTES
 from semel_common.wire.status import to_value
-from semel_runtime.journal.base import BatchStore, StoredBatch
-from semel_runtime.journal.errors import JournalError
+from semel_runtime.journal.base import StoredBatch
 from semel_runtime.runner import Runner
 from semel_runtime.server.calls import Call
 from semel_runtime.server.checks import require_count, require_int
@@ -51,13 +51,13 @@ class RecordCounter:
         self,
         runner: Runner[Record],
         machine: BrokerMachine,
-        store: BatchStore,
+        logs: LogReader,
         opener: PayloadOpener,
     ) -> None:
         self._opener = opener
         self._runner = runner
         self._machine = machine
-        self._store = store
+        self._logs = logs
 
     async def count_records(self, request: CountRecordsRequest, call: Call) -> CountRecordsResponse:
         """Count in each partition; errors are values."""
@@ -111,17 +111,12 @@ class RecordCounter:
 
     async def _read(self, plan: ReadPlan, offset: int, left: int) -> Sequence[StoredBatch]:
         """Read some batches; their payloads only if those are needed."""
-        try:
-            if offset < plan.sparse_below:
-                return await self._store.read(
-                    plan.log_id, offset, max_bytes=_OPENED_BYTES_PER_STEP, upto=plan.upto
-                )
-            rows_max = min(left, _BATCHES_PER_STEP)
-            return await self._store.read_headers(
-                plan.log_id, offset, rows_max=rows_max, upto=plan.upto
+        if offset < plan.sparse_below:
+            return await self._logs.read(
+                plan.place, offset, max_bytes=_OPENED_BYTES_PER_STEP, upto=plan.upto
             )
-        except JournalError as error:
-            raise KafkaStorageError(f"log cannot be read at offset {offset}: {error}") from error
+        rows_max = min(left, _BATCHES_PER_STEP)
+        return await self._logs.read_headers(plan.place, offset, rows_max=rows_max, upto=plan.upto)
 
 
 def _cost(stored: StoredBatch) -> int:

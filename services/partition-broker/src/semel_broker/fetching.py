@@ -12,6 +12,7 @@ from functools import partial
 
 from semel.broker.v1.broker_pb2 import FetchRequest, FetchResponse
 from semel_broker.budget import Budget
+from semel_broker.log_reader import LogReader
 from semel_broker.machine import BrokerMachine
 from semel_broker.machine.records import Record
 from semel_broker.machine.values import FetchPosition, IsolationLevel, PartitionName, ReadPlan
@@ -21,7 +22,6 @@ from semel_broker.reader import AsBatches, AsRecords, Cursor, Turns
 from semel_broker.waiters import Waiters
 from semel_common.errors import SemelError, ThrottlingQuotaExceededError
 from semel_common.wire.status import to_value
-from semel_runtime.journal.base import BatchStore
 from semel_runtime.runner import Runner
 from semel_runtime.server.calls import Call
 from semel_runtime.server.checks import INT32_MAX, require_count, require_int
@@ -95,14 +95,14 @@ class Fetcher:
         self,
         runner: Runner[Record],
         machine: BrokerMachine,
-        store: BatchStore,
+        logs: LogReader,
         waiters: Waiters,
         limits: FetchLimits,
         opener: PayloadOpener,
     ) -> None:
         self._runner = runner
         self._machine = machine
-        self._store = store
+        self._logs = logs
         self._waiters = waiters
         self._limits = limits
         self._opener = opener
@@ -224,7 +224,7 @@ class Fetcher:
             return
         found_before, held_before = cursor.found_bytes, cursor.held_bytes
         try:
-            await cursor.read(self._store, plan, min(granted_bytes, room_bytes))
+            await cursor.read(self._logs, plan, min(granted_bytes, room_bytes))
         except SemelError as error:
             _fail(partition, error)
         finally:

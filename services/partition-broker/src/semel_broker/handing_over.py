@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from functools import partial
 
 from semel.broker.v1 import moves_pb2 as wire
+from semel_broker.log_reader import LogReader
 from semel_broker.machine import BrokerMachine
 from semel_broker.machine.moves import HandedOver, Move
 from semel_broker.machine.records import Record
+from semel_broker.machine.values import LogPlace
 from semel_broker.serde import BrokerSerde
-from semel_common.errors import KafkaStorageError
 from semel_common.ids import TopicPartition
-from semel_runtime.journal.base import BatchStore, StoredBatch
-from semel_runtime.journal.errors import JournalError
+from semel_runtime.journal.base import StoredBatch
 from semel_runtime.moving.pieces import piece_of
 from semel_runtime.runner import Runner
 from semel_runtime.server.calls import Call
@@ -25,10 +25,10 @@ _BATCHES_MAX = 500
 class LogGiver:
     """Answers what is asked of partitions that move away."""
 
-    def __init__(self, runner: Runner[Record], machine: BrokerMachine, store: BatchStore) -> None:
+    def __init__(self, runner: Runner[Record], machine: BrokerMachine, logs: LogReader) -> None:
         self._runner = runner
         self._machine = machine
-        self._store = store
+        self._logs = logs
         self._serde = BrokerSerde()
         self._giving: tuple[Move, HandedOver] | None = None
         """The state that is asked for piece by piece."""
@@ -40,7 +40,7 @@ class LogGiver:
         max_bytes = require_int("max_bytes", request.max_bytes, maximum=INT32_MAX)
         plan = await self._runner.run(partial(self._machine.copy_log, move, from_offset))
         batches = await self._read(
-            plan.log_id,
+            plan.place,
             plan.from_offset,
             max_bytes=min(max_bytes or _DEFAULT_MAX_BYTES, _DEFAULT_MAX_BYTES),
             upto=plan.upto,
@@ -50,6 +50,8 @@ class LogGiver:
             next_offset=_end(batches[-1]) if batches else plan.upto,
             log_end_offset=plan.upto,
             handed_over=plan.handed_over,
+            first_offset=plan.from_offset,
+            gaps=[wire.OffsetRange(start_offset=s, end_offset=e) for s, e in plan.place.gaps],
         )
 
     async def hand_over_log(
@@ -77,14 +79,11 @@ class LogGiver:
         return self._giving[1]
 
     async def _read(
-        self, log_id: int, offset: int, *, max_bytes: int, upto: int
+        self, place: LogPlace, offset: int, *, max_bytes: int, upto: int
     ) -> Sequence[StoredBatch]:
         if offset >= upto:
             return ()
-        try:
-            batches = await self._store.read(log_id, offset, max_bytes=max_bytes, upto=upto)
-        except JournalError as error:
-            raise KafkaStorageError(f"log cannot be read at offset {offset}: {error}") from error
+        batches = await self._logs.read(place, offset, max_bytes=max_bytes, upto=upto)
         return batches[:_BATCHES_MAX]
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 
+from semel_broker.damage import DamageReports
 from semel_broker.fetching import Fetcher
 from semel_broker.machine import BrokerMachine
 from semel_broker.machine.standing import PartitionStanding
@@ -57,12 +58,14 @@ class BrokerMetrics:
         machine: BrokerMachine,
         fetcher: Fetcher,
         waiters: Waiters,
+        reports: DamageReports,
         clock: Clock,
     ) -> None:
         """Look nothing up yet."""
         self._machine = machine
         self._fetcher = fetcher
         self._waiters = waiters
+        self._reports = reports
         self._clock = clock
         metrics.look_up(self._figures)
 
@@ -78,6 +81,12 @@ class BrokerMetrics:
             "semel_fetch_held_bytes",
             "Bytes that reads hold until their answers are written.",
             value=self._fetcher.held_bytes,
+        )
+        yield GaugeMetricFamily(
+            "semel_damaged_places",
+            "Places in the journal that were found damaged since the start. Look at once: the log"
+            " names each.",
+            value=self._reports.count,
         )
 
 

@@ -4,7 +4,7 @@ A search by time finds the batch by its newest timestamp, then opens that one pa
 record: next to plain records, the only reason to open one.
 """
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -15,19 +15,20 @@ from semel.broker.v1.broker_pb2 import (
     ListOffsetsResponse,
     OffsetSpec,
 )
+from semel_broker.integrity import NEVER
+from semel_broker.log_reader import LogReader
 from semel_broker.machine import BrokerMachine
 from semel_broker.machine.records import Record
 from semel_broker.machine.values import IsolationLevel, PartitionName, ReadPlan
 from semel_broker.names import isolation_level, partition_name
 from semel_broker.opening import PayloadOpener
 from semel_broker.reader import is_committed
-from semel_broker.stored import NEVER, read_batch, read_header
+from semel_broker.stored import read_batch, read_header
 from semel_common.batches import decode_records
-from semel_common.errors import InvalidRequestError, KafkaStorageError, SemelError
+from semel_common.errors import InvalidRequestError, SemelError
 from semel_common.payload_limits import OPENED_MAX_BYTES
 from semel_common.wire.status import to_value
-from semel_runtime.journal.base import BatchPosition, BatchStore, StoredBatch
-from semel_runtime.journal.errors import JournalError
+from semel_runtime.journal.base import BatchPosition, StoredBatch
 from semel_runtime.runner import Runner
 from semel_runtime.server.calls import Call
 from semel_runtime.server.checks import require_count, require_int, require_known
@@ -58,13 +59,13 @@ class OffsetLister:
         self,
         runner: Runner[Record],
         machine: BrokerMachine,
-        store: BatchStore,
+        logs: LogReader,
         opener: PayloadOpener,
     ) -> None:
         self._opener = opener
         self._runner = runner
         self._machine = machine
-        self._store = store
+        self._logs = logs
 
     async def list_offsets(self, request: ListOffsetsRequest, call: Call) -> ListOffsetsResponse:
         """Find one offset in each partition; errors are values."""
@@ -94,11 +95,11 @@ class OffsetLister:
         result.topic_id = plan.partition.topic_id
         result.timestamp_ms = NO_OFFSET
         if wanted.HasField("timestamp_ms"):
-            _answer(result, await _searched(self._search(wanted.timestamp_ms, plan, isolation)))
+            _answer(result, await self._search(wanted.timestamp_ms, plan, isolation))
         elif wanted.spec == OffsetSpec.OFFSET_SPEC_EARLIEST:
             result.offset = plan.log_start_offset
         elif wanted.spec == OffsetSpec.OFFSET_SPEC_MAX_TIMESTAMP:
-            _answer(result, await _searched(self._newest(plan, isolation)))
+            _answer(result, await self._newest(plan, isolation))
         else:
             result.offset = plan.upto
 
@@ -109,16 +110,16 @@ class OffsetLister:
         # The first batch may begin before the log does, where the index does not look for it.
         offset, rows_max = plan.log_start_offset, 1
         while offset < plan.upto:
-            for stored in await self._store.read_headers(
-                plan.log_id, offset, rows_max=rows_max, upto=plan.upto
+            for stored in await self._logs.read_headers(
+                plan.place, offset, rows_max=rows_max, upto=plan.upto
             ):
                 offset = stored.base_offset + stored.record_count
                 if stored.max_timestamp_ms >= timestamp_ms and _is_visible(stored, plan, isolation):
                     record = await self._open(stored.base_offset, timestamp_ms, plan, isolation)
                     if record is not None:
                         return record
-            found = await self._store.first_at(
-                plan.log_id, timestamp_ms, upto=plan.upto, start=offset
+            found = await self._logs.first_at(
+                plan.place, timestamp_ms, upto=plan.upto, start=offset
             )
             offset = plan.upto if found is None else found.base_offset
             rows_max = _HEADERS_PER_STEP
@@ -130,7 +131,7 @@ class OffsetLister:
         upto: int | None = plan.upto
         while upto is not None and upto > plan.log_start.offset:
             earliest_ms = 0 if newest is None else newest.timestamp_ms
-            later = await self._store.later(plan.log_id, earliest_ms, upto=upto)
+            later = await self._logs.later(plan.place, earliest_ms, upto=upto)
             newest = await self._first_visible(later.found, plan, isolation) or newest
             upto = later.upto
         return newest
@@ -148,7 +149,7 @@ class OffsetLister:
         self, at: int, timestamp_ms: int, plan: ReadPlan, isolation: IsolationLevel
     ) -> RecordAt | None:
         """Return the first record at or after a time of one batch, if the reader may see it."""
-        for stored in await self._store.read(plan.log_id, at, max_bytes=1, upto=at + 1):
+        for stored in await self._logs.read(plan.place, at, max_bytes=1, upto=at + 1):
             # What was cut off since the plan was made is not answered any more.
             start = plan.log_start.offset
             is_cut = stored.base_offset + stored.record_count <= start
@@ -158,15 +159,8 @@ class OffsetLister:
         return None
 
 
-async def _searched(search: Awaitable[RecordAt | None]) -> RecordAt:
-    try:
-        return await search or RecordAt(NO_OFFSET, NO_OFFSET)
-    except JournalError as error:
-        raise KafkaStorageError(f"log cannot be searched: {error}") from error
-
-
-def _answer(result: ListOffsetsPartitionResult, found: RecordAt) -> None:
-    result.offset, result.timestamp_ms = found
+def _answer(result: ListOffsetsPartitionResult, found: RecordAt | None) -> None:
+    result.offset, result.timestamp_ms = found or (NO_OFFSET, NO_OFFSET)
 
 
 def _checked(partition: ListOffsetsPartition) -> PartitionName:

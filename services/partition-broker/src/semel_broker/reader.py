@@ -15,14 +15,14 @@ from msgspec import Struct
 
 from semel.broker.v1.broker_pb2 import FetchPartitionResult
 from semel.common.v1.records_pb2 import Header, Record, RecordBatch
+from semel_broker.log_reader import LogReader
 from semel_broker.machine.values import IsolationLevel, ReadPlan
 from semel_broker.opening import PayloadOpener, named
 from semel_broker.stored import read_batch, read_header
 from semel_common.batches import Columns, decode_records
-from semel_common.errors import CorruptMessageError, KafkaStorageError, MessageTooLargeError
+from semel_common.errors import CorruptMessageError, MessageTooLargeError
 from semel_common.payload_limits import OPENED_MAX_BYTES
-from semel_runtime.journal.base import BATCH_MEMORY_BYTES, BatchStore, StoredBatch
-from semel_runtime.journal.errors import JournalError
+from semel_runtime.journal.base import BATCH_MEMORY_BYTES, StoredBatch
 
 _EMPTY_READS_MAX = 8
 """How often one call reads on past nothing but aborted batches; then it answers how far it came."""
@@ -111,6 +111,7 @@ class AsBatches:
         """Add the batch, also if it begins before the offset that was asked for."""
         opened.base_offset = stored.base_offset
         opened.payload = stored.payload
+        opened.ClearField("stored_crc32c")
         size_bytes = stored.size_bytes
         return Added(
             size_bytes, size_bytes + BATCH_MEMORY_BYTES, stored.base_offset + stored.record_count
@@ -220,14 +221,14 @@ class Cursor:
     more: bool = False
     """Whether there is more to read that this answer has no room for."""
 
-    async def read(self, store: BatchStore, plan: ReadPlan, max_bytes: int) -> None:
+    async def read(self, logs: LogReader, plan: ReadPlan, max_bytes: int) -> None:
         """Read on, up to the plan's end and about ``max_bytes``.
 
         Raises KafkaStorageError, and CorruptMessageError or MessageTooLargeError if the first batch
-        cannot be opened.
+        is damaged or cannot be opened.
         """
         try:
-            await self._read(store, plan, max_bytes)
+            await self._read(logs, plan, max_bytes)
         except (CorruptMessageError, MessageTooLargeError):
             if not self.found_bytes:
                 raise
@@ -235,13 +236,13 @@ class Cursor:
             self.form.close()
         self.more = self.next_offset < plan.upto
 
-    async def _read(self, store: BatchStore, plan: ReadPlan, max_bytes: int) -> None:
+    async def _read(self, logs: LogReader, plan: ReadPlan, max_bytes: int) -> None:
         found_before = self.found_bytes
         for _ in range(_EMPTY_READS_MAX):
             room = min(max_bytes, self.bytes_left)
             if self.next_offset >= plan.upto or room <= 0 or self.found_bytes > found_before:
                 break
-            stored = await _read(store, plan, self.next_offset, room)
+            stored = await logs.read(plan.place, self.next_offset, max_bytes=room, upto=plan.upto)
             if plan.log_start.offset > self.next_offset:
                 break  # What was to be read has been cut off meanwhile: the next call is told.
             if not stored:
@@ -295,12 +296,3 @@ def is_committed(header: RecordBatch, base_offset: int, plan: ReadPlan) -> bool:
     return not header.control and not plan.aborted.covers(
         header.producer_id, header.producer_epoch, base_offset
     )
-
-
-async def _read(
-    store: BatchStore, plan: ReadPlan, offset: int, max_bytes: int
-) -> tuple[StoredBatch, ...]:
-    try:
-        return tuple(await store.read(plan.log_id, offset, max_bytes=max_bytes, upto=plan.upto))
-    except JournalError as error:
-        raise KafkaStorageError(f"log cannot be read at offset {offset}: {error}") from error

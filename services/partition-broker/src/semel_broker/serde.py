@@ -4,6 +4,7 @@ Fields are set one by one on the message within ``Record``: of all ways to fill 
 the quickest, and two records are written for each partition of each transaction.
 """
 
+from collections.abc import Iterable, Iterator
 from typing import assert_never
 
 from semel.broker.journal.v1 import log_pb2 as journal
@@ -262,6 +263,8 @@ def _write_log(record: records.LogState, message: journal.LogState) -> None:
     message.log_end_offset = record.log_end_offset
     message.handed_over = record.handed_over
     message.taken_over = record.taken_over
+    message.gaps_known = record.gaps_known
+    message.gaps.extend(_gaps(record.gaps))
 
 
 def _read_log(message: journal.LogState) -> records.LogState:
@@ -276,6 +279,8 @@ def _read_log(message: journal.LogState) -> records.LogState:
         log_end_offset=message.log_end_offset,
         handed_over=message.handed_over,
         taken_over=message.taken_over,
+        gaps=_read_gaps(message.gaps),
+        gaps_known=message.gaps_known,
     )
 
 
@@ -283,6 +288,7 @@ def _write_taken_over(record: records.LogTakenOver, message: journal.LogTakenOve
     message.log_id = record.log_id
     message.log_start_offset = record.log_start_offset
     message.log_end_offset = record.log_end_offset
+    message.gaps.extend(_gaps(record.gaps))
 
 
 def _read_taken_over(message: journal.LogTakenOver) -> records.LogTakenOver:
@@ -290,7 +296,17 @@ def _read_taken_over(message: journal.LogTakenOver) -> records.LogTakenOver:
         log_id=message.log_id,
         log_start_offset=message.log_start_offset,
         log_end_offset=message.log_end_offset,
+        gaps=_read_gaps(message.gaps),
     )
+
+
+def _gaps(gaps: Iterable[records.OffsetRange]) -> Iterator[journal.OffsetRange]:
+    for each in gaps:
+        yield journal.OffsetRange(start_offset=each.start_offset, end_offset=each.end_offset)
+
+
+def _read_gaps(messages: Iterable[journal.OffsetRange]) -> tuple[records.OffsetRange, ...]:
+    return tuple(records.OffsetRange(each.start_offset, each.end_offset) for each in messages)
 
 
 def _write_producer(record: records.ProducerState, message: journal.ProducerState) -> None:

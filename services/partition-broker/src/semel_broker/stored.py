@@ -9,13 +9,11 @@ from collections.abc import Iterable, Iterator
 from msgspec import Struct
 
 from semel.common.v1.records_pb2 import RecordBatch
+from semel_broker.integrity import NEVER, header_at
 from semel_broker.machine.records import MarkerAppended, Record
 from semel_broker.machine.values import BatchHeader
 from semel_common.batches import control_batch
 from semel_runtime.journal.base import StoredBatch
-
-NEVER = -1
-"""The time of a marker in the store: no search by time finds it, because it holds no record."""
 
 
 class SealedBatch(Struct, frozen=True, kw_only=True):
@@ -39,7 +37,7 @@ class SealedBatch(Struct, frozen=True, kw_only=True):
             base_offset=base_offset,
             record_count=self.header.record_count,
             max_timestamp_ms=self.max_timestamp_ms,
-            header=self.stored_header,
+            header=header_at(base_offset, self.stored_header),
             payload=self.payload,
         )
 
@@ -87,7 +85,7 @@ def markers(records: Iterable[Record]) -> Iterator[StoredBatch]:
                 base_offset=record.offset,
                 record_count=1,
                 max_timestamp_ms=NEVER,
-                header=header,
+                header=header_at(record.offset, header),
                 payload=payload,
             )
 
@@ -108,10 +106,11 @@ def read_batch(stored: StoredBatch) -> RecordBatch:
 def strip(batch: RecordBatch) -> bytes:
     """Serialize a batch as it is stored: without offset and payload, which are taken from it.
 
-    Fields that this release does not know go, too.
+    Fields that this release does not know go, too. ``header_at`` gives it its place.
     """
     batch.ClearField("base_offset")
     batch.ClearField("payload")
+    batch.ClearField("stored_crc32c")
     batch.DiscardUnknownFields()
     return batch.SerializeToString()
 

@@ -52,6 +52,11 @@ class TailStore:
         while self._size_bytes > self._max_bytes:
             self._drop_oldest()
 
+    @property
+    def location(self) -> str:
+        """See ``BatchStore.location``."""
+        return self._store.location
+
     async def read(
         self, partition: int, offset: int, *, max_bytes: int, upto: int
     ) -> Sequence[StoredBatch]:

@@ -10,9 +10,11 @@ from functools import partial
 from msgspec.structs import replace
 
 from semel.broker.v1 import moves_pb2 as wire
+from semel_broker.integrity import what_is_wrong
 from semel_broker.machine import BrokerMachine
+from semel_broker.machine.gaps import first_break, is_allowed
 from semel_broker.machine.moves import Copy
-from semel_broker.machine.records import LogState, Record
+from semel_broker.machine.records import LogState, OffsetRange, Record
 from semel_broker.serde import BrokerSerde
 from semel_common.errors import CorruptMessageError
 from semel_common.wire.connection import Connection
@@ -109,7 +111,9 @@ class LogTaker:
         return await leader.call(COPY_LOG, request, timeout_ms=timeout_ms)
 
     async def _store(self, copy: Copy, piece: wire.CopyLogResponse) -> None:
-        copied = partial(self._machine.log_copied, copy, *_placed(copy, piece))
+        batches = _placed(copy, piece)
+        _check(copy, piece, batches)
+        copied = partial(self._machine.log_copied, copy, batches, piece.next_offset)
         # Once it is handed over, a full disk must not keep it from being served.
         await self._runner.run(copied, privileged=piece.handed_over)
 
@@ -145,9 +149,9 @@ class LogTaker:
                 )
 
 
-def _placed(copy: Copy, piece: wire.CopyLogResponse) -> tuple[list[StoredBatch], int]:
-    """Return the batches of a piece, as they are stored here, and where the copy ends then."""
-    batches = [
+def _placed(copy: Copy, piece: wire.CopyLogResponse) -> list[StoredBatch]:
+    """Return the batches of a piece, as they are stored here."""
+    return [
         StoredBatch(
             partition=copy.log_id,
             base_offset=each.base_offset,
@@ -158,4 +162,25 @@ def _placed(copy: Copy, piece: wire.CopyLogResponse) -> tuple[list[StoredBatch],
         )
         for each in piece.batches
     ]
-    return batches, piece.next_offset
+
+
+def _check(copy: Copy, piece: wire.CopyLogResponse, batches: Sequence[StoredBatch]) -> None:
+    """Check that a piece is sound, and has all that the leader's log has there.
+
+    A leader of an earlier release does not say where its log may have gaps. Raises
+    CorruptMessageError.
+    """
+    name = f"topic {copy.topic!r}, partition {copy.move.partition.partition}: the copy"
+    for batch in batches:
+        problem = what_is_wrong(batch, copy.log_id)
+        if problem is not None:
+            raise CorruptMessageError(f"{name} of the batch at {batch.base_offset} {problem}")
+    if not piece.HasField("first_offset"):
+        return
+    gaps = tuple(OffsetRange(each.start_offset, each.end_offset) for each in piece.gaps)
+    number = first_break(gaps, piece.first_offset, batches)
+    if number is not None:
+        raise CorruptMessageError(f"{name} lacks batches before {batches[number].base_offset}")
+    end = batches[-1].base_offset + batches[-1].record_count if batches else piece.first_offset
+    if end < piece.next_offset and not is_allowed(gaps, end, piece.next_offset):
+        raise CorruptMessageError(f"{name} lacks batches before {piece.next_offset}")

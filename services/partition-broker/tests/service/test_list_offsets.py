@@ -117,10 +117,12 @@ async def test_a_search_in_a_log_that_is_being_purged_finds_nothing(
     volume: MemoryVolume, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def read(*_args: object, **_options: object) -> tuple[()]:
+        log.drop()
         return ()
 
     async with serving(volume, log_tail_cache_bytes=0) as broker:
         await broker.produce(plain(b"one", timestamps_ms=[10]))
+        (log, *_) = broker.app._machine._logs
         monkeypatch.setattr(broker.app._environment.journal.batches, "read", read)
         assert (await broker.list_offset(timestamp_ms=5)).offset == -1
         assert not (await broker.fetch()).batches

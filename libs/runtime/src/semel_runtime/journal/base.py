@@ -94,13 +94,19 @@ class LaterBatches(NamedTuple):
 class BatchStore(Protocol):
     """Record batches that rode in appends, by partition and offset."""
 
+    @property
+    def location(self) -> str:
+        """Name the file, or the schema, for people: without a password."""
+        ...
+
     async def read(
         self, partition: int, offset: int, *, max_bytes: int, upto: int
     ) -> Sequence[StoredBatch]:
         """Read batches in order, from the one that holds `offset` or the next one after it.
 
         Only batches whose base offset is below `upto`. Stops before the batch whose `memory_bytes`
-        would go over `max_bytes`, but answers at least one batch if there is one.
+        would go over `max_bytes`, but answers at least one batch if there is one. A batch tells
+        the partition that its row names, so that a caller notices a row of another one.
 
         Raises:
             JournalCorruptError: the engine found its own data damaged.

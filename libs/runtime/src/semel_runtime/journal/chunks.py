@@ -27,8 +27,19 @@ def pack_records(records: Sequence[bytes]) -> bytes:
     return Chunk(records=records).SerializeToString()
 
 
+def check_types(row: Sequence[object], *types: type) -> None:
+    """Raise JournalCorruptError if a row has other types than its table.
+
+    A bit that flips in a file can make text of a number; the engine itself does not look.
+    """
+    if tuple(map(type, row)) != types:
+        found = ", ".join(type(value).__name__ for value in row)
+        raise JournalCorruptError(f"a row is damaged: it holds {found}")
+
+
 def unpack_records(base_offset: int, record_count: int, crc32c: int, data: bytes) -> list[Entry]:
     """Return the records of one append with their offsets; raise JournalCorruptError."""
+    check_types((base_offset, record_count, crc32c, data), int, int, int, bytes)
     if checksum(base_offset, record_count, data) != crc32c:
         raise _corrupt(base_offset, record_count, "are damaged: the CRC-32C differs")
     try:
@@ -54,6 +65,7 @@ def pack_piece(piece: Piece, *, size_bytes_max: int) -> bytes:
 
 def unpack_piece(snapshot: int, number: int, crc32c: int, data: bytes) -> list[Entry]:
     """Return the entries of one piece of a snapshot; raise JournalCorruptError."""
+    check_types((snapshot, number, crc32c, data), int, int, int, bytes)
     where = f"piece {number} of snapshot {snapshot}"
     if checksum(snapshot, number, data) != crc32c:
         raise JournalCorruptError(f"{where} is damaged: the CRC-32C differs")
@@ -73,6 +85,9 @@ def check_size(
         raise JournalTooLargeError(size_bytes=size_bytes, size_bytes_max=size_bytes_max)
 
 
+_BATCH_TYPES = (int, int, int, int, bytes, bytes)
+
+
 def batch_of(
     partition: int,
     base_offset: int,
@@ -81,7 +96,12 @@ def batch_of(
     header: bytes,
     payload: bytes,
 ) -> StoredBatch:
-    """Return the record batch of a row; its columns come in this order."""
+    """Return the record batch of a row, whose columns come in this order.
+
+    Raises JournalCorruptError.
+    """
+    numbers = (partition, base_offset, record_count, max_timestamp_ms)
+    check_types((*numbers, header, payload), *_BATCH_TYPES)
     return StoredBatch(
         partition=partition,
         base_offset=base_offset,

@@ -233,6 +233,9 @@ class MemoryJournal:
 class MemoryBatchStore:
     """The record batches on a volume."""
 
+    location = "memory"
+    """See `BatchStore.location`."""
+
     def __init__(self, journal: MemoryJournal) -> None:
         self._journal = journal
 

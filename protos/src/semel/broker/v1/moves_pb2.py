@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1bsemel/broker/v1/moves.proto\x12\x0fsemel.broker.v1\"\x86\x01\n\x0e\x43opyLogRequest\x12\x10\n\x08topic_id\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\x05\x12\x14\n\x0cleader_epoch\x18\x03 \x01(\x03\x12\x11\n\tbroker_id\x18\x04 \x01(\x05\x12\x13\n\x0b\x66rom_offset\x18\x05 \x01(\x03\x12\x11\n\tmax_bytes\x18\x06 \x01(\x05\"\x9c\x01\n\x0f\x43opyLogResponse\x12\x18\n\x10throttle_time_ms\x18\x01 \x01(\x05\x12-\n\x07\x62\x61tches\x18\x02 \x03(\x0b\x32\x1c.semel.broker.v1.StoredBatch\x12\x13\n\x0bnext_offset\x18\x03 \x01(\x03\x12\x16\n\x0elog_end_offset\x18\x04 \x01(\x03\x12\x13\n\x0bhanded_over\x18\x05 \x01(\x08\"s\n\x0bStoredBatch\x12\x13\n\x0b\x62\x61se_offset\x18\x01 \x01(\x03\x12\x14\n\x0crecord_count\x18\x02 \x01(\x05\x12\x18\n\x10max_timestamp_ms\x18\x03 \x01(\x03\x12\x0e\n\x06header\x18\x04 \x01(\x0c\x12\x0f\n\x07payload\x18\x05 \x01(\x0c\"x\n\x12HandOverLogRequest\x12\x10\n\x08topic_id\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\x05\x12\x14\n\x0cleader_epoch\x18\x03 \x01(\x03\x12\x11\n\tbroker_id\x18\x04 \x01(\x05\x12\x14\n\x0c\x66irst_record\x18\x05 \x01(\x05\"n\n\x13HandOverLogResponse\x12\x18\n\x10throttle_time_ms\x18\x01 \x01(\x05\x12\x0f\n\x07records\x18\x02 \x03(\x0c\x12\x14\n\x0crecord_count\x18\x03 \x01(\x05\x12\x16\n\x0elog_end_offset\x18\x04 \x01(\x03\x42\x02P\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1bsemel/broker/v1/moves.proto\x12\x0fsemel.broker.v1\"\x86\x01\n\x0e\x43opyLogRequest\x12\x10\n\x08topic_id\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\x05\x12\x14\n\x0cleader_epoch\x18\x03 \x01(\x03\x12\x11\n\tbroker_id\x18\x04 \x01(\x05\x12\x13\n\x0b\x66rom_offset\x18\x05 \x01(\x03\x12\x11\n\tmax_bytes\x18\x06 \x01(\x05\"\xf4\x01\n\x0f\x43opyLogResponse\x12\x18\n\x10throttle_time_ms\x18\x01 \x01(\x05\x12-\n\x07\x62\x61tches\x18\x02 \x03(\x0b\x32\x1c.semel.broker.v1.StoredBatch\x12\x13\n\x0bnext_offset\x18\x03 \x01(\x03\x12\x16\n\x0elog_end_offset\x18\x04 \x01(\x03\x12\x13\n\x0bhanded_over\x18\x05 \x01(\x08\x12\x19\n\x0c\x66irst_offset\x18\x06 \x01(\x03H\x00\x88\x01\x01\x12*\n\x04gaps\x18\x07 \x03(\x0b\x32\x1c.semel.broker.v1.OffsetRangeB\x0f\n\r_first_offset\"7\n\x0bOffsetRange\x12\x14\n\x0cstart_offset\x18\x01 \x01(\x03\x12\x12\n\nend_offset\x18\x02 \x01(\x03\"s\n\x0bStoredBatch\x12\x13\n\x0b\x62\x61se_offset\x18\x01 \x01(\x03\x12\x14\n\x0crecord_count\x18\x02 \x01(\x05\x12\x18\n\x10max_timestamp_ms\x18\x03 \x01(\x03\x12\x0e\n\x06header\x18\x04 \x01(\x0c\x12\x0f\n\x07payload\x18\x05 \x01(\x0c\"x\n\x12HandOverLogRequest\x12\x10\n\x08topic_id\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\x05\x12\x14\n\x0cleader_epoch\x18\x03 \x01(\x03\x12\x11\n\tbroker_id\x18\x04 \x01(\x05\x12\x14\n\x0c\x66irst_record\x18\x05 \x01(\x05\"n\n\x13HandOverLogResponse\x12\x18\n\x10throttle_time_ms\x18\x01 \x01(\x05\x12\x0f\n\x07records\x18\x02 \x03(\x0c\x12\x14\n\x0crecord_count\x18\x03 \x01(\x05\x12\x16\n\x0elog_end_offset\x18\x04 \x01(\x03\x42\x02P\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -35,11 +35,13 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_COPYLOGREQUEST']._serialized_start=49
   _globals['_COPYLOGREQUEST']._serialized_end=183
   _globals['_COPYLOGRESPONSE']._serialized_start=186
-  _globals['_COPYLOGRESPONSE']._serialized_end=342
-  _globals['_STOREDBATCH']._serialized_start=344
-  _globals['_STOREDBATCH']._serialized_end=459
-  _globals['_HANDOVERLOGREQUEST']._serialized_start=461
-  _globals['_HANDOVERLOGREQUEST']._serialized_end=581
-  _globals['_HANDOVERLOGRESPONSE']._serialized_start=583
-  _globals['_HANDOVERLOGRESPONSE']._serialized_end=693
+  _globals['_COPYLOGRESPONSE']._serialized_end=430
+  _globals['_OFFSETRANGE']._serialized_start=432
+  _globals['_OFFSETRANGE']._serialized_end=487
+  _globals['_STOREDBATCH']._serialized_start=489
+  _globals['_STOREDBATCH']._serialized_end=604
+  _globals['_HANDOVERLOGREQUEST']._serialized_start=606
+  _globals['_HANDOVERLOGREQUEST']._serialized_end=726
+  _globals['_HANDOVERLOGRESPONSE']._serialized_start=728
+  _globals['_HANDOVERLOGRESPONSE']._serialized_end=838
 # @@protoc_insertion_point(module_scope)

@@ -71,6 +71,8 @@ class CopyLogResponse(_message.Message):
     NEXT_OFFSET_FIELD_NUMBER: _builtins.int
     LOG_END_OFFSET_FIELD_NUMBER: _builtins.int
     HANDED_OVER_FIELD_NUMBER: _builtins.int
+    FIRST_OFFSET_FIELD_NUMBER: _builtins.int
+    GAPS_FIELD_NUMBER: _builtins.int
     throttle_time_ms: _builtins.int
     next_offset: _builtins.int
     """Where to go on."""
@@ -78,9 +80,19 @@ class CopyLogResponse(_message.Message):
     """Where the log ends, as far as it is durable."""
     handed_over: _builtins.bool
     """It was handed over: nobody serves the partition until the rest is copied."""
+    first_offset: _builtins.int
+    """Where this piece begins: at from_offset, or at the start of the log if that is further on. Not
+    set by releases that do not know it: then it is not known where batches may be missing either.
+    """
     @_builtins.property
     def batches(self) -> _containers.RepeatedCompositeFieldContainer[Global___StoredBatch]:
-        """In the order of their offsets. Between them may be gaps, which compaction or retention has left."""
+        """In the order of their offsets. Between them may be gaps that compaction or a recovery has left:
+        see gaps.
+        """
+
+    @_builtins.property
+    def gaps(self) -> _containers.RepeatedCompositeFieldContainer[Global___OffsetRange]:
+        """Where batches may be missing."""
 
     def __init__(
         self,
@@ -90,14 +102,42 @@ class CopyLogResponse(_message.Message):
         next_offset: _builtins.int = ...,
         log_end_offset: _builtins.int = ...,
         handed_over: _builtins.bool = ...,
+        first_offset: _builtins.int | None = ...,
+        gaps: _abc.Iterable[Global___OffsetRange] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_first_offset", b"_first_offset", "first_offset", b"first_offset"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_first_offset", b"_first_offset", "batches", b"batches", "first_offset", b"first_offset", "gaps", b"gaps", "handed_over", b"handed_over", "log_end_offset", b"log_end_offset", "next_offset", b"next_offset", "throttle_time_ms", b"throttle_time_ms"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__first_offset: _TypeAlias = _typing.Literal["first_offset"]  # noqa: Y015
+    _WhichOneofArgType__first_offset: _TypeAlias = _typing.Literal["_first_offset", b"_first_offset"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__first_offset) -> _WhichOneofReturnType__first_offset | None: ...
+
+Global___CopyLogResponse: _TypeAlias = CopyLogResponse  # noqa: Y015
+
+@_typing.final
+class OffsetRange(_message.Message):
+    """OffsetRange is the offsets from start to the one before end."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    START_OFFSET_FIELD_NUMBER: _builtins.int
+    END_OFFSET_FIELD_NUMBER: _builtins.int
+    start_offset: _builtins.int
+    end_offset: _builtins.int
+    def __init__(
+        self,
+        *,
+        start_offset: _builtins.int = ...,
+        end_offset: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["batches", b"batches", "handed_over", b"handed_over", "log_end_offset", b"log_end_offset", "next_offset", b"next_offset", "throttle_time_ms", b"throttle_time_ms"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["end_offset", b"end_offset", "start_offset", b"start_offset"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___CopyLogResponse: _TypeAlias = CopyLogResponse  # noqa: Y015
+Global___OffsetRange: _TypeAlias = OffsetRange  # noqa: Y015
 
 @_typing.final
 class StoredBatch(_message.Message):

@@ -127,6 +127,7 @@ class RecordBatch(_message.Message):
     CRC32C_FIELD_NUMBER: _builtins.int
     PAYLOAD_FIELD_NUMBER: _builtins.int
     DELETE_HORIZON_MS_FIELD_NUMBER: _builtins.int
+    STORED_CRC32C_FIELD_NUMBER: _builtins.int
     base_offset: _builtins.int
     """Offset of the first record. Given by the broker; ignored in a request, and not part of the CRC."""
     record_count: _builtins.int
@@ -153,6 +154,11 @@ class RecordBatch(_message.Message):
     """When tombstones in the batch, or the marker, may be removed, in milliseconds since 1970-01-01
     UTC; 0: not known yet. Set by compaction, ignored in a request, and not part of the CRC.
     """
+    stored_crc32c: _builtins.int
+    """CRC-32C over base_offset as big-endian int64, then the header as it is stored before this field.
+    Set by the broker in its store, where the header lies apart from the payload; never answered to
+    clients, ignored in a request.
+    """
     def __init__(
         self,
         *,
@@ -168,12 +174,15 @@ class RecordBatch(_message.Message):
         crc32c: _builtins.int = ...,
         payload: _builtins.bytes = ...,
         delete_horizon_ms: _builtins.int = ...,
+        stored_crc32c: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_stored_crc32c", b"_stored_crc32c", "stored_crc32c", b"stored_crc32c"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["base_offset", b"base_offset", "base_sequence", b"base_sequence", "codec", b"codec", "control", b"control", "crc32c", b"crc32c", "delete_horizon_ms", b"delete_horizon_ms", "max_timestamp_ms", b"max_timestamp_ms", "payload", b"payload", "producer_epoch", b"producer_epoch", "producer_id", b"producer_id", "record_count", b"record_count", "transactional", b"transactional"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_stored_crc32c", b"_stored_crc32c", "base_offset", b"base_offset", "base_sequence", b"base_sequence", "codec", b"codec", "control", b"control", "crc32c", b"crc32c", "delete_horizon_ms", b"delete_horizon_ms", "max_timestamp_ms", b"max_timestamp_ms", "payload", b"payload", "producer_epoch", b"producer_epoch", "producer_id", b"producer_id", "record_count", b"record_count", "stored_crc32c", b"stored_crc32c", "transactional", b"transactional"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__stored_crc32c: _TypeAlias = _typing.Literal["stored_crc32c"]  # noqa: Y015
+    _WhichOneofArgType__stored_crc32c: _TypeAlias = _typing.Literal["_stored_crc32c", b"_stored_crc32c"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__stored_crc32c) -> _WhichOneofReturnType__stored_crc32c | None: ...
 
 Global___RecordBatch: _TypeAlias = RecordBatch  # noqa: Y015
 

@@ -7,13 +7,14 @@ import structlog
 from msgspec import Struct
 
 from semel_broker.compaction.passes import CompactionPass, UnreadableLogError
+from semel_broker.log_reader import LogReader
 from semel_broker.machine import BrokerMachine
 from semel_broker.machine.compaction import CompactionPlan
 from semel_broker.machine.records import Record
+from semel_common.errors import CorruptMessageError, KafkaStorageError
 from semel_runtime.clock import Clock
 from semel_runtime.cluster.topic_config import DEFAULTS
 from semel_runtime.journal.base import BatchPosition, BatchStore
-from semel_runtime.journal.errors import JournalError
 from semel_runtime.offload import Offload
 from semel_runtime.runner import Runner
 
@@ -37,6 +38,7 @@ class Compactor:
         runner: Runner[Record],
         machine: BrokerMachine,
         store: BatchStore,
+        logs: LogReader,
         clock: Clock,
         offload: Offload,
         options: CompactorOptions,
@@ -44,6 +46,7 @@ class Compactor:
         self._runner = runner
         self._machine = machine
         self._store = store
+        self._logs = logs
         self._clock = clock
         self._offload = offload
         self._options = options
@@ -82,18 +85,22 @@ class Compactor:
 
     async def _first_at(self, plan: CompactionPlan, timestamp_ms: int) -> BatchPosition | None:
         try:
-            return await self._store.first_at(
-                plan.log_id,
+            return await self._logs.first_at(
+                plan.place,
                 timestamp_ms,
                 upto=plan.last_stable_offset,
                 start=plan.dirty_offset,
             )
-        except JournalError as error:
-            raise UnreadableLogError(f"log cannot be searched: {error}") from error
+        except (CorruptMessageError, KafkaStorageError) as error:
+            raise UnreadableLogError(error.message) from error
 
     async def _pass(self, plan: CompactionPlan, upto: int) -> None:
-        work = CompactionPass(plan, self._store, self._clock, self._offload)
+        work = CompactionPass(plan, self._store, self._logs, self._clock, self._offload)
         keys = await work.survey(upto=upto, keys_max=self._options.keys_max)
+        # Durable before the first batch goes: readers have to know why it is missing.
+        begin = partial(self._machine.thin_out, plan.log_id, keys.upto)
+        if not await self._runner.run(begin, privileged=True):
+            return
         end = await work.clean(keys, wanted=partial(self._machine.is_compacted, plan.log_id))
         if end is None:
             return

@@ -12,14 +12,15 @@ from typing import TypeVar
 from semel_broker.compaction.keys import KeyMap
 from semel_broker.compaction.payloads import ReadBatch, open_batch, rewrite
 from semel_broker.compaction.rules import Cleaning
+from semel_broker.log_reader import Damage, LogReader
 from semel_broker.machine.compaction import CompactionPlan
 from semel_broker.machine.records import LogCompacted
 from semel_broker.opening import INLINE_MAX_BYTES, opens_to
 from semel_broker.stored import read_header
+from semel_common.errors import KafkaStorageError
 from semel_common.payload_limits import OPENED_MAX_BYTES
 from semel_runtime.clock import Clock
 from semel_runtime.journal.base import REWRITTEN_MAX, BatchStore, StoredBatch
-from semel_runtime.journal.errors import JournalError
 from semel_runtime.offload import Offload
 from semel_runtime.pacing import paced
 
@@ -37,10 +38,16 @@ class CompactionPass:
     """A pass over the log that a plan is about; made for one."""
 
     def __init__(
-        self, plan: CompactionPlan, store: BatchStore, clock: Clock, offload: Offload
+        self,
+        plan: CompactionPlan,
+        store: BatchStore,
+        logs: LogReader,
+        clock: Clock,
+        offload: Offload,
     ) -> None:
         self._plan = plan
         self._store = store
+        self._logs = logs
         self._clock = clock
         self._offload = offload
         self.unopened = 0
@@ -104,12 +111,16 @@ class CompactionPass:
         if offset >= upto:
             return ()
         try:
-            batches = await self._store.read(
-                self._plan.log_id, offset, max_bytes=_STEP_BYTES, upto=upto
+            found = await self._logs.look(
+                self._plan.place, offset, max_bytes=_STEP_BYTES, upto=upto
             )
-        except JournalError as error:
-            raise UnreadableLogError(f"log cannot be read at offset {offset}: {error}") from error
-        return [self._judged(stored) for stored in batches[:REWRITTEN_MAX]]
+        except KafkaStorageError as error:
+            raise UnreadableLogError(error.message) from error
+        if not isinstance(found, Damage):
+            return [self._judged(stored) for stored in found[:REWRITTEN_MAX]]
+        if found.batch is None:
+            raise UnreadableLogError(found.error.message)
+        return [ReadBatch(stored=found.batch, aborted=False, damaged=True)]
 
     def _judged(self, stored: StoredBatch) -> ReadBatch:
         header = read_header(stored)
@@ -123,7 +134,7 @@ class CompactionPass:
         return ReadBatch(stored=stored, aborted=aborted)
 
     async def _beside(self, work: Callable[[], T], batches: Sequence[ReadBatch]) -> T:
-        if sum(opens_to(each.stored) for each in batches) <= INLINE_MAX_BYTES:
+        if sum(opens_to(each.stored) for each in batches if not each.damaged) <= INLINE_MAX_BYTES:
             return work()
         return await self._offload(work)
 

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from semel.common.v1.records_pb2 import RecordBatch
 from semel_broker.compaction.content import BatchContent, KeyedRecords
 from semel_broker.compaction.rules import Cleaning, Kept, Removed, Rewritten
+from semel_broker.integrity import header_at
 from semel_broker.machine.segments import BATCH_OVERHEAD_BYTES
 from semel_broker.stored import read_batch, strip
 from semel_common.batches import Columns, check_crc, decode_records, replace_records
@@ -25,6 +26,8 @@ class ReadBatch(Struct, frozen=True, kw_only=True):
 
     stored: StoredBatch
     aborted: bool
+    damaged: bool = False
+    """The batch has changed since it was written: compaction believes none of it, and keeps it."""
 
 
 class Rewrite(Struct, frozen=True, kw_only=True):
@@ -48,8 +51,9 @@ class OpenedBatch(Struct, frozen=True, kw_only=True):
 
 def open_batch(read: ReadBatch, *, payload_max_bytes: int) -> OpenedBatch:
     """Open a batch, unless nothing in it matters or it cannot be opened."""
-    batch = read_batch(read.stored)
-    columns = None if batch.control or read.aborted else _columns(batch, payload_max_bytes)
+    batch = RecordBatch() if read.damaged else read_batch(read.stored)
+    closed = batch.control or read.aborted or read.damaged
+    columns = None if closed else _columns(batch, payload_max_bytes)
     content = BatchContent(
         end_offset=read.stored.base_offset + read.stored.record_count,
         producer_id=batch.producer_id,
@@ -109,8 +113,13 @@ def _rewritten(stored: StoredBatch, opened: OpenedBatch, fate: Rewritten) -> Sto
     batch = opened.batch
     batch.delete_horizon_ms = fate.delete_horizon_ms
     if fate.positions is None:
-        return replace(stored, header=strip(batch))
+        return replace(stored, header=header_at(stored.base_offset, strip(batch)))
     assert opened.columns is not None, "only records that were seen are chosen from"
     replace_records(batch, opened.columns.at(fate.positions))
     payload, max_timestamp_ms = batch.payload, batch.max_timestamp_ms
-    return replace(stored, header=strip(batch), payload=payload, max_timestamp_ms=max_timestamp_ms)
+    return replace(
+        stored,
+        header=header_at(stored.base_offset, strip(batch)),
+        payload=payload,
+        max_timestamp_ms=max_timestamp_ms,
+    )

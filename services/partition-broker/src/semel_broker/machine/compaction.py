@@ -4,12 +4,16 @@ A log is dirty from where the last pass has ended. How dirty it is, is counted i
 bytes as Kafka does: offsets say how many are new, and the last pass has counted what it left.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from semel_broker.machine.aborted import AbortedIndex
+from semel_broker.machine.gaps import is_allowed, with_gap
 from semel_broker.machine.log import PartitionLog
+from semel_broker.machine.records import LogState
+from semel_broker.machine.values import LogPlace
 from semel_common.ids import TopicPartition
 from semel_runtime.cluster.topic_config import TopicConfig
 
@@ -17,8 +21,7 @@ from semel_runtime.cluster.topic_config import TopicConfig
 class CompactionPlan(Struct, frozen=True, kw_only=True):
     """What a pass over one log has to go by."""
 
-    log_id: int
-    partition: TopicPartition
+    place: LogPlace
     log_start_offset: int
     dirty_offset: int
     """Where the last pass has ended."""
@@ -28,6 +31,16 @@ class CompactionPlan(Struct, frozen=True, kw_only=True):
     config: TopicConfig
     aborted: AbortedIndex
     """Keeps what it says about offsets below the last stable offset."""
+
+    @property
+    def log_id(self) -> int:
+        """Names the log in the store."""
+        return self.place.log_id
+
+    @property
+    def partition(self) -> TopicPartition:
+        """The partition whose log it is."""
+        return self.place.partition
 
     def dirty_ratio(self, upto: int) -> float:
         """Return the part of the records below an offset that is new; 0 if none is."""
@@ -55,8 +68,7 @@ def plans(logs: Iterable[PartitionLog]) -> list[CompactionPlan]:
 
 def _plan(log: PartitionLog) -> CompactionPlan:
     return CompactionPlan(
-        log_id=log.log_id,
-        partition=log.partition,
+        place=log.place,
         log_start_offset=log.log_start_offset,
         dirty_offset=_dirty_offset(log),
         last_stable_offset=log.last_stable_offset,
@@ -64,6 +76,13 @@ def _plan(log: PartitionLog) -> CompactionPlan:
         config=log.config,
         aborted=log.aborted,
     )
+
+
+def thinned(log: PartitionLog, upto: int) -> Iterator[LogState]:
+    """Yield the record that batches below an offset may be missing from now on, if it is news."""
+    start = log.log_start_offset
+    if start < upto and not is_allowed(log.gaps, start, upto):
+        yield replace(log.state(), gaps=with_gap(log.gaps, start, upto))
 
 
 def _dirty_offset(log: PartitionLog) -> int:

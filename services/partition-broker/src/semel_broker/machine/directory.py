@@ -255,7 +255,7 @@ class LogDirectory:
             self._by_partition[log.partition] = log
             self._by_name[state.topic, state.partition] = log
             self._next_log_id = max(self._next_log_id, state.log_id + 1)
-        log.identity = state
+        log.identify(state)
         self._configure(log)
 
     def _drop(self, record: LogDropped) -> None:
@@ -276,11 +276,9 @@ def _is_led_by(log: PartitionLog, leader: PartitionLeader) -> bool:
 
 def _with_leader(log: PartitionLog, leader: PartitionLeader) -> LogState:
     return replace(
-        log.identity,
+        log.state(),
         leader_id=leader.leader_id,
         leader_epoch=leader.leader_epoch,
-        log_start_offset=log.log_start_offset,
-        log_end_offset=log.log_end_offset,
         handed_over=False,
         taken_over=False,
     )
@@ -296,4 +294,5 @@ def _new_log(log_id: int, topic: Topic, index: int, leader: PartitionLeader) -> 
         leader_id=leader.leader_id,
         log_start_offset=0,
         log_end_offset=0,
+        gaps_known=True,
     )

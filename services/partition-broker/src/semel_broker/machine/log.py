@@ -15,6 +15,7 @@ from typing import assert_never
 from msgspec.structs import replace
 
 from semel_broker.machine.aborted import AbortedIndex
+from semel_broker.machine.gaps import NO_GAPS, Gaps, gaps_above, with_gap
 from semel_broker.machine.producer import after_batch, after_fence, after_marker, unknown
 from semel_broker.machine.records import (
     AbortedTransaction,
@@ -34,7 +35,7 @@ from semel_broker.machine.records import (
     ProducerState,
 )
 from semel_broker.machine.segments import BATCH_OVERHEAD_BYTES, Segments
-from semel_broker.machine.values import LogStart
+from semel_broker.machine.values import LogPlace, LogStart
 from semel_common.ids import NO_PRODUCER_ID, TopicPartition
 from semel_runtime.cluster.topic_config import DEFAULTS
 
@@ -43,6 +44,7 @@ class PartitionLog:
     """The log of one partition that this broker leads, or that moves here."""
 
     __slots__ = (
+        "_gaps",
         "aborted",
         "compacted",
         "config",
@@ -63,6 +65,7 @@ class PartitionLog:
         self.log_start = LogStart(state.log_start_offset)
         self.log_end_offset = state.log_end_offset
         self._forget()
+        self._gaps: Gaps = known_gaps(state)
         self.config = DEFAULTS
         """The topic's options, as the metadata has them."""
 
@@ -87,11 +90,42 @@ class PartitionLog:
             return self.log_end_offset
         return next(iter(self.open_transactions.values())).first_offset
 
+    @property
+    def gaps(self) -> Gaps:
+        """Where batches may be missing."""
+        if not self.identity.gaps_known and self.config.cleanup_policy.compacts:
+            return with_gap(self._gaps, 0, self.log_end_offset)
+        return self._gaps
+
+    @property
+    def place(self) -> LogPlace:
+        """What readers have to know of where the log lies."""
+        return LogPlace(
+            log_id=self.log_id,
+            topic=self.identity.topic,
+            partition=self.partition,
+            log_start=self.log_start,
+            gaps_now=self._gaps_now,
+        )
+
+    def _gaps_now(self) -> Gaps:
+        return self.gaps
+
+    def state(self) -> LogState:
+        """Return the log by itself, as it stands now."""
+        return replace(
+            self.identity,
+            log_start_offset=self.log_start_offset,
+            log_end_offset=self.log_end_offset,
+            gaps=self.gaps,
+            gaps_known=True,
+        )
+
     def producer(self, producer_id: int) -> ProducerState:
         """Return what is known of a producer."""
         return self.producers.get(producer_id) or unknown(self.log_id, producer_id)
 
-    def replay(self, record: LogRecord) -> None:
+    def replay(self, record: LogRecord) -> None:  # noqa: C901 - one case for each record
         """Apply one record."""
         match record:
             case BatchAppended():
@@ -104,14 +138,19 @@ class PartitionLog:
                 self._supersede(state, below=record.fence, now_ms=record.fenced_ms)
             case LogStartMoved():
                 self._cut(record.log_start_offset)
-            case LogEndMoved() | LogCopied():
+            case LogCopied():
+                self.log_end_offset = record.log_end_offset
+            case LogEndMoved():
+                self._gaps = with_gap(self._gaps, self.log_end_offset, record.log_end_offset)
                 self.log_end_offset = record.log_end_offset
             case LogTakenOver():
                 self._forget()
+                self._gaps = record.gaps
                 self.log_start.offset = record.log_start_offset
                 self.log_end_offset = record.log_end_offset
             case LogCompacted():
                 self.compacted = record
+                self._gaps = with_gap(self._gaps, self.log_start_offset, record.upto)
                 self.aborted = self.aborted.above(record.upto)
                 self.segments.shrink(record.upto, record.size_bytes_left)
             case ProducerForgotten():
@@ -142,11 +181,7 @@ class PartitionLog:
 
         All but the first and the last segment exist already.
         """
-        state = replace(
-            self.identity,
-            log_start_offset=self.log_start_offset,
-            log_end_offset=self.log_end_offset,
-        )
+        state = self.state()
         return chain(
             (state, self.compacted) if self.compacted.upto else (state,),
             tuple(self.producers.values()),
@@ -155,12 +190,19 @@ class PartitionLog:
             tuple(self.segments),
         )
 
+    def identify(self, state: LogState) -> None:
+        """Take the state that metadata or a move has changed; the content of the log stays."""
+        self.identity = state
+        for each in state.gaps:
+            self._gaps = with_gap(self._gaps, each.start_offset, each.end_offset)
+
     def drop(self) -> None:
         """Let whoever still reads see that nothing is left."""
         self.log_start.offset = self.log_end_offset + 1
 
     def _cut(self, log_start_offset: int) -> None:
         self.log_start.offset = log_start_offset
+        self._gaps = gaps_above(self._gaps, log_start_offset)
         self.aborted = self.aborted.above(log_start_offset)
         self.segments.drop_below(log_start_offset, log_end_offset=self.log_end_offset)
 
@@ -234,3 +276,10 @@ class PartitionLog:
                 self.open_transactions[key] = replace(
                     self.open_transactions[key], superseded_ms=now_ms
                 )
+
+
+def known_gaps(state: LogState) -> Gaps:
+    """Return where a log may have gaps; one that an earlier release describes, anywhere."""
+    if state.gaps_known:
+        return state.gaps
+    return with_gap(NO_GAPS, state.log_start_offset, state.log_end_offset)

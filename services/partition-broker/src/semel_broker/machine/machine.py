@@ -290,6 +290,17 @@ class BrokerMachine:
         """Return what can be compacted, the dirtiest log first."""
         return Result(compaction.plans(filter(self._logs.is_settled, self._logs)))
 
+    def logs(self) -> Iterator[PartitionLog]:
+        """Return all logs, served or not: for who checks a volume that is not served."""
+        return iter(self._logs)
+
+    def thin_out(self, log_id: int, upto: int) -> Result[bool, Record]:
+        """Note that a pass of compaction begins below an offset; answers whether it may."""
+        log = self._logs.get(log_id)
+        if log is None or not self.is_compacted(log_id):
+            return Result(False)
+        return Result(True, list(compaction.thinned(log, upto)))
+
     def is_compacted(self, log_id: int) -> bool:
         """Whether a log is led here and moves nowhere, and its topic is compacted."""
         log = self._logs.get(log_id)
@@ -388,10 +399,8 @@ class BrokerMachine:
 def _plan(log: PartitionLog, isolation: IsolationLevel) -> ReadPlan:
     end, stable = log.log_end_offset, log.last_stable_offset
     return ReadPlan(
-        log_id=log.log_id,
-        partition=log.partition,
+        place=log.place,
         log_start_offset=log.log_start_offset,
-        log_start=log.log_start,
         high_watermark=end,
         last_stable_offset=stable,
         upto=stable if isolation is IsolationLevel.READ_COMMITTED else end,

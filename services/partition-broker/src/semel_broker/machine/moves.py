@@ -22,7 +22,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from semel_broker.machine.directory import LogDirectory
-from semel_broker.machine.log import PartitionLog
+from semel_broker.machine.log import PartitionLog, known_gaps
 from semel_broker.machine.records import (
     AbortedTransaction,
     LogCompacted,
@@ -35,6 +35,7 @@ from semel_broker.machine.records import (
     ProducerState,
     Record,
 )
+from semel_broker.machine.values import LogPlace
 from semel_common.errors import (
     CorruptMessageError,
     FencedLeaderEpochError,
@@ -72,7 +73,7 @@ class Copy(Struct, frozen=True, kw_only=True):
 class CopyPlan(Struct, frozen=True, kw_only=True):
     """What may be copied of one log."""
 
-    log_id: int
+    place: LogPlace
     from_offset: int
     upto: int
     """Where the log ends."""
@@ -96,7 +97,7 @@ def copy_plan(logs: LogDirectory, move: Move, from_offset: int) -> CopyPlan:
     """Return what the new leader may copy; raises NotLeaderOrFollowerError."""
     log = _leaving(logs, move)
     return CopyPlan(
-        log_id=log.log_id,
+        place=log.place,
         from_offset=max(from_offset, log.log_start_offset),
         upto=log.log_end_offset,
         handed_over=log.identity.handed_over,
@@ -109,7 +110,7 @@ def ended(logs: LogDirectory, move: Move) -> list[LogState]:
     Raises NotLeaderOrFollowerError.
     """
     log = _leaving(logs, move)
-    return [] if log.identity.handed_over else [replace(_state(log), handed_over=True)]
+    return [] if log.identity.handed_over else [replace(log.state(), handed_over=True)]
 
 
 def handed_over(logs: LogDirectory, coordinators: CoordinatorEpochs, move: Move) -> HandedOver:
@@ -117,7 +118,7 @@ def handed_over(logs: LogDirectory, coordinators: CoordinatorEpochs, move: Move)
     log = _leaving(logs, move)
     assert log.identity.handed_over, "until then it changes"
     return HandedOver(
-        entities=(_state(log), *_known(log), *_heard(coordinators)),
+        entities=(log.state(), *_known(log), *_heard(coordinators)),
         log_end_offset=log.log_end_offset,
     )
 
@@ -137,12 +138,6 @@ def _leaving(logs: LogDirectory, move: Move) -> PartitionLog:
             f" from here to broker {move.moving_to} under leader epoch {move.leader_epoch}"
         )
     return log
-
-
-def _state(log: PartitionLog) -> LogState:
-    return replace(
-        log.identity, log_start_offset=log.log_start_offset, log_end_offset=log.log_end_offset
-    )
 
 
 def _known(log: PartitionLog) -> Iterator[Record]:
@@ -217,6 +212,7 @@ def taken_over(
                 log_id=log.log_id,
                 log_start_offset=entity.log_start_offset,
                 log_end_offset=entity.log_end_offset,
+                gaps=known_gaps(entity),
             )
         elif isinstance(entity, ProducerState):
             yield replace(entity, log_id=log.log_id, last_timestamp_ms=now_ms)
@@ -228,7 +224,7 @@ def taken_over(
         else:
             raise CorruptMessageError(f"{type(entity).__name__} is no part of a log's state")
     if whole:
-        yield replace(_state(log), taken_over=True)
+        yield replace(log.state(), taken_over=True)
 
 
 def _arriving(logs: LogDirectory, copy: Copy) -> PartitionLog:

@@ -62,6 +62,13 @@ class ProducerForgotten(Struct, frozen=True, kw_only=True):
     producer_id: int
 
 
+class OffsetRange(NamedTuple):
+    """The offsets from a start to the one before an end."""
+
+    start_offset: int
+    end_offset: int
+
+
 class LogStartMoved(Struct, frozen=True, kw_only=True):
     """What lies below ``log_start_offset`` is not served any more."""
 
@@ -90,6 +97,8 @@ class LogTakenOver(Struct, frozen=True, kw_only=True):
     log_id: int
     log_start_offset: int
     log_end_offset: int
+    gaps: tuple[OffsetRange, ...] = ()
+    """As in ``LogState``."""
 
 
 class LogCompacted(Struct, frozen=True, kw_only=True):
@@ -135,6 +144,10 @@ class LogState(Struct, frozen=True, kw_only=True):
     """It moves away, and is not served here any more."""
     taken_over: bool = False
     """It moves here, and all of it is here: only the controller does not know yet."""
+    gaps: tuple[OffsetRange, ...] = ()
+    """Where batches may be missing; see ``gaps.py``. They only become more."""
+    gaps_known: bool = False
+    """Whether ``gaps`` has all of them: an earlier release did not write them down."""
 
 
 class AppendedBatch(NamedTuple):

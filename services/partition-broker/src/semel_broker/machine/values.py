@@ -1,10 +1,12 @@
 """What the machine is asked with, and what it answers: plain values."""
 
+from collections.abc import Callable
 from enum import IntEnum
 
 from msgspec import Struct
 
 from semel_broker.machine.aborted import AbortedIndex
+from semel_broker.machine.records import OffsetRange
 from semel_common.ids import TopicPartition
 
 
@@ -103,17 +105,45 @@ class LogStart:
         self.offset = offset
 
 
+class LogPlace(Struct, frozen=True, kw_only=True):
+    """Where a log lies, and where batches of it do."""
+
+    log_id: int
+    topic: str
+    partition: TopicPartition
+    log_start: LogStart
+    gaps_now: Callable[[], tuple[OffsetRange, ...]]
+    """A pass of compaction may begin while a reader reads."""
+
+    @property
+    def gaps(self) -> tuple[OffsetRange, ...]:
+        """Where batches may be missing; see ``gaps.py``."""
+        return self.gaps_now()
+
+
 class ReadPlan(Struct, frozen=True, kw_only=True):
     """What may be read of one log. ``aborted`` keeps what it says about offsets below ``upto``."""
 
-    log_id: int
-    partition: TopicPartition
+    place: LogPlace
     log_start_offset: int
-    log_start: LogStart
-    """Where the log starts now: further on than ``log_start_offset`` if it was cut since."""
     high_watermark: int
     last_stable_offset: int
     upto: int
     sparse_below: int = 0
     """Batches below it may have lost records to compaction: only payloads tell what is left."""
     aborted: AbortedIndex
+
+    @property
+    def log_id(self) -> int:
+        """Names the log in the store."""
+        return self.place.log_id
+
+    @property
+    def partition(self) -> TopicPartition:
+        """The partition whose log it is."""
+        return self.place.partition
+
+    @property
+    def log_start(self) -> LogStart:
+        """Where the log starts now: past ``log_start_offset`` if it was cut since."""
+        return self.place.log_start

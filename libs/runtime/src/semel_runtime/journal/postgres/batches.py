@@ -42,9 +42,9 @@ WITH RECURSIVE span (base_offset, total_bytes, number) AS (
     ) AS later
     WHERE total_bytes < $4
 )
-SELECT base_offset, record_count, max_timestamp_ms, header, payload
+SELECT partition, base_offset, record_count, max_timestamp_ms, header, payload
 FROM span CROSS JOIN LATERAL (
-    SELECT record_count, max_timestamp_ms, header, payload FROM batches
+    SELECT partition, record_count, max_timestamp_ms, header, payload FROM batches
     WHERE partition = $1 AND base_offset = span.base_offset
 ) AS batch
 WHERE total_bytes <= $4 OR number = 1
@@ -52,7 +52,7 @@ ORDER BY number
 """
 
 _READ_HEADERS = f"""
-SELECT base_offset, record_count, max_timestamp_ms, header, ''::bytea FROM batches
+SELECT partition, base_offset, record_count, max_timestamp_ms, header, ''::bytea FROM batches
 WHERE partition = $1 AND base_offset < $3 AND base_offset >= {_START}
 ORDER BY base_offset LIMIT $4
 """
@@ -113,7 +113,9 @@ SELECT FROM mine
 class PostgresBatchStore:
     """The table `batches`."""
 
-    def __init__(self, writer: Writer, readers: Readers) -> None:
+    def __init__(self, writer: Writer, readers: Readers, *, location: str) -> None:
+        self.location = location
+        """See `BatchStore.location`."""
         self._writer = writer
         self._readers = readers
 
@@ -122,14 +124,14 @@ class PostgresBatchStore:
     ) -> Sequence[StoredBatch]:
         """See `BatchStore.read`."""
         rows = await self._readers.fetch(_READ, partition, offset, upto, max_bytes)
-        return [batch_of(partition, *row) for row in rows]
+        return [batch_of(*row) for row in rows]
 
     async def read_headers(
         self, partition: int, offset: int, *, rows_max: int, upto: int
     ) -> Sequence[StoredBatch]:
         """See `BatchStore.read_headers`."""
         rows = await self._readers.fetch(_READ_HEADERS, partition, offset, upto, rows_max)
-        return [batch_of(partition, *row) for row in rows]
+        return [batch_of(*row) for row in rows]
 
     async def first_at(
         self, partition: int, timestamp_ms: int, *, upto: int, start: int = 0

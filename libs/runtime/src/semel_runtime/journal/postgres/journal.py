@@ -115,7 +115,7 @@ class PostgresJournal:
         self._snapshots = PostgresSnapshots(
             upkeep, readers, piece_bytes_max=options.append_bytes_max
         )
-        self._batches = PostgresBatchStore(upkeep, readers)
+        self._batches = PostgresBatchStore(upkeep, readers, location=str(place))
 
     @classmethod
     async def open(

@@ -1,7 +1,7 @@
 """Record batches in SQLite: read by range, found by time, rewritten or deleted in bounded steps."""
 
 from collections.abc import Sequence
-from operator import itemgetter
+from operator import attrgetter
 
 from semel_runtime.journal.base import (
     BATCH_MEMORY_BYTES,
@@ -10,7 +10,7 @@ from semel_runtime.journal.base import (
     LaterBatches,
     StoredBatch,
 )
-from semel_runtime.journal.chunks import batch_of
+from semel_runtime.journal.chunks import batch_of, check_types
 from semel_runtime.journal.sqlite.connections import Readers, Writer
 from semel_runtime.journal.sqlite.statements import Value
 from semel_runtime.journal.sqlite.vacuum import Vacuum
@@ -43,22 +43,24 @@ span (batch, base_offset, total_bytes, number) AS (
     )
     WHERE total_bytes < ?4
 )
-SELECT batches.base_offset, record_count, max_timestamp_ms, header, payload
+SELECT partition, batches.base_offset, record_count, max_timestamp_ms, header, payload
 FROM span CROSS JOIN batches ON batches.rowid = span.batch
 WHERE total_bytes <= ?4 OR number = 1
 """
 
-# The payload, which comes last in a row, is not read.
+# The payload, which comes last in a row, is not read; the rest is read from the row, not the index.
 _READ_HEADERS = """
-SELECT base_offset, record_count, max_timestamp_ms, header, x'' FROM batches
-WHERE partition = ?1 AND base_offset < ?3 AND base_offset >= coalesce((
-    SELECT base_offset FROM (
-        SELECT base_offset, record_count FROM batches
-        WHERE partition = ?1 AND base_offset <= ?2
-        ORDER BY base_offset DESC LIMIT 1
-    ) WHERE base_offset + record_count > ?2
-), ?2)
-ORDER BY base_offset LIMIT ?4
+SELECT partition, base_offset, record_count, max_timestamp_ms, header, x'' FROM (
+    SELECT rowid AS batch FROM batches
+    WHERE partition = ?1 AND base_offset < ?3 AND base_offset >= coalesce((
+        SELECT base_offset FROM (
+            SELECT base_offset, record_count FROM batches
+            WHERE partition = ?1 AND base_offset <= ?2
+            ORDER BY base_offset DESC LIMIT 1
+        ) WHERE base_offset + record_count > ?2
+    ), ?2)
+    ORDER BY base_offset LIMIT ?4
+) CROSS JOIN batches ON batches.rowid = batch
 """
 
 # The first match in a bounded number of batches; then the last batch looked at, to go on from.
@@ -85,6 +87,7 @@ UNION ALL
 SELECT min(base_offset), NULL FROM some
 """
 
+# Each row is asked again itself: what a damaged index names by mistake stays.
 _DELETE = """
 DELETE FROM batches WHERE rowid IN (
     SELECT batch FROM (
@@ -98,7 +101,7 @@ DELETE FROM batches WHERE rowid IN (
             ORDER BY base_offset LIMIT ?3
         )
     ) WHERE next_offset <= ?2 AND coalesce(bytes_before, 0) < ?4
-) AND (SELECT epoch FROM owner) = ?5
+) AND +partition = ?1 AND +base_offset + record_count <= ?2 AND (SELECT epoch FROM owner) = ?5
 """
 
 _REWRITE = "INSERT INTO rewrites VALUES (?, ?, ?, ?, ?, ?)"
@@ -108,7 +111,9 @@ _REWRITE_NEXT = ", (?, ?, ?, ?, ?, ?)"
 class SqliteBatchStore:
     """The table `batches`."""
 
-    def __init__(self, writer: Writer, readers: Readers, vacuum: Vacuum) -> None:
+    def __init__(self, writer: Writer, readers: Readers, vacuum: Vacuum, *, location: str) -> None:
+        self.location = location
+        """See `BatchStore.location`."""
         self._writer = writer
         self._readers = readers
         self._vacuum = vacuum
@@ -120,14 +125,14 @@ class SqliteBatchStore:
         rows = await self._readers.fetch(
             _READ, (partition, offset, upto, max_bytes, BATCH_MEMORY_BYTES)
         )
-        return [batch_of(partition, *row) for row in sorted(rows, key=itemgetter(0))]
+        return sorted((batch_of(*row) for row in rows), key=attrgetter("base_offset"))
 
     async def read_headers(
         self, partition: int, offset: int, *, rows_max: int, upto: int
     ) -> Sequence[StoredBatch]:
         """See `BatchStore.read_headers`."""
         rows = await self._readers.fetch(_READ_HEADERS, (partition, offset, upto, rows_max))
-        return [batch_of(partition, *row) for row in rows]
+        return sorted((batch_of(*row) for row in rows), key=attrgetter("base_offset"))
 
     async def first_at(
         self, partition: int, timestamp_ms: int, *, upto: int, start: int = 0
@@ -137,14 +142,18 @@ class SqliteBatchStore:
             rows = await self._readers.fetch(_FIRST_AT, (partition, start, upto, timestamp_ms))
             base_offset, max_timestamp_ms = rows[0]
             if max_timestamp_ms is not None:
+                check_types(rows[0], int, int)
                 return BatchPosition(base_offset=base_offset, max_timestamp_ms=max_timestamp_ms)
             if base_offset is None:
                 return None
+            check_types((base_offset,), int)
             start = base_offset + 1
 
     async def later(self, partition: int, timestamp_ms: int, *, upto: int) -> LaterBatches:
         """See `BatchStore.later`."""
         *rows, (lowest, _) = await self._readers.fetch(_LATER, (partition, upto, timestamp_ms))
+        for row in rows:
+            check_types(row, int, int)
         return LaterBatches(
             [BatchPosition(base_offset=at, max_timestamp_ms=time_ms) for at, time_ms in rows],
             lowest,

@@ -24,6 +24,7 @@ from semel_runtime.journal.sqlite.ending import WitnessedLog
 from semel_runtime.journal.sqlite.folder import folder_sentence
 from semel_runtime.journal.sqlite.schema import FENCED
 from semel_runtime.journal.sqlite.statements import (
+    DAMAGED,
     TimedParameters,
     UnsyncedParameters,
     Value,
@@ -33,6 +34,9 @@ from semel_runtime.journal.sqlite.statements import (
 
 _CACHED_STATEMENTS = 256
 """An append's statement differs by its number of batches."""
+
+_NO_TEXT = "Could not decode to UTF-8"
+"""How the driver begins to say that bytes are named text: by a damaged row, for there is none."""
 
 BUSY_TIMEOUT_MS = 5_000
 """How long a write waits for another process that has the file locked."""
@@ -186,7 +190,8 @@ class Writer:
 class Readers:
     """Read-only connections, taken in turn."""
 
-    def __init__(self, connections: Sequence[aiosqlite.Connection]) -> None:
+    def __init__(self, file: Path, connections: Sequence[aiosqlite.Connection]) -> None:
+        self._file = file
         self._connections = connections
         self._turn = cycle(connections)
 
@@ -199,18 +204,24 @@ class Readers:
                 uri = f"file:{quote(str(file))}?mode=ro"
                 connections.append(await aiosqlite.connect(uri, uri=True, isolation_level=None))
         except BaseException:
-            await cls(connections).close()
+            await cls(file, connections).close()
             raise
-        return cls(connections)
+        return cls(file, connections)
 
     async def fetch(self, statement: str, parameters: Iterable[Value]) -> Sequence[Row]:
         """Run one bounded query. Raises JournalCorruptError, JournalError."""
         try:
             return list(await next(self._turn).execute_fetchall(statement, parameters))
         except aiosqlite.OperationalError as error:
-            raise JournalError(f"reading failed: {error}") from error
-        except aiosqlite.DatabaseError as error:
-            raise JournalCorruptError(f"the journal file is damaged: {error}") from error
+            if str(error).startswith(_NO_TEXT):
+                raise self._damaged(error) from error
+            raise JournalError(f"reading {self._file} failed: {error}") from error
+        except DAMAGED as error:
+            raise self._damaged(error) from error
+
+    def _damaged(self, error: Exception) -> JournalCorruptError:
+        reason = str(error) or "a value is longer than the memory"
+        return JournalCorruptError(f"{self._file} is damaged: {reason}")
 
     async def close(self) -> None:
         """Close all."""

@@ -15,7 +15,7 @@ LOCK_FILE = "journal.lock"
 _NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP}
 _OWN_NAMES = ("journal.", "refused")
 """How the names of all files begin that an instance keeps in its folder."""
-_BUSY = {errno.EAGAIN, errno.EACCES}
+BUSY = {errno.EAGAIN, errno.EACCES}
 
 log = structlog.get_logger(__name__)
 
@@ -90,7 +90,7 @@ def _lock(folder: Path, descriptor: int) -> None:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
-        if error.errno in _BUSY:
+        if error.errno in BUSY:
             raise JournalInUseError(
                 f"The data folder {folder} is in use by another process. "
                 "Stop that process first, or give this one a folder of its own."

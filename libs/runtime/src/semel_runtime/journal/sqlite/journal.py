@@ -32,7 +32,7 @@ from semel_runtime.journal.sqlite.opening import (
 from semel_runtime.journal.sqlite.options import SqliteOptions
 from semel_runtime.journal.sqlite.snapshots import SqliteSnapshots
 from semel_runtime.journal.sqlite.space import DiskSpace
-from semel_runtime.journal.sqlite.statements import TimedParameters, Value
+from semel_runtime.journal.sqlite.statements import DAMAGED, TimedParameters, Value
 from semel_runtime.journal.sqlite.vacuum import Vacuum
 
 _CLAIM = """
@@ -90,7 +90,7 @@ class SqliteJournal:
         self._snapshots = SqliteSnapshots(
             writer, readers, vacuum, piece_bytes_max=options.append_bytes_max
         )
-        self._batches = SqliteBatchStore(writer, readers, vacuum)
+        self._batches = SqliteBatchStore(writer, readers, vacuum, location=str(file))
 
     @classmethod
     async def open(
@@ -118,11 +118,16 @@ class SqliteJournal:
             resources.push_async_callback(asyncio.to_thread, log.close)
             connection = await open_writer(file, log)
             resources.push_async_callback(connection.close)
-            await prepare(connection, file, options)
-            stored = await check_identity(connection, file, service=service, cluster_id=cluster_id)
-            if options.end_checked:
-                await asyncio.to_thread(log.open)
-                await connection.execute_fetchall(STORE, (WITNESSED, ""))
+            try:
+                await prepare(connection, file, options)
+                stored = await check_identity(
+                    connection, file, service=service, cluster_id=cluster_id
+                )
+                if options.end_checked:
+                    await asyncio.to_thread(log.open)
+                    await connection.execute_fetchall(STORE, (WITNESSED, ""))
+            except DAMAGED as error:
+                raise JournalOpenError(file_sentence(file, error)) from error
             readers = await Readers.open(file, options.readers)
             resources.push_async_callback(readers.close)
             writer = Writer(

@@ -47,14 +47,11 @@ async def prepare(connection: aiosqlite.Connection, file: Path, options: SqliteO
         raise JournalOpenError(
             f"SQLite {aiosqlite.sqlite_version} is too old. Use a Python with SQLite 3.37 or newer."
         )
-    try:
-        version = await _version(connection, file)
-        for pragma in _PRAGMAS:
-            await connection.execute_fetchall(f"PRAGMA {pragma}")
-        await _limit_log(connection, options)
-        await _migrate(connection, version)
-    except aiosqlite.Error as error:
-        raise JournalOpenError(file_sentence(file, error)) from error
+    version = await _version(connection, file)
+    for pragma in _PRAGMAS:
+        await connection.execute_fetchall(f"PRAGMA {pragma}")
+    await _limit_log(connection, options)
+    await _migrate(connection, version)
 
 
 async def _limit_log(connection: aiosqlite.Connection, options: SqliteOptions) -> None:

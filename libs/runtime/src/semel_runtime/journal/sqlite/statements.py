@@ -18,6 +18,10 @@ Value: TypeAlias = int | str | bytes | None
 # and takes them as they are. Told of one that returns what it gets, it looks in the first only.
 sqlite3.register_adapter(bytes, bytes)
 
+DAMAGED = (sqlite3.DatabaseError, UnicodeDecodeError, MemoryError)
+"""What the driver raises for a damaged file: for bytes that are named text, and for a length that
+no memory has, it has no error of the engine's."""
+
 _UNSYNCED = "PRAGMA synchronous = NORMAL"
 _SYNCED = "PRAGMA synchronous = FULL"
 

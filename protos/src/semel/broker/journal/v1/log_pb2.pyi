@@ -372,6 +372,8 @@ class LogState(_message.Message):
     LOG_END_OFFSET_FIELD_NUMBER: _builtins.int
     HANDED_OVER_FIELD_NUMBER: _builtins.int
     TAKEN_OVER_FIELD_NUMBER: _builtins.int
+    GAPS_FIELD_NUMBER: _builtins.int
+    GAPS_KNOWN_FIELD_NUMBER: _builtins.int
     log_id: _builtins.int
     """Names the log in the batch store; never given to another one."""
     topic_id: _builtins.str
@@ -385,6 +387,14 @@ class LogState(_message.Message):
     """Its broker serves it no more: the one to which it moves has taken, or takes, what is in it."""
     taken_over: _builtins.bool
     """All of it was taken over from its leader; it is served here as soon as the controller knows."""
+    gaps_known: _builtins.bool
+    """Whether gaps has all of them. Releases that did not write it down did not know."""
+    @_builtins.property
+    def gaps(self) -> _containers.RepeatedCompositeFieldContainer[Global___OffsetRange]:
+        """Where batches may be missing, ascending. Nowhere else: there the next batch begins where the one
+        before it ends. Written again when a pass of compaction begins.
+        """
+
     def __init__(
         self,
         *,
@@ -398,14 +408,40 @@ class LogState(_message.Message):
         log_end_offset: _builtins.int = ...,
         handed_over: _builtins.bool = ...,
         taken_over: _builtins.bool = ...,
+        gaps: _abc.Iterable[Global___OffsetRange] | None = ...,
+        gaps_known: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["handed_over", b"handed_over", "leader_epoch", b"leader_epoch", "leader_id", b"leader_id", "log_end_offset", b"log_end_offset", "log_id", b"log_id", "log_start_offset", b"log_start_offset", "partition", b"partition", "taken_over", b"taken_over", "topic", b"topic", "topic_id", b"topic_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["gaps", b"gaps", "gaps_known", b"gaps_known", "handed_over", b"handed_over", "leader_epoch", b"leader_epoch", "leader_id", b"leader_id", "log_end_offset", b"log_end_offset", "log_id", b"log_id", "log_start_offset", b"log_start_offset", "partition", b"partition", "taken_over", b"taken_over", "topic", b"topic", "topic_id", b"topic_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___LogState: _TypeAlias = LogState  # noqa: Y015
+
+@_typing.final
+class OffsetRange(_message.Message):
+    """OffsetRange is the offsets from start to the one before end."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    START_OFFSET_FIELD_NUMBER: _builtins.int
+    END_OFFSET_FIELD_NUMBER: _builtins.int
+    start_offset: _builtins.int
+    end_offset: _builtins.int
+    def __init__(
+        self,
+        *,
+        start_offset: _builtins.int = ...,
+        end_offset: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["end_offset", b"end_offset", "start_offset", b"start_offset"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___OffsetRange: _TypeAlias = OffsetRange  # noqa: Y015
 
 @_typing.final
 class LogCopied(_message.Message):
@@ -443,19 +479,25 @@ class LogTakenOver(_message.Message):
     LOG_ID_FIELD_NUMBER: _builtins.int
     LOG_START_OFFSET_FIELD_NUMBER: _builtins.int
     LOG_END_OFFSET_FIELD_NUMBER: _builtins.int
+    GAPS_FIELD_NUMBER: _builtins.int
     log_id: _builtins.int
     log_start_offset: _builtins.int
     log_end_offset: _builtins.int
+    @_builtins.property
+    def gaps(self) -> _containers.RepeatedCompositeFieldContainer[Global___OffsetRange]:
+        """As in LogState."""
+
     def __init__(
         self,
         *,
         log_id: _builtins.int = ...,
         log_start_offset: _builtins.int = ...,
         log_end_offset: _builtins.int = ...,
+        gaps: _abc.Iterable[Global___OffsetRange] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["log_end_offset", b"log_end_offset", "log_id", b"log_id", "log_start_offset", b"log_start_offset"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["gaps", b"gaps", "log_end_offset", b"log_end_offset", "log_id", b"log_id", "log_start_offset", b"log_start_offset"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

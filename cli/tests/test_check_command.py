@@ -1,0 +1,63 @@
+"""`semel check`: what it says of sound, damaged, running and missing volumes."""
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+from command_line import CommandLine
+
+from semel_local.cluster import LocalCluster
+from semel_runtime.journal.sqlite import SqliteJournal
+
+semel = CommandLine({})
+
+
+@pytest.fixture(scope="module", name="cluster")
+def _cluster(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Make the folder of a cluster that has run, as `semel up` makes it: one of each service."""
+    folder = tmp_path_factory.mktemp("cluster")
+
+    async def run() -> None:
+        async with LocalCluster(folder=folder) as cluster, cluster.client() as client:
+            await client.admin().create_topic("orders", partitions=2)
+            async with client.producer() as producer:
+                await producer.send_and_wait("orders", b"a value" * 4_000)
+
+    asyncio.run(run())
+    return folder
+
+
+def test_a_whole_cluster_is_checked_and_is_clean(cluster: Path) -> None:
+    found = json.loads(semel("check", str(cluster), "--format", "json", status=0).out)
+    services = [each["service"] for each in found]
+    assert services == ["semel-broker-0", "semel-coordinator-0", "semel-group-coordinator-0"]
+    assert [each["damage"] for each in found] == [[], [], []]
+    assert all(each["entries"] > 0 for each in found)
+
+
+def test_damage_is_named_with_its_place_and_ends_in_status_1(cluster: Path) -> None:
+    file = cluster / "broker-0" / "journal.db"
+    sound = file.read_bytes()
+    at = sound.index(b"a value" * 8)
+    file.write_bytes(sound[:at] + b"A" + sound[at + 1 :])
+    ran = semel("check", str(cluster), "--format", "json", status=1)
+    file.write_bytes(sound)
+    (broker, *others) = json.loads(ran.out)
+    (damage,) = broker["damage"]
+    assert damage["file"] == str(file)
+    assert damage["place"].startswith("topic 'orders', partition ")
+    assert "has CRC-32C" in damage["problem"]
+    assert [each["damage"] for each in others] == [[], []]
+    assert "docs/recovery.md (A damaged volume)" in " ".join(ran.err.split())
+
+
+async def test_a_running_service_is_refused(tmp_path: Path) -> None:
+    async with await SqliteJournal.open(tmp_path, service="semel-broker 0"):
+        ran = await asyncio.to_thread(lambda: semel("check", str(tmp_path), status=1))
+    assert "a service is running on" in ran.err
+
+
+def test_a_folder_without_a_journal_and_a_wrong_command_line_are_refused(tmp_path: Path) -> None:
+    assert "has no journal.db" in semel("check", str(tmp_path), status=1).err
+    assert semel("check", status=2).err

@@ -1,0 +1,1 @@
+"""Bits that flip in journal files: what a service serves then, and what `semel check` finds."""

@@ -1,0 +1,62 @@
+"""``python -m damage``: as many trials as wanted, as a table by kind of page."""
+
+import argparse
+import asyncio
+import logging
+import sys
+from collections import Counter
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import structlog
+
+from damage.pages import PageKind
+from damage.trials import SERVICES, Outcome, Trial, Volumes, attempt
+
+_ROW = "{:<20} {:>7} {:>8} {:>8} {:>8} {:>8} {:>10} {:>8}"
+
+
+def main() -> int:
+    """Try, show what became of it, and answer whether anything was served wrong."""
+    parser = argparse.ArgumentParser(prog="damage", description=__doc__)
+    parser.add_argument("--trials", type=int, default=20, help="of each kind, of each service")
+    parser.add_argument("--seed", type=int, default=0, help="begin with this seed")
+    options = parser.parse_args()
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+    with TemporaryDirectory() as folder:
+        trials = asyncio.run(_try(Path(folder), range(options.seed, options.seed + options.trials)))
+    _show(trials)
+    return any(each.outcome is Outcome.WRONG for each in trials)
+
+
+async def _try(folder: Path, seeds: range) -> list[Trial]:
+    volumes = await Volumes.make(folder)
+    return [
+        await attempt(volumes, service, kind, seed, folder / "work")
+        for service in SERVICES
+        for kind in volumes.kinds(service)
+        for seed in seeds
+    ]
+
+
+def _show(trials: list[Trial]) -> None:
+    print(_ROW.format("page", "trials", "refused", "error", "wrong", "right", "unchecked", ""))
+    for kind in PageKind:
+        of_kind = [each for each in trials if each.kind is kind]
+        counts = Counter(each.outcome for each in of_kind)
+        missed = sum(not each.checked for each in of_kind if each.outcome is not Outcome.RIGHT)
+        found = sum(each.checked for each in of_kind if each.outcome is Outcome.RIGHT)
+        print(
+            _ROW.format(
+                kind, len(of_kind), *(counts[each] for each in Outcome), missed, f"+{found}"
+            )
+        )
+    for each in trials:
+        if each.outcome is Outcome.WRONG or (
+            each.outcome is not Outcome.RIGHT and not each.checked
+        ):
+            print(each)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,64 @@
+"""A bit that flips in a journal is never served: a trial for each kind of page of each service.
+
+Hundreds more: ``make damage TRIALS=24``.
+"""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from damage.pages import PageKind
+from damage.trials import SERVICES, Outcome, Volumes, attempt
+from damage.volumes import BROKER
+from semel_broker.machine.records import LogIdsGiven
+from semel_broker.serde import BrokerSerde
+from semel_local.checking import check
+from semel_local.errors import LocalClusterError
+from semel_runtime.journal.sqlite import SqliteJournal
+
+SEED = 3
+
+
+@pytest.fixture(scope="module", name="volumes")
+def _volumes(tmp_path_factory: pytest.TempPathFactory) -> Volumes:
+    return asyncio.run(Volumes.make(tmp_path_factory.mktemp("volumes")))
+
+
+@pytest.mark.parametrize("service", SERVICES)
+async def test_no_flipped_bit_is_served(volumes: Volumes, service: str, tmp_path: Path) -> None:
+    for kind in volumes.kinds(service):
+        trial = await attempt(volumes, service, kind, SEED, tmp_path / "work")
+        assert trial.outcome is not Outcome.WRONG, trial
+        assert trial.checked or trial.outcome is Outcome.RIGHT, trial
+
+
+def test_the_volume_of_the_broker_has_pages_of_each_kind(volumes: Volumes) -> None:
+    assert set(volumes.kinds(BROKER)) == set(PageKind)
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_a_sound_volume_is_clean_and_stays_as_it_is(volumes: Volumes, service: str) -> None:
+    folder = volumes.folder / service
+    before = {each.name: each.read_bytes() for each in folder.iterdir()}
+    checked = check(folder)
+    assert (checked.damage, checked.service) == ((), service)
+    assert {each.name: each.read_bytes() for each in folder.iterdir()} == before
+
+
+async def test_a_volume_with_a_write_ahead_log_is_checked_with_it(tmp_path: Path) -> None:
+    running, copy = tmp_path / "running", tmp_path / "copy"
+    async with await SqliteJournal.open(running, service=BROKER) as journal:
+        await journal.claim("first")
+        for number in range(3):
+            record = BrokerSerde().encode(LogIdsGiven(next_log_id=number))
+            await journal.append(number, [record])
+        with pytest.raises(LocalClusterError, match="a service is running on"):
+            check(running)
+        copy.mkdir()
+        for name in ("journal.db", "journal.db-wal"):
+            (copy / name).write_bytes((running / name).read_bytes())
+    before = {each.name: each.read_bytes() for each in copy.iterdir()}
+    checked = check(copy)
+    assert (checked.damage, checked.entries) == ((), 3)
+    assert {each.name: each.read_bytes() for each in copy.iterdir()} == before
