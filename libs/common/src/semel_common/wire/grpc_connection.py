@@ -6,24 +6,33 @@ Where to take its frames, a service says by gRPC: at a port of their own, or on 
 import asyncio
 from dataclasses import dataclass
 from functools import partial
+from typing import TypeAlias
 
 import grpc
+from google.protobuf.message import Message
 
 from semel.common.v1.frames_pb2 import FramesPreface, OpenFramesRequest, OpenFramesResponse
-from semel_common.errors import NetworkExceptionError
+from semel_common.addresses import PORT_MAX, is_host
+from semel_common.errors import InvalidResponseError, NetworkExceptionError
 from semel_common.library_log import get_logger
 from semel_common.tracing import TRACEPARENT
 from semel_common.wire import status
+from semel_common.wire.answers import ELEMENTS_MAX, parse
 from semel_common.wire.frame_stream import FrameStream
 from semel_common.wire.grpc_pipe import GrpcPipe, StreamCall
 from semel_common.wire.methods import OPEN_FRAMES, Method, Req, Res
 from semel_common.wire.pieces import Outgoing, message_of
 from semel_common.wire.pipe import Pipe, PipeUser
+from semel_common.wire.scan import Bounds
 from semel_common.wire.security import Certificates, ClientCredentials, Security
 from semel_common.wire.socket_pipe import ClientTls, SocketOptions, connect
 from semel_common.wire.streams import STREAMS
 
 _log = get_logger(__name__)
+_TICKET_MAX_BYTES = 4_096
+_SHOWN_CHARACTERS = 100
+
+UnaryCallable: TypeAlias = "grpc.aio.UnaryUnaryMultiCallable[Message, bytes]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +41,9 @@ class ChannelOptions:
 
     message_size_max_bytes: int = 64 << 20
     """The largest message that is sent or taken."""
+    message_elements_max: int = ELEMENTS_MAX
+    """How many fields, at all levels, and numbers in lists a message may hold that is taken. An
+    element takes up to some 300 bytes of memory, so a message of few bytes may take much."""
     reconnect_backoff_max_ms: int = 1_000
     """How long gRPC waits at most between attempts to connect."""
     resolution_interval_ms: int = 1_000
@@ -44,6 +56,12 @@ class ChannelOptions:
     """How long the answer to a probe may take before the connection counts as lost."""
     connect_timeout_ms: int = 10_000
     """How long the connection for frames may take to be made."""
+
+    def as_bounds(self) -> Bounds:
+        """Return the bounds of what is taken."""
+        return Bounds(
+            size_max_bytes=self.message_size_max_bytes, elements_max=self.message_elements_max
+        )
 
     def as_socket_options(self) -> SocketOptions:
         """Return the same for the connection that carries frames."""
@@ -82,6 +100,7 @@ class GrpcConnection:
         """Make the channel; it connects when first used."""
         self._address = address
         self._options = options
+        self._bounds = options.as_bounds()
         self._credentials = credentials
         self._certificates = credentials.certificates()
         self._channel = self._new_channel(self._certificates)
@@ -105,11 +124,10 @@ class GrpcConnection:
         if traceparent:
             metadata = (*(metadata or ()), (TRACEPARENT, traceparent))
         channel = await self._current_channel()
-        unary = channel.unary_unary(
-            method.path, method.request.SerializeToString, method.response.FromString
-        )
+        # gRPC logs what a deserializer raises, and answers None. So it gives the bytes here.
+        unary: UnaryCallable = channel.unary_unary(method.path, method.request.SerializeToString)
         try:
-            return await unary(
+            data = await unary(
                 message_of(method, request), timeout=timeout_ms / 1000, metadata=metadata
             )
         except grpc.aio.AioRpcError as error:
@@ -120,6 +138,7 @@ class GrpcConnection:
                 raise
             # Not the caller was cancelled, but the call, with all others of a channel that closes.
             raise NetworkExceptionError(f"connection to {self._address} was closed") from None
+        return parse(method, data, self._address, self._bounds)
 
     async def close(self) -> None:
         """Close the streams, then the channel."""
@@ -156,7 +175,7 @@ class GrpcConnection:
         if stream is None or stream.broken:
             open_pipe = partial(self._open_pipe, service)
             stream = self._streams[service] = FrameStream(
-                open_pipe, STREAMS[service], self._address
+                open_pipe, STREAMS[service], self._address, self._bounds
             )
         return stream
 
@@ -166,10 +185,11 @@ class GrpcConnection:
             OpenFramesRequest(service=service),
             timeout_ms=self._options.connect_timeout_ms,
         )
+        _check_offer(offer, self._address)
         if offer.port:
             try:
                 return await self._connect(offer, user)
-            except OSError as error:
+            except (OSError, UnicodeError) as error:  # UnicodeError: a host that no resolver takes
                 _log.warning(
                     "frames of %s go over gRPC: port %d cannot be reached (%s)",
                     self._address,
@@ -182,7 +202,7 @@ class GrpcConnection:
         return GrpcPipe(call, user, self._address)
 
     async def _connect(self, offer: OpenFramesResponse, user: PipeUser) -> Pipe:
-        """Connect to the port. Raises OSError, of which TimeoutError is one."""
+        """Connect to the port. Raises OSError, of which TimeoutError is one, and UnicodeError."""
         host = offer.host or self._address.rpartition(":")[0].strip("[]")
         preface = FramesPreface(ticket=offer.ticket).SerializeToString()
         async with asyncio.timeout(self._options.connect_timeout_ms / 1000):
@@ -230,3 +250,21 @@ class GrpcConnector:
         async with asyncio.TaskGroup() as group:
             for address, connection in connections.items():
                 group.create_task(connection.close(), name=f"close connection to {address}")
+
+
+def _check_offer(offer: OpenFramesResponse, address: str) -> None:
+    """Raise InvalidResponseError for a place where nothing can be connected to."""
+    wrong: dict[str, str | int] = {}
+    if not 0 <= offer.port <= PORT_MAX:
+        wrong = {"port": offer.port}
+    elif offer.host and not is_host(offer.host):
+        wrong = {"host": repr(offer.host[:_SHOWN_CHARACTERS])}
+    elif len(offer.ticket) > _TICKET_MAX_BYTES:
+        wrong = {"ticket": f"of {len(offer.ticket):,} bytes"}
+    for field, value in wrong.items():
+        raise InvalidResponseError(
+            f"{address} answered OpenFrames with {field} {value}",
+            address=address,
+            rpc="OpenFrames",
+            field=field,
+        )
