@@ -26,6 +26,7 @@ from aiosemel._partition import Chunk, OffsetReset, PositionState
 from aiosemel._positions import FetchPosition, PositionQuestion, Positions, Ticket
 from aiosemel._retry import Deadline
 from aiosemel._signal import Signal
+from aiosemel._unhealed import UNHEALED, UNHEALED_MAX
 from aiosemel.consumer_options import ConsumerOptions
 from aiosemel.errors import (
     ApplicationRecoverableError,
@@ -223,6 +224,8 @@ class Fetcher:
         what = _for_topic(topic)
         try:
             await self._find_topic(topic, asked)
+        except UNHEALED as error:
+            self._fail(asked, error)
         except _AGAIN as error:
             if self.reports_missing and isinstance(error, UnknownTopicOrPartitionError):
                 self._fail(asked, error)
@@ -286,6 +289,9 @@ class Fetcher:
         partitions = [(each.ticket.topic_partition, each.topic_id) for each in questions]
         try:
             answers = await self._committed.fetch(partitions, self._deadline())
+        except UNHEALED as error:
+            self._fail(questions, error)
+            return []
         except (*_AGAIN, ApplicationRecoverableError) as error:
             level = self._failures[_OFFSETS].failed(error)
             _log.log(level, "asking %s failed: %s", _OFFSETS, error)
@@ -376,6 +382,8 @@ class Fetcher:
             )
         except _AGAIN as error:
             await self._recover(address, error)
+            if isinstance(error, UNHEALED) and self._failures[address].count >= UNHEALED_MAX:
+                self._fail(asked, error)
         except SemelError as error:
             self._fail(asked, error)
         else:

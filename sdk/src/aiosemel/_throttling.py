@@ -14,6 +14,10 @@ from semel_common.wire.pieces import Outgoing
 
 _THROTTLE_TIME = "throttle_time_ms"
 
+THROTTLE_TIME_MAX_MS = 60_000
+"""The longest time that an answer can keep an address from being asked: no server is believed that
+wants its clients to be silent for days. The next answer may say so again."""
+
 
 class ThrottledConnector:
     """Gives connections that wait when they are told to. Implements ``Connector``."""
@@ -61,7 +65,7 @@ class ThrottledConnection:
                 method, request, timeout_ms=timeout_ms, traceparent=traceparent
             )
         except ThrottlingQuotaExceededError as error:
-            self._mute(int(error.details.get(_THROTTLE_TIME, "0")))
+            self._mute(error.number(_THROTTLE_TIME) or 0)
             raise
         throttle_time_ms: int = getattr(response, _THROTTLE_TIME, 0)
         if throttle_time_ms:
@@ -70,7 +74,8 @@ class ThrottledConnection:
 
     def _mute(self, throttle_time_ms: int) -> None:
         if throttle_time_ms > 0:
-            until = asyncio.get_running_loop().time() + throttle_time_ms / 1000
+            muted_ms = min(throttle_time_ms, THROTTLE_TIME_MAX_MS)
+            until = asyncio.get_running_loop().time() + muted_ms / 1000
             self.muted_until = max(self.muted_until, until)
 
     async def _wait(self, timeout_ms: int) -> int:

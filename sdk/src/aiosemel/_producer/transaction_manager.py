@@ -382,7 +382,7 @@ class TransactionManager:
 
     def _settle(self, error: SemelError) -> None:
         """Go on with the next epoch after a commit; without one, another producer holds it."""
-        next_epoch = _next_epoch(error)
+        next_epoch = self._next_epoch_after(error)
         if next_epoch is None or isinstance(error, _FATAL):
             self.error = error
             self._move(Event.FATAL)
@@ -391,7 +391,7 @@ class TransactionManager:
 
     def _settle_aborted(self, error: SemelError) -> TransactionAbortedError:
         """Go on with the next epoch once ``abort`` is called; return what to raise."""
-        next_epoch = _next_epoch(error)
+        next_epoch = self._next_epoch_after(error)
         self.outcome = TransactionOutcome.ABORTED
         self.error = self.loss = error
         if next_epoch is None or isinstance(error, _FATAL):
@@ -400,6 +400,13 @@ class TransactionManager:
             self._move(Event.ABORTABLE)
             self._next_epoch = next_epoch
         return self._aborted(error)
+
+    def _next_epoch_after(self, error: SemelError) -> int | None:
+        """Return the epoch that an error names; None if it names none, or one that is not newer."""
+        next_epoch = error.number(NEXT_EPOCH)
+        if next_epoch is None or next_epoch <= self.producer_epoch:
+            return None
+        return next_epoch
 
     def _kept(self, call: Call) -> SemelError:
         """Return the error that stands in the way of a call, to be raised once more."""
@@ -435,11 +442,6 @@ class TransactionManager:
         )
         unknown.__cause__ = error
         return unknown
-
-
-def _next_epoch(error: SemelError) -> int | None:
-    value = error.details.get(NEXT_EPOCH)
-    return int(value) if value is not None and value.isdecimal() else None
 
 
 def _unacknowledged(participants: list[Participant]) -> TransactionAbortableError:
