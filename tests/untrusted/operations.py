@@ -1,0 +1,498 @@
+"""Every public operation of the SDK, by class and name, as its users call it."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from typing import NamedTuple
+
+from aiosemel import (
+    Consumer,
+    ConsumerGroupMetadata,
+    ConsumerOptions,
+    ConsumerRecord,
+    JointReceipt,
+    JointWriter,
+    LogRange,
+    OffsetReset,
+    OffsetSpec,
+    Outputs,
+    ProducerOptions,
+    SemelClient,
+    TransactionalProducer,
+)
+from aiosemel.access import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermission,
+    PatternType,
+    ResourceType,
+)
+from aiosemel.descriptions import ServiceRole
+from aiosemel.errors import TransactionOutcomeUnknownError
+from aiosemel.transform_types import TransformOptions
+
+TOPIC, PARTITION = "orders", ("orders", 0)
+GROUP, MEMBERS = "readers", "members"
+PRODUCERS = ProducerOptions(
+    request_timeout_ms=300,
+    delivery_timeout_ms=1_500,
+    max_block_ms=800,
+    cancelled_commit_grace_ms=100,
+    registration_delay_ms=1,
+)
+CONSUMERS = ConsumerOptions(
+    auto_offset_reset=OffsetReset.EARLIEST, fetch_max_wait_ms=50, max_poll_interval_ms=10_000
+)
+_POLL_MS = 250
+
+
+class World(NamedTuple):
+    """What an operation has to work with."""
+
+    client: SemelClient
+    topic_id: str
+    number: int
+    """Another one each time."""
+
+    @property
+    def name(self) -> str:
+        """Something that was not named before."""
+        return f"x-{self.number}"
+
+
+Operation = Callable[[World], Awaitable[object]]
+OPERATIONS: dict[str, Operation] = {}
+WITHIN: frozenset[str] = frozenset(
+    {
+        "Admin.complete_prepared",
+        "Consumer.close",
+        "JointTransaction.close",
+        "JointTransaction.keep_alive",
+        "JointWriter.close",
+        "JointWriter.finish",
+        "JointWriter.join",
+        "JointWriter.send",
+        "JointWriter.send_and_wait",
+        "JointWriter.send_columns",
+        "JointWriter.send_offsets",
+        "Producer.close",
+        "SemelClient.close",
+        "SemelClient.open",
+        "Transaction.append",
+        "Transaction.send",
+        "Transaction.send_and_wait",
+        "Transaction.send_columns",
+        "Transaction.send_offsets",
+        "TransactionalProducer.begin_transaction",
+        "TransactionalProducer.close",
+        "TransactionalProducer.commit",
+        "TransactionalProducer.init_transactions",
+        "TransactionalProducer.prepare",
+    }
+)
+"""Coroutines that other operations call."""
+
+
+def _operation(name: str) -> Callable[[Operation], Operation]:
+    def added(operation: Operation) -> Operation:
+        OPERATIONS[name] = operation
+        return operation
+
+    return added
+
+
+def _simple(operations: Mapping[str, Operation]) -> None:
+    OPERATIONS.update(operations)
+
+
+# -- producers -----------------------------------------------------------------------------------
+
+
+@_operation("Producer.send")
+async def _send(world: World) -> None:
+    async with world.client.producer(PRODUCERS) as producer:
+        delivery = await producer.send(TOPIC, b"v", key=b"k")
+        await producer.flush()
+        await delivery
+
+
+@_operation("Producer.send_and_wait")
+async def _send_and_wait(world: World) -> object:
+    async with world.client.producer(PRODUCERS) as producer:
+        return await producer.send_and_wait(TOPIC, b"v", partition=1)
+
+
+@_operation("Producer.send_columns")
+async def _send_columns(world: World) -> object:
+    async with world.client.producer(PRODUCERS) as producer:
+        return await (await producer.send_columns(TOPIC, [b"v"] * 3, keys=[b"a", b"b", b"c"]))
+
+
+@_operation("Producer.append")
+async def _append(world: World) -> object:
+    async with world.client.producer(PRODUCERS) as producer:
+        return await producer.append(TOPIC, [b"v"], partition=2, expected_base_offset=0)
+
+
+@_operation("Producer.flush")
+async def _flush(world: World) -> None:
+    async with world.client.producer(PRODUCERS) as producer:
+        for _ in range(5):
+            await producer.send(TOPIC, b"v")
+        await producer.flush()
+
+
+async def _begun(world: World) -> TransactionalProducer:
+    producer = world.client.transactional_producer(f"txn-{world.number % 7}", PRODUCERS)
+    await producer.init_transactions()
+    await producer.begin_transaction()
+    return producer
+
+
+async def _settle(error: TransactionOutcomeUnknownError) -> None:
+    await error.resolve(timeout_ms=1_000)
+
+
+def _transactional(
+    name: str,
+) -> Callable[[Callable[[TransactionalProducer], Awaitable[object]]], object]:
+    """Run something within a transaction, which is committed."""
+
+    def added(run: Callable[[TransactionalProducer], Awaitable[object]]) -> object:
+        async def whole(world: World) -> None:
+            producer = await _begun(world)
+            try:
+                await run(producer)
+                await producer.commit()
+            except TransactionOutcomeUnknownError as error:
+                await _settle(error)
+            finally:
+                await producer.close()
+
+        OPERATIONS[name] = whole
+        return run
+
+    return added
+
+
+@_transactional("TransactionalProducer.send")
+async def _txn_send(producer: TransactionalProducer) -> None:
+    await producer.send(TOPIC, b"v", key=b"k")
+
+
+@_transactional("TransactionalProducer.send_and_wait")
+async def _txn_send_and_wait(producer: TransactionalProducer) -> None:
+    await producer.send_and_wait(TOPIC, b"v", partition=1)
+    await asyncio.sleep(0.01)  # so that the participants are registered
+
+
+@_transactional("TransactionalProducer.send_columns")
+async def _txn_send_columns(producer: TransactionalProducer) -> None:
+    await producer.send_columns(TOPIC, [b"v"] * 2)
+
+
+@_transactional("TransactionalProducer.append")
+async def _txn_append(producer: TransactionalProducer) -> None:
+    await producer.append(TOPIC, [b"v"], partition=2, expected_base_offset=0)
+
+
+@_transactional("TransactionalProducer.send_offsets")
+async def _txn_send_offsets(producer: TransactionalProducer) -> None:
+    await producer.send_offsets({PARTITION: 3}, ConsumerGroupMetadata(group_id=GROUP))
+
+
+@_transactional("TransactionalProducer.flush")
+async def _txn_flush(producer: TransactionalProducer) -> None:
+    await producer.send(TOPIC, b"v")
+    await producer.flush()
+
+
+@_transactional("TransactionOutcomeUnknownError.resolve")
+async def _txn_resolve(producer: TransactionalProducer) -> None:
+    await producer.send(TOPIC, b"v")
+    await producer.commit(wait_until_visible=True)
+    await producer.begin_transaction()
+
+
+@_transactional("TransactionalProducer.abort")
+async def _txn_abort(producer: TransactionalProducer) -> None:
+    await producer.send_and_wait(TOPIC, b"v")
+    await producer.abort()
+    await producer.begin_transaction()
+
+
+@_transactional("TransactionalProducer.complete_prepared")
+async def _txn_prepare(producer: TransactionalProducer) -> None:
+    await producer.send(TOPIC, b"v")
+    prepared = await producer.prepare()
+    await producer.complete_prepared(prepared, commit=True)
+    await producer.begin_transaction()
+
+
+@_operation("TransactionalProducer.transaction")
+async def _transaction(world: World) -> None:
+    producer = world.client.transactional_producer(f"txn-{world.number % 7}", PRODUCERS)
+    await producer.init_transactions(keep_prepared=True)
+    async with producer.transaction() as transaction:
+        await transaction.send(TOPIC, b"v")
+        await transaction.send_and_wait(TOPIC, b"v")
+        await (await transaction.send_columns(TOPIC, [b"v"]))
+        await transaction.send_offsets({PARTITION: 3}, ConsumerGroupMetadata(group_id=GROUP))
+
+
+@_operation("Transaction.prepare")
+async def _transaction_prepared(world: World) -> None:
+    producer = world.client.transactional_producer(f"txn-{world.number % 7}", PRODUCERS)
+    await producer.init_transactions()
+    async with producer.transaction() as transaction:
+        await transaction.append(TOPIC, [b"v"], partition=2, expected_base_offset=0)
+        prepared = await transaction.prepare()
+    await world.client.admin().complete_prepared(prepared, commit=False)
+
+
+# -- joint transactions --------------------------------------------------------------------------
+
+
+@_operation("JointTransaction.commit")
+async def _joint_commit(world: World) -> None:
+    async with world.client.joint_transaction(
+        "joint", world.number, owner="o", options=PRODUCERS
+    ) as joint:
+        async with world.client.join(joint.handle, options=PRODUCERS) as writer:
+            receipt = await _joint_work(writer)
+        await joint.commit([receipt])
+
+
+async def _joint_work(writer: JointWriter) -> JointReceipt:
+    await writer.send(TOPIC, b"v")
+    await writer.send_and_wait(TOPIC, b"v")
+    await (await writer.send_columns(TOPIC, [b"v"]))
+    await writer.send_offsets({PARTITION: 3}, ConsumerGroupMetadata(group_id=GROUP))
+    return await writer.finish()
+
+
+@_operation("JointTransaction.abort")
+async def _joint_abort(world: World) -> None:
+    async with world.client.joint_transaction(
+        "joint", world.number, owner="o", transaction_timeout_ms=300, options=PRODUCERS
+    ) as joint:
+        await joint.abort()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(0.3):
+                await joint.keep_alive()
+
+
+# -- consumers -----------------------------------------------------------------------------------
+
+
+def _consumer(world: World, *, group: str | None = None) -> Consumer:
+    return world.client.consumer(group, CONSUMERS)
+
+
+def _assigned(name: str) -> Callable[[Callable[[Consumer], Awaitable[object]]], object]:
+    def added(run: Callable[[Consumer], Awaitable[object]]) -> object:
+        async def whole(world: World) -> None:
+            async with _consumer(world, group=GROUP) as consumer:
+                consumer.assign([PARTITION, (TOPIC, 1)])
+                await run(consumer)
+
+        OPERATIONS[name] = whole
+        return run
+
+    return added
+
+
+@_assigned("Consumer.poll")
+async def _poll(consumer: Consumer) -> None:
+    await consumer.poll(timeout_ms=_POLL_MS)
+    await consumer.commit()
+    await consumer.poll(timeout_ms=_POLL_MS)
+
+
+@_assigned("Consumer.poll_columns")
+async def _poll_columns(consumer: Consumer) -> None:
+    consumer.seek_to_beginning()
+    await consumer.poll_columns(timeout_ms=_POLL_MS)
+
+
+@_assigned("Consumer.position")
+async def _position(consumer: Consumer) -> None:
+    consumer.seek_to_end()
+    await consumer.position(PARTITION, timeout_ms=_POLL_MS)
+    consumer.seek_to_committed()
+    await consumer.position(PARTITION, timeout_ms=_POLL_MS)
+
+
+@_assigned("Consumer.commit")
+async def _commit(consumer: Consumer) -> None:
+    await consumer.commit({PARTITION: 2})
+
+
+@_assigned("Consumer.committed")
+async def _committed(consumer: Consumer) -> None:
+    await consumer.committed([PARTITION, (TOPIC, 1)])
+
+
+@_assigned("Consumer.beginning_offsets")
+async def _beginning(consumer: Consumer) -> None:
+    await consumer.beginning_offsets([PARTITION])
+
+
+@_assigned("Consumer.end_offsets")
+async def _end(consumer: Consumer) -> None:
+    await consumer.end_offsets([PARTITION])
+
+
+@_assigned("Consumer.offsets_for_times")
+async def _for_times(consumer: Consumer) -> None:
+    await consumer.offsets_for_times({PARTITION: 5})
+
+
+@_operation("Consumer.unsubscribe")
+async def _membership(world: World) -> None:
+    async with _consumer(world, group=MEMBERS) as consumer:
+        consumer.subscribe([TOPIC])
+        for _ in range(3):
+            await consumer.poll(timeout_ms=_POLL_MS)
+        await consumer.commit()
+        await consumer.unsubscribe()
+
+
+@_operation("LogRangeReader.read")
+async def _range(world: World) -> None:
+    log_range = LogRange(
+        topic=TOPIC, topic_id=world.topic_id, partition=0, start_offset=0, end_offset=3
+    )
+    reader = world.client.read_range(log_range, CONSUMERS)
+    while await reader.read():
+        pass
+
+
+async def _handle(records: list[ConsumerRecord], outputs: Outputs) -> None:
+    """Answer each record with one."""
+    for record in records:
+        outputs.send("results", record.value)
+
+
+@_operation("Transform.run")
+async def _transform(world: World) -> None:
+    transform = world.client.transform(
+        source=[TOPIC],
+        group="transform",
+        transactional_id="transform",
+        handler=_handle,
+        options=TransformOptions(poll_timeout_ms=50, retry_backoff_ms=5, retry_backoff_max_ms=20),
+        consumer_options=CONSUMERS,
+        producer_options=PRODUCERS,
+    )
+    with suppress(TimeoutError):
+        async with asyncio.timeout(0.8):
+            await transform
+
+
+# -- the admin client ----------------------------------------------------------------------------
+
+_RULE = AclBinding(
+    resource_type=ResourceType.TOPIC,
+    resource_name=TOPIC,
+    pattern_type=PatternType.LITERAL,
+    principal="User:a",
+    operation=AclOperation.READ,
+    permission=AclPermission.ALLOW,
+)
+
+_simple(
+    {
+        "Admin.create_topic": lambda w: w.client.admin().create_topic(
+            f"t-{w.number % 50}", partitions=1, exist_ok=True
+        ),
+        "Admin.delete_topic": lambda w: w.client.admin().delete_topic(
+            f"t-{w.number % 50}", missing_ok=True
+        ),
+        "Admin.create_partitions": lambda w: w.client.admin().create_partitions(
+            TOPIC, 4, validate_only=True
+        ),
+        "Admin.describe_configs": lambda w: w.client.admin().describe_configs(TOPIC),
+        "Admin.incremental_alter_configs": lambda w: w.client.admin().incremental_alter_configs(
+            TOPIC, set_configs={"retention.ms": 99_999_999}
+        ),
+        "Admin.list_topics": lambda w: w.client.admin().list_topics(),
+        "Admin.describe_topic": lambda w: w.client.admin().describe_topic(TOPIC),
+        "Admin.describe_topics": lambda w: w.client.admin().describe_topics([TOPIC, "none"]),
+        "Admin.list_offsets": lambda w: w.client.admin().list_offsets(
+            {PARTITION: OffsetSpec.LATEST, (TOPIC, 1): 7}
+        ),
+        "Admin.wait_for_records": lambda w: w.client.admin().wait_for_records(
+            {PARTITION: 10_000}, max_wait_ms=50
+        ),
+        "Admin.count_records": lambda w: w.client.admin().count_records({PARTITION: 0}),
+        "Admin.delete_records": lambda w: w.client.admin().delete_records(
+            {PARTITION: 1}, validate_only=True
+        ),
+        "Admin.describe_cluster": lambda w: w.client.admin().describe_cluster(),
+        "Admin.list_groups": lambda w: w.client.admin().list_groups(),
+        "Admin.describe_group": lambda w: w.client.admin().describe_group(GROUP),
+        "Admin.list_consumer_group_offsets": (
+            lambda w: w.client.admin().list_consumer_group_offsets(GROUP)
+        ),
+        "Admin.list_transactions": lambda w: w.client.admin().list_transactions(),
+        "Admin.describe_transactions": lambda w: w.client.admin().describe_transactions("txn-1"),
+        "Admin.get_transaction_outcome": (
+            lambda w: w.client.admin().get_transaction_outcome("txn-1", 1)
+        ),
+        "Admin.list_prepared_transactions": (
+            lambda w: w.client.admin().list_prepared_transactions()
+        ),
+        "GroupAdmin.alter_offsets": lambda w: w.client.admin().groups.alter_offsets(
+            GROUP, {PARTITION: 1}
+        ),
+        "GroupAdmin.reset_offsets": lambda w: w.client.admin().groups.reset_offsets(
+            GROUP, OffsetSpec.EARLIEST
+        ),
+        "GroupAdmin.delete_offsets": lambda w: w.client.admin().groups.delete_offsets(
+            GROUP, [PARTITION]
+        ),
+        "GroupAdmin.delete": lambda w: w.client.admin().groups.delete(GROUP, missing_ok=True),
+        "AccessAdmin.create_acls": lambda w: w.client.admin().access.create_acls([_RULE]),
+        "AccessAdmin.describe_acls": lambda w: w.client.admin().access.describe_acls(),
+        "AccessAdmin.delete_acls": lambda w: w.client.admin().access.delete_acls(
+            [AclBindingFilter(principal="User:a")]
+        ),
+        "AccessAdmin.alter_client_quotas": lambda w: w.client.admin().access.alter_client_quotas(
+            "a", set_limits={"request_rate": 1_000_000}
+        ),
+        "AccessAdmin.describe_client_quotas": (
+            lambda w: w.client.admin().access.describe_client_quotas()
+        ),
+        "MoveAdmin.alter_partition_reassignments": (
+            lambda w: w.client.admin().moves.alter_partition_reassignments(
+                {PARTITION: 0}, validate_only=True
+            )
+        ),
+        "MoveAdmin.list_partition_reassignments": (
+            lambda w: w.client.admin().moves.list_partition_reassignments()
+        ),
+        "MoveAdmin.wait_for_reassignments": (
+            lambda w: w.client.admin().moves.wait_for_reassignments([PARTITION])
+        ),
+        "MoveAdmin.rebalance_partitions": (
+            lambda w: w.client.admin().moves.rebalance_partitions(validate_only=True)
+        ),
+        "MoveAdmin.decommission_instance": (
+            lambda w: w.client.admin().moves.decommission_instance(ServiceRole.BROKER, 0, undo=True)
+        ),
+        "Operators.list_open_transactions": (
+            lambda w: w.client.admin().operators.list_open_transactions()
+        ),
+        "Operators.abort_transaction": lambda w: w.client.admin().operators.abort_transaction(
+            "txn-1", 1, 0, operator="me", reason="a test", dry_run=True
+        ),
+        "Operators.fence_producer": lambda w: w.client.admin().operators.fence_producer(
+            "txn-1", operator="me", reason="a test", dry_run=True
+        ),
+        "Operators.describe_producers": (
+            lambda w: w.client.admin().operators.describe_producers(PARTITION)
+        ),
+    }
+)
