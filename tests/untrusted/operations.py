@@ -372,7 +372,7 @@ async def _range(world: World) -> None:
 async def _handle(records: list[ConsumerRecord], outputs: Outputs) -> None:
     """Answer each record with one."""
     for record in records:
-        outputs.send("results", record.value)
+        await outputs.send("results", record.value)
 
 
 @_operation("Transform.run")

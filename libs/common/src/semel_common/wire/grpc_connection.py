@@ -13,7 +13,12 @@ from google.protobuf.message import Message
 
 from semel.common.v1.frames_pb2 import FramesPreface, OpenFramesRequest, OpenFramesResponse
 from semel_common.addresses import PORT_MAX, is_host
-from semel_common.errors import InvalidResponseError, NetworkExceptionError
+from semel_common.errors import (
+    InvalidResponseError,
+    NetworkExceptionError,
+    SemelError,
+    SslAuthenticationError,
+)
 from semel_common.library_log import get_logger
 from semel_common.tracing import TRACEPARENT
 from semel_common.wire import status
@@ -27,8 +32,10 @@ from semel_common.wire.scan import Bounds
 from semel_common.wire.security import Certificates, ClientCredentials, Security
 from semel_common.wire.socket_pipe import ClientTls, SocketOptions, connect
 from semel_common.wire.streams import STREAMS
+from semel_common.wire.tls_probe import Contexts, TlsProbe
 
 _log = get_logger(__name__)
+_LOST = NetworkExceptionError
 _TICKET_MAX_BYTES = 4_096
 _SHOWN_CHARACTERS = 100
 
@@ -105,6 +112,8 @@ class GrpcConnection:
         self._certificates = credentials.certificates()
         self._channel = self._new_channel(self._certificates)
         self._left: grpc.aio.Channel | None = None
+        self._probe = TlsProbe(address)
+        self._was_answered = False
         self._streams: dict[str, FrameStream] = {}
 
     async def call(
@@ -131,14 +140,32 @@ class GrpcConnection:
                 message_of(method, request), timeout=timeout_ms / 1000, metadata=metadata
             )
         except grpc.aio.AioRpcError as error:
-            raise status.from_rpc_error(error, self._address) from None
+            raise await self._failed(error, timeout_ms) from None
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if task is None or task.cancelling():
                 raise
             # Not the caller was cancelled, but the call, with all others of a channel that closes.
             raise NetworkExceptionError(f"connection to {self._address} was closed") from None
+        self._was_answered = True
         return parse(method, data, self._address, self._bounds)
+
+    async def _failed(self, failed: grpc.aio.AioRpcError, timeout_ms: int) -> SemelError:
+        """Return the error of a call that failed; if TLS is the cause, what is wrong with it."""
+        error = status.from_rpc_error(failed, self._address)
+        certificates = self._certificates
+        is_probed = certificates is not None or not self._was_answered
+        if failed.code() is grpc.StatusCode.UNAVAILABLE and type(error) is _LOST and is_probed:
+            contexts = (
+                None
+                if certificates is None
+                else Contexts(certificates.context, certificates.any_name)
+            )
+            name = self._credentials.server_name(self._address)
+            trouble = await self._probe.trouble(contexts, name, timeout_ms)
+            if trouble is not None:
+                return SslAuthenticationError(trouble, address=self._address)
+        return error
 
     async def close(self) -> None:
         """Close the streams, then the channel."""
