@@ -21,6 +21,7 @@ GRACE_S = 1.0
 """How long a task that was cancelled may take to end."""
 PROBABILITIES = (1.0, 0.6, 0.3, 0.1)
 """Of a lie: with few lies, operations get far before they meet one."""
+METADATA_SHARE = 0.2
 OPTIONS = ClientOptions(
     request_timeout_ms=300,
     default_api_timeout_ms=1_500,
@@ -49,7 +50,8 @@ async def drive(*, answers: int, seed: int, names: Iterable[str] = ()) -> Result
     wanted = sorted(names or OPERATIONS)
     async with LocalCluster() as cluster, AsyncExitStack() as stack:
         topic_id = await _prepare(cluster)
-        liar = await stack.enter_async_context(Liar(_upstream(cluster), random))
+        liar = await stack.enter_async_context(Liar(upstream(cluster), random))
+        liar.metadata_share = METADATA_SHARE
         logged = _Logged()
         logging.getLogger().addHandler(logged)
         stack.callback(logging.getLogger().removeHandler, logged)
@@ -83,7 +85,8 @@ async def _prepare(cluster: LocalCluster) -> str:
         return topic.topic_id
 
 
-def _upstream(cluster: LocalCluster) -> dict[str, str]:
+def upstream(cluster: LocalCluster) -> dict[str, str]:
+    """Return the address of the real service of each gRPC service."""
     coordinator, broker, group = map(
         cluster.address, ("coordinator-0", "broker-0", "group-coordinator-0")
     )

@@ -27,8 +27,6 @@ ALL: Mapping[str, Method[Message, Message]] = {
 }
 _LENGTH_BYTES = 4
 _TIMEOUT_S = 5.0
-_METADATA_SHARE = 0.2
-"""Every operation begins with metadata: with fewer lies there, more is asked for."""
 _TRAILER = "grpc-status-details-bin"
 
 
@@ -47,6 +45,8 @@ class Liar:
         self._tasks: set[asyncio.Task[None]] = set()
         self.probability = 0.0
         """Of a lie."""
+        self.metadata_share = 1.0
+        """Every operation begins with metadata: with fewer lies there, more is asked for."""
         self.tell: Callable[[Method[Message, Message], Message, Random], Lie] = lie
         self.answers: Counter[str] = Counter()
         """What was answered, by kind."""
@@ -90,7 +90,7 @@ class Liar:
     async def _told(self, method: Method[Message, Message], request: bytes) -> Lie:
         """Return the truth, or a lie."""
         truth = await self._truth(method, request)
-        often = _METADATA_SHARE if method.path == methods.METADATA.path else 1.0
+        often = self.metadata_share if method.path == methods.METADATA.path else 1.0
         if self._random.random() >= self.probability * often:
             self.answers["truth"] += 1
             if isinstance(truth, Lie):

@@ -76,6 +76,8 @@ WITHIN: frozenset[str] = frozenset(
         "JointWriter.send_and_wait",
         "JointWriter.send_columns",
         "JointWriter.send_offsets",
+        "Outputs.send",
+        "Outputs.send_all",
         "Producer.close",
         "SemelClient.close",
         "SemelClient.open",
@@ -370,9 +372,10 @@ async def _range(world: World) -> None:
 
 
 async def _handle(records: list[ConsumerRecord], outputs: Outputs) -> None:
-    """Answer each record with one."""
+    """Answer each record with two."""
     for record in records:
         await outputs.send("results", record.value)
+    await outputs.send_all("results", [record.value for record in records])
 
 
 @_operation("Transform.run")

@@ -144,6 +144,8 @@ class Cluster:
         pauses = self.backoff()
         moved = False
         while True:
+            if not self.known.is_anything:
+                await self.refresh(deadline)
             try:
                 return await self.attempt(
                     route,

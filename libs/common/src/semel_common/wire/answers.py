@@ -13,13 +13,18 @@ ELEMENTS_MAX = 1 << 20
 """How many fields and numbers an answer may hold. In metadata, a partition of a topic takes 4."""
 
 
-def parse(method: Method[Req, Res], data: Data, address: str, bounds: Bounds) -> Res:
-    """Return the message of a unary answer. Raises InvalidResponseError."""
+def parse(
+    method: Method[Req, Res], data: Data, address: str, bounds: Bounds
+) -> Res | InvalidResponseError:
+    """Return the message of a unary answer, or why it is none.
+
+    The error is returned: one that is raised here would keep the bytes for as long as it lives.
+    """
     try:
         check_bounds(data, method.response, bounds)
         return method.response.FromString(bytes(data))
     except (MessageBoundsError, DecodeError) as error:
-        raise unusable(address, method.name, method.response, data, error) from None
+        return unusable(address, method.name, method.response, data, error)
 
 
 def unusable(

@@ -148,7 +148,11 @@ class GrpcConnection:
             # Not the caller was cancelled, but the call, with all others of a channel that closes.
             raise NetworkExceptionError(f"connection to {self._address} was closed") from None
         self._was_answered = True
-        return parse(method, data, self._address, self._bounds)
+        answer = parse(method, data, self._address, self._bounds)
+        if isinstance(answer, InvalidResponseError):
+            del data  # An error keeps the frames that raise it, and all that is in them.
+            raise answer
+        return answer
 
     async def _failed(self, failed: grpc.aio.AioRpcError, timeout_ms: int) -> SemelError:
         """Return the error of a call that failed; if TLS is the cause, what is wrong with it."""

@@ -9,6 +9,7 @@ from semel.common.v1.errors_pb2 import Error
 from semel_common import errors
 from semel_common.error_codes import ErrorClass, ErrorCode
 from semel_common.errors import SemelError
+from semel_common.printable import printable
 
 DOMAIN = "semel"
 """The domain of ``google.rpc.ErrorInfo``; its reason is the name of the ErrorCode."""
@@ -163,9 +164,7 @@ def _readable(text: str) -> str:
     """Return a server's text as one line of bounded length: terminals and logs show it."""
     if len(text) > MESSAGE_MAX_CHARACTERS:
         text = f"{text[:MESSAGE_MAX_CHARACTERS]} … ({len(text):,} characters)"
-    if text.isprintable():
-        return text
-    return "".join(each if each.isprintable() else f"\\x{ord(each):02x}" for each in text)
+    return printable(text)
 
 
 _BY_CODE: dict[ErrorCode, type[SemelError]] = {
