@@ -216,7 +216,7 @@ class GrpcConnection:
             OpenFramesRequest(service=service),
             timeout_ms=self._options.connect_timeout_ms,
         )
-        _check_offer(offer, self._address)
+        check_offer(offer, self._address)
         if offer.port:
             try:
                 return await self._connect(offer, user)
@@ -283,7 +283,7 @@ class GrpcConnector:
                 group.create_task(connection.close(), name=f"close connection to {address}")
 
 
-def _check_offer(offer: OpenFramesResponse, address: str) -> None:
+def check_offer(offer: OpenFramesResponse, address: str) -> None:
     """Raise InvalidResponseError for a place where nothing can be connected to."""
     wrong: dict[str, str | int] = {}
     if not 0 <= offer.port <= PORT_MAX:
