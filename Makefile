@@ -32,7 +32,7 @@ export GRPC_ENABLE_FORK_SUPPORT := 0
 ENGINE      ?= $(firstword $(foreach each,docker podman buildah,$(shell command -v $(each))))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-journals simulate defects explore fuzz chaos pipeline pipeline-chaos coverage check format \
+.PHONY: help demo test test-journals simulate defects explore fuzz untrusted chaos pipeline pipeline-chaos coverage check format \
         protos docs release-protos bench bench-growth bench-growth-docs bench-kafka bench-spark jaeger trace-demo \
         alerts-check dist clean hostile images audit k8s-check crd-schemas k8s-test test-clients loadtest
 
@@ -61,6 +61,9 @@ fuzz: $(SYNCED) ## hostile messages at all services: MESSAGES=n SEED=k
 
 hostile: $(SYNCED) ## attacks on real processes, and what each took: ATTACKS="a b" MESSAGES=n SEED=k
 	PYTHONPATH=tests $(BIN)/python -m hostile --messages $(or $(MESSAGES),10000) --seed $(or $(SEED),0) $(ATTACKS)
+
+untrusted: $(SYNCED) ## the SDK against a server that lies: ANSWERS=n SEED=k
+	PYTHONPATH=tests $(BIN)/python -m untrusted --answers $(or $(ANSWERS),20000) --seed $(or $(SEED),0)
 
 defects: $(SYNCED) ## in which seed the simulation finds each planted defect: all, or NAMES="one two"
 	PYTHONPATH=tests $(BIN)/python -m defects $(NAMES)

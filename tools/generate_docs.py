@@ -113,6 +113,19 @@ def _errors() -> Iterator[str]:
             yield f"| {reason} | {status} | `{leaf.__name__}` | {means} |"
 
 
+    yield from _errors_of_clients()
+
+
+def _errors_of_clients() -> Iterator[str]:
+    """List what only clients raise: errors with the number of another one."""
+    yield from ("", "## Errors that only clients raise", "")
+    yield "No server answers these. Each is also what its general class says."
+    yield from ("", "| class | is also | means |", "|---|---|---|")
+    for error in (errors.InvalidResponseError, errors.SslAuthenticationError):
+        means = _first_paragraph(error).replace("\n", " ")
+        yield f"| `{error.__name__}` | `{error.__base__.__name__}` | {means} |"
+
+
 def _general_classes(cls: type[SemelError]) -> Iterator[type[SemelError]]:
     for sub in cls.__subclasses__():
         if sub.__subclasses__() and sub.__module__ == errors.__name__:
