@@ -251,9 +251,7 @@ class FakeCluster:
         if len(request.topic_ids) > TOPICS_IN_REQUEST:
             raise InvalidRequestError(f"topic_ids has {len(request.topic_ids)} entries")
         response = cluster.MetadataResponse(
-            cluster_id=self.cluster_id,
-            version=self.version,
-            layout=self.layout,
+            cluster_id=self.cluster_id, version=self.version, layout=self.layout
         )
         hosts = [
             (cluster.SERVICE_ROLE_COORDINATOR, i, f"{self.coordinator_host}{i or ''}")

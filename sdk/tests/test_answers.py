@@ -91,7 +91,7 @@ def assigned(*partitions: int, topic_id: str = "id") -> group.Assignment:
 
 
 def counted(**fields: int) -> broker.CountRecordsResponse:
-    result = broker.CountRecordsPartitionResult(topic_id="id", **fields)
+    result = broker.CountRecordsPartitionResult(topic_id="id", **fields)  # type: ignore[arg-type]  # numbers
     return broker.CountRecordsResponse(partitions=[result])
 
 

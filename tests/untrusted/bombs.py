@@ -1,4 +1,4 @@
-"""``python -m untrusted.bombs ADDRESS CALL TOPIC_ID``: what one call takes of memory, for a test to read.
+"""``python -m untrusted.bombs ADDRESS CALL TOPIC_ID``: the memory of one call.
 
 A process of its own, so that its peak is that of the call.
 """
@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 from aiosemel import ClientOptions, SemelClient, SemelError
 from semel_common.wire.grpc_connection import ChannelOptions, GrpcConnector
-from untrusted.operations import OPERATIONS, World
+from untrusted.operations import OPERATIONS
+from untrusted.world import World
 
 ELEMENTS_MAX = 100_000
 """Fewer than by default, so that tests are quick."""

@@ -13,7 +13,8 @@ from aiosemel import ClientOptions, SemelClient, SemelError
 from semel_common.wire import methods
 from semel_local import LocalCluster
 from untrusted.liar import Liar
-from untrusted.operations import GROUP, OPERATIONS, PARTITION, PRODUCERS, TOPIC, World
+from untrusted.operations import OPERATIONS, PRODUCERS
+from untrusted.world import GROUP, PARTITION, TOPIC, World
 
 OPERATION_TIMEOUT_S = 20.0
 """No operation takes longer: its options bound what it may take to a few seconds."""

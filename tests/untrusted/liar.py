@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
 from random import Random
-from typing import Self
+from typing import Self, TypeAlias
 
 import grpc
 from google.protobuf.message import DecodeError, Message
@@ -25,6 +25,7 @@ from untrusted.lies import Lie, frame_error, lie
 ALL: Mapping[str, Method[Message, Message]] = {
     method.path: method for method in vars(methods).values() if isinstance(method, Method)
 }
+UnaryCall: TypeAlias = "grpc.aio.UnaryUnaryMultiCallable[bytes, bytes]"
 _LENGTH_BYTES = 4
 _TIMEOUT_S = 5.0
 _TRAILER = "grpc-status-details-bin"
@@ -109,9 +110,8 @@ class Liar:
             ticket = OpenFramesRequest.FromString(request).service.encode()
             return OpenFramesResponse(port=self._random.choice((port, port, 0)), ticket=ticket)
         try:
-            data = await self._channel(method.service).unary_unary(method.path)(
-                request, timeout=_TIMEOUT_S
-            )
+            call: UnaryCall = self._channel(method.service).unary_unary(method.path)
+            data = await call(request, timeout=_TIMEOUT_S)
         except grpc.aio.AioRpcError as error:
             error_ = status.from_rpc_error(error, "upstream")
             return Lie("refused", trailer=status.to_status(error_).SerializeToString())
@@ -150,18 +150,25 @@ class Liar:
         assert task is not None
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        with suppress(OSError, ValueError, DecodeError, asyncio.IncompleteReadError):
-            service = FramesPreface.FromString(await _message(reader)).ticket.decode()
-            while service in STREAMS:
-                message = await _message(reader)
-                if not message:
-                    writer.write(bytes(_LENGTH_BYTES))
-                    continue
-                for answer in await self._frames(service, message):
-                    if not self._write(writer, answer):
-                        writer.close()
-                        return
-        writer.close()
+        try:
+            with suppress(OSError, ValueError, DecodeError, asyncio.IncompleteReadError):
+                await self._serve_frames(reader, writer)
+        finally:
+            writer.transport.abort()
+
+    async def _serve_frames(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        service = FramesPreface.FromString(await _message(reader)).ticket.decode()
+        while service in STREAMS:
+            message = await _message(reader)
+            if not message:
+                writer.write(bytes(_LENGTH_BYTES))
+                continue
+            for answer in await self._frames(service, message):
+                if not self._write(writer, answer):
+                    await writer.drain()
+                    return
 
     def _write(self, writer: asyncio.StreamWriter, message: bytes) -> bool:
         """Write a message, or something else; returns whether to go on."""
@@ -208,11 +215,11 @@ class Liar:
         response = types.response_frame(correlation_id=correlation_id)
         if told.data is None:
             response.error.CopyFrom(frame_error(self._random))
-            return [types.stream_response(frames=[response]).SerializeToString()]
-        plain = types.stream_response(frames=[response]).SerializeToString()
+            return [_framed(response.SerializeToString())]
+        plain = _framed(response.SerializeToString())
         tag = types.response_tags[field]
         content = response.SerializeToString() + tag + _length(told.data)
-        framed = b"\x0a" + _length(content)
+        framed = _framed(content)
         if told.name == "truth" or self._random.random() > 0.3:
             return [framed]
         kind = self._random.choice(("empty frame", "twice", "unasked", "no frames", "garbage"))
@@ -221,7 +228,7 @@ class Liar:
         return {
             "empty frame": [plain],
             "twice": [framed, framed],
-            "unasked": [types.stream_response(frames=[unasked]).SerializeToString(), framed],
+            "unasked": [_framed(unasked.SerializeToString()), framed],
             "no frames": [b"", framed],
             "garbage": [self._random.randbytes(30)],
         }[kind]
@@ -236,7 +243,7 @@ _CODES = (
 )
 
 
-class _Handler(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has no types of its own here
+class _Handler(grpc.GenericRpcHandler):
     def __init__(self, liar: Liar) -> None:
         self._liar = liar
 
@@ -263,6 +270,11 @@ class _Handler(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has no typ
 
 async def _message(reader: asyncio.StreamReader) -> bytes:
     return await reader.readexactly(int.from_bytes(await reader.readexactly(_LENGTH_BYTES)))
+
+
+def _framed(frame: bytes) -> bytes:
+    """Return a message of one frame."""
+    return b"\x0a" + _length(frame)
 
 
 def _length(data: bytes) -> bytes:

@@ -20,7 +20,8 @@ from untrusted.bombs import Peak, peak_of
 from untrusted.drive import drive, upstream
 from untrusted.liar import Liar
 from untrusted.lies import Lie, field_bomb
-from untrusted.operations import OPERATIONS, TOPIC, WITHIN
+from untrusted.operations import OPERATIONS, WITHIN
+from untrusted.world import TOPIC
 
 MIB = 1 << 20
 BOMB_BYTES = 16 * MIB

@@ -14,7 +14,7 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from semel_common.printable import printable
+from semel_common.untrusted_text import printable
 
 Cell: TypeAlias = str | int | None
 Json: TypeAlias = "str | int | float | bool | Sequence[Json] | Mapping[str, Json] | None"

@@ -10,14 +10,13 @@ from google.rpc import error_details_pb2, status_pb2
 from semel.broker.v1 import broker_pb2 as broker
 from semel.common.v1.frames_pb2 import OpenFramesResponse
 from semel.coordinator.v1 import cluster_pb2 as cluster
+from semel_common.client_errors import InvalidResponseError
 from semel_common.error_codes import ErrorCode
 from semel_common.errors import (
-    BaseOffsetMismatchError,
-    InvalidResponseError,
     NetworkExceptionError,
-    RequestTimedOutError,
     SemelError,
 )
+from semel_common.untrusted_text import natural_number
 from semel_common.wire import status
 from semel_common.wire.answers import parse
 from semel_common.wire.frame_stream import ARRIVED_MAX, FrameStream
@@ -71,16 +70,13 @@ def test_texts_of_servers_steer_no_terminal_and_have_a_bound() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "-1", "x", "9" * 5_000, str(1 << 63), "٣", "1.0", "²"])
-def test_detail_that_is_no_number_is_none(text: str) -> None:
-    error = RequestTimedOutError("told", log_end_offset=text)
-    assert error.number("log_end_offset") is None
-    with pytest.raises(InvalidResponseError, match="log_end_offset"):
-        _ = BaseOffsetMismatchError("told", log_end_offset=text).log_end_offset
+def test_text_that_is_no_number_is_none(text: str) -> None:
+    assert natural_number(text) is None
 
 
-def test_detail_that_is_a_number_is_one() -> None:
-    assert RequestTimedOutError("told", at=(1 << 63) - 1).number("at") == (1 << 63) - 1
-    assert BaseOffsetMismatchError("told", log_end_offset=7).log_end_offset == 7
+@pytest.mark.parametrize("number", [0, 7, (1 << 63) - 1])
+def test_text_that_is_a_number_is_one(number: int) -> None:
+    assert natural_number(str(number)) == number
 
 
 def test_answer_over_the_limit_of_this_side_is_no_quota() -> None:
@@ -93,7 +89,9 @@ def test_answer_over_the_limit_of_this_side_is_no_quota() -> None:
 # -- unary answers -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("data", [b"\xff", b"\x2a\x05", bytes((1 << 20) + 1), b"\x2a\x00" * 110_000])
+@pytest.mark.parametrize(
+    "data", [b"\xff", b"\x2a\x05", bytes((1 << 20) + 1), b"\x2a\x00" * 110_000]
+)
 def test_unary_answer_that_cannot_be_read_names_address_and_rpc(data: bytes) -> None:
     error = parse(METADATA, data, HERE, BOUNDS)
     assert isinstance(error, InvalidResponseError)

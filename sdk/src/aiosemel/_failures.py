@@ -4,6 +4,7 @@ import asyncio
 import logging
 
 from aiosemel.errors import SemelError
+from aiosemel.offsets import TopicPartition
 
 WARN_AGAIN_MS = 10_000
 """The pause between two warnings of one row."""
@@ -37,3 +38,9 @@ class Failures:
         """End the row."""
         self._warn_at = self.last = None
         self.count = 0
+
+
+def named(error: SemelError, of: TopicPartition) -> SemelError:
+    """Return an error that says of which partition it is: its broker knows a topic's id alone."""
+    details = error.details | {"topic": of.topic, "partition": str(of.partition)}
+    return type(error)(f"{of}: {error.message}", **details)

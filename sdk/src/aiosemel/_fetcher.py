@@ -19,7 +19,7 @@ from collections.abc import Coroutine, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from aiosemel._cluster import Cluster
-from aiosemel._failures import WARN_AGAIN_MS, Failures
+from aiosemel._failures import WARN_AGAIN_MS, Failures, named
 from aiosemel._group_offsets import GroupOffsets, quick_pauses_ms
 from aiosemel._isolation import ISOLATION
 from aiosemel._partition import Chunk, OffsetReset, PositionState
@@ -403,7 +403,7 @@ class Fetcher:
             if isinstance(error, _AGAIN):
                 retriable.append((each.ticket, error))
             else:
-                self._positions.failed(each.ticket, _named(error, each.ticket.topic_partition))
+                self._positions.failed(each.ticket, named(error, each.ticket.topic_partition))
         if not retriable:
             return
         self._release(held, held - {ticket for ticket, _ in retriable})
@@ -440,12 +440,6 @@ def _to_give_up(under_way: UnderWay) -> asyncio.Task[None]:
     """Return the oldest fetch, but for the one that would have the most to ask for again."""
     largest = max(under_way, key=under_way.__getitem__)
     return next(each for each in under_way if each is not largest)
-
-
-def _named(error: SemelError, of: TopicPartition) -> SemelError:
-    """Return an error that says of which partition it is: its broker knows a topic's id alone."""
-    details = error.details | {"topic": of.topic, "partition": str(of.partition)}
-    return type(error)(f"{of}: {error.message}", **details)
 
 
 def _chunk(batch: RecordBatch) -> Chunk[RecordBatch]:

@@ -70,12 +70,15 @@ def pause_ms(options: ClientOptions, random: Random, attempts: int) -> float:
     return min(doubled, options.retry_backoff_max_ms) * random.uniform(1 - _JITTER, 1 + _JITTER)
 
 
-class Pauses(Iterator[float]):
+class Pauses:
     """The pauses after attempt 1, 2, and so on of one call, in milliseconds."""
 
     def __init__(self, options: ClientOptions, random: Random) -> None:
         self._pauses = (pause_ms(options, random, attempts) for attempts in count(1))
         self._unhealed = 0
+
+    def __iter__(self) -> Iterator[float]:
+        return self
 
     def __next__(self) -> float:
         return next(self._pauses)

@@ -8,6 +8,7 @@ but those of ``NEVER_THROTTLED``: the end of a transaction waits for no quota.
 import asyncio
 
 from semel_common.errors import RequestTimedOutError, ThrottlingQuotaExceededError
+from semel_common.untrusted_text import natural_number
 from semel_common.wire.connection import Connection, Connector
 from semel_common.wire.methods import NEVER_THROTTLED, Method, Req, Res
 from semel_common.wire.pieces import Outgoing
@@ -65,7 +66,7 @@ class ThrottledConnection:
                 method, request, timeout_ms=timeout_ms, traceparent=traceparent
             )
         except ThrottlingQuotaExceededError as error:
-            self._mute(error.number(_THROTTLE_TIME) or 0)
+            self._mute(natural_number(error.details.get(_THROTTLE_TIME, "")) or 0)
             raise
         throttle_time_ms: int = getattr(response, _THROTTLE_TIME, 0)
         if throttle_time_ms:

@@ -8,6 +8,7 @@ committed), or raises ``TransactionOutcomeUnknownError`` (its ``resolve()`` find
 from typing import Protocol
 
 from aiosemel.outcomes import Resolution
+from semel_common.client_errors import InvalidResponseError, SslAuthenticationError
 from semel_common.error_codes import ErrorCode
 from semel_common.errors import (
     AbortableTransactionError,
@@ -37,7 +38,6 @@ from semel_common.errors import (
     InvalidProducerTokenError,
     InvalidRecordError,
     InvalidRequestError,
-    InvalidResponseError,
     InvalidTopicError,
     InvalidTransactionTimeoutError,
     InvalidTxnStateError,
@@ -58,7 +58,6 @@ from semel_common.errors import (
     RetriableError,
     SaslAuthenticationError,
     SemelError,
-    SslAuthenticationError,
     StaleMemberEpochError,
     ThrottlingQuotaExceededError,
     TopicAlreadyExistsError,

@@ -9,9 +9,6 @@ from typing import ClassVar, Self
 
 from semel_common.error_codes import ErrorClass, ErrorCode
 
-_INT64_MAX = (1 << 63) - 1
-_DIGITS_MAX = len(str(_INT64_MAX))
-
 
 class SemelError(Exception):
     """Any error of the protocol.
@@ -27,17 +24,6 @@ class SemelError(Exception):
         super().__init__(message)
         self.message = message
         self.details = {name: str(value) for name, value in details.items()}
-
-    def number(self, name: str) -> int | None:
-        """Return a detail that is a number from 0 to 2^63 - 1; None if it is not there, or is not.
-
-        Details come from servers, so they may be any text.
-        """
-        text = self.details.get(name, "")
-        if len(text) > _DIGITS_MAX or not (text.isascii() and text.isdecimal()):
-            return None
-        number = int(text)
-        return number if number <= _INT64_MAX else None
 
     def as_value(self) -> Self:
         """Return it to be kept as a value: without the frames that raised it, and all they hold."""
@@ -103,21 +89,6 @@ class NetworkExceptionError(RefreshRetriableError):
     """The connection broke, or there was none. What was asked may have happened."""
 
     code = ErrorCode.NETWORK_EXCEPTION
-
-
-class InvalidResponseError(NetworkExceptionError):
-    """A server's answer is malformed, or does not fit the request. The request may have happened.
-
-    ``details`` has the address, the RPC and the field. A client asks again a few times, perhaps at
-    another address, and then raises this error.
-    """
-
-
-class SslAuthenticationError(NetworkExceptionError):
-    """The TLS handshake failed, so the request was not sent: the message says what to change.
-
-    A client connects again a few times, perhaps to another address, and then raises this error.
-    """
 
 
 class CoordinatorLoadInProgressError(RetriableError):
@@ -239,17 +210,8 @@ class BaseOffsetMismatchError(AbortableTransactionError):
 
     @property
     def log_end_offset(self) -> int:
-        """Where the log ended: what to read up to before trying again.
-
-        Raises InvalidResponseError if the broker did not say it.
-        """
-        offset = self.number("log_end_offset")
-        if offset is None:
-            raise InvalidResponseError(
-                f"the broker refused an append without a valid log_end_offset: {self.message}",
-                field="log_end_offset",
-            )
-        return offset
+        """Where the log ended: what to read up to before trying again."""
+        return int(self.details["log_end_offset"])
 
 
 # -- a new producer or member --------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,7 +13,10 @@ from security_harness import Authority, server_tls
 from server_harness import Request, Response, Served, serving
 
 from semel.group.v1.group_pb2 import ListGroupsRequest
-from semel_common.errors import NetworkExceptionError, SslAuthenticationError
+from semel_common.client_errors import SslAuthenticationError
+from semel_common.errors import (
+    NetworkExceptionError,
+)
 from semel_common.wire.grpc_connection import GrpcConnector
 from semel_common.wire.methods import LIST_GROUPS
 from semel_common.wire.security import ClientCredentials, Security
@@ -130,9 +133,13 @@ async def test_address_where_nothing_listens_is_no_trouble_of_tls(tmp_path: Path
 async def test_server_that_says_nothing_is_probed_no_longer_than_the_call_may_take(
     tmp_path: Path,
 ) -> None:
+    left = asyncio.Event()
+
     async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.read(-1)
-        writer.close()
+        with suppress(OSError):
+            await reader.read(-1)
+        writer.transport.abort()
+        left.set()
 
     server = await asyncio.start_server(silent, "127.0.0.1", 0)
     contexts = ClientCredentials(Security(ssl_ca_location=Authority(tmp_path).ca)).certificates()
@@ -140,4 +147,6 @@ async def test_server_that_says_nothing_is_probed_no_longer_than_the_call_may_ta
     probe = TlsProbe(f"127.0.0.1:{server.sockets[0].getsockname()[1]}")
     checked = Contexts(contexts.context, contexts.any_name)
     assert await probe.trouble(checked, "127.0.0.1", timeout_ms=50) is None
+    await left.wait()
     server.close()
+    await server.wait_closed()

@@ -18,6 +18,8 @@ from aiosemel._answers.registry import Checks
 from semel.broker.v1 import broker_pb2 as broker
 from semel.broker.v1 import producers_pb2 as producers
 from semel.common.v1 import participants_pb2 as participants
+from semel.common.v1.errors_pb2 import ERROR_CODE_BASE_OFFSET_MISMATCH, Error
+from semel_common.untrusted_text import natural_number
 from semel_common.wire import methods
 
 CHECKS = Checks()
@@ -53,12 +55,21 @@ def check_produced(batches: Sequence[_Batch], answer: broker.ProduceResponse) ->
     for batch, result in zip(batches, answer.partitions, strict=True):
         in_place("partitions", result, batch.topic_partition)
         if is_refused("partitions", result):
+            _check_mismatch(result.error)
             continue
         offset = result.base_offset
         within("partitions.base_offset", offset, 0, INT64_MAX - batch.record_count)
         at_least("partitions.log_start_offset", result.log_start_offset)
         if batch.expected_base_offset is not None:
             same("partitions.base_offset", offset, batch.expected_base_offset)
+
+
+def _check_mismatch(error: Error) -> None:
+    """Check that an append on a condition is told where the log ends."""
+    log_end_offset = error.metadata.get("log_end_offset", "")
+    is_mismatch = error.code == ERROR_CODE_BASE_OFFSET_MISMATCH
+    if is_mismatch and natural_number(log_end_offset) is None:
+        raise Unfit("error.metadata.log_end_offset", log_end_offset, "is no offset")
 
 
 @CHECKS.of(methods.FETCH)

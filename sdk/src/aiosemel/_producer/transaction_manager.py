@@ -48,6 +48,7 @@ from aiosemel.errors import (
     TransactionOutcomeUnknownError,
 )
 from semel_common.ids import GroupId, Participant
+from semel_common.untrusted_text import natural_number
 
 _FATAL = (ProducerFencedError, InvalidProducerIdMappingError)
 """Anything else that goes wrong with a transaction only aborts it."""
@@ -382,7 +383,7 @@ class TransactionManager:
 
     def _settle(self, error: SemelError) -> None:
         """Go on with the next epoch after a commit; without one, another producer holds it."""
-        next_epoch = self._next_epoch_after(error)
+        next_epoch = self._newer_epoch_in(error)
         if next_epoch is None or isinstance(error, _FATAL):
             self.error = error
             self._move(Event.FATAL)
@@ -391,7 +392,7 @@ class TransactionManager:
 
     def _settle_aborted(self, error: SemelError) -> TransactionAbortedError:
         """Go on with the next epoch once ``abort`` is called; return what to raise."""
-        next_epoch = self._next_epoch_after(error)
+        next_epoch = self._newer_epoch_in(error)
         self.outcome = TransactionOutcome.ABORTED
         self.error = self.loss = error
         if next_epoch is None or isinstance(error, _FATAL):
@@ -401,12 +402,9 @@ class TransactionManager:
             self._next_epoch = next_epoch
         return self._aborted(error)
 
-    def _next_epoch_after(self, error: SemelError) -> int | None:
-        """Return the epoch that an error names; None if it names none, or one that is not newer."""
-        next_epoch = error.number(NEXT_EPOCH)
-        if next_epoch is None or next_epoch <= self.producer_epoch:
-            return None
-        return next_epoch
+    def _newer_epoch_in(self, error: SemelError) -> int | None:
+        epoch = natural_number(error.details.get(NEXT_EPOCH, "")) or 0
+        return epoch if epoch > self.producer_epoch else None
 
     def _kept(self, call: Call) -> SemelError:
         """Return the error that stands in the way of a call, to be raised once more."""

@@ -5,7 +5,7 @@ Whether an answer fits its request is checked above this package, where requests
 
 from google.protobuf.message import DecodeError, Message
 
-from semel_common.errors import InvalidResponseError
+from semel_common.client_errors import InvalidResponseError
 from semel_common.wire.methods import Method, Req, Res
 from semel_common.wire.scan import Bounds, Data, MessageBoundsError, check_bounds
 

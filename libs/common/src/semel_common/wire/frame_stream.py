@@ -11,8 +11,8 @@ from collections.abc import Awaitable, Callable
 from google.protobuf.message import DecodeError
 
 from semel.common.v1.frames_pb2 import Cancel
+from semel_common.client_errors import InvalidResponseError
 from semel_common.errors import (
-    InvalidResponseError,
     NetworkExceptionError,
     RequestTimedOutError,
     SaslAuthenticationError,

@@ -13,11 +13,10 @@ from google.protobuf.message import Message
 
 from semel.common.v1.frames_pb2 import FramesPreface, OpenFramesRequest, OpenFramesResponse
 from semel_common.addresses import PORT_MAX, is_host
+from semel_common.client_errors import InvalidResponseError, SslAuthenticationError
 from semel_common.errors import (
-    InvalidResponseError,
     NetworkExceptionError,
     SemelError,
-    SslAuthenticationError,
 )
 from semel_common.library_log import get_logger
 from semel_common.tracing import TRACEPARENT

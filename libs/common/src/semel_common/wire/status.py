@@ -7,9 +7,10 @@ from google.rpc import error_details_pb2, status_pb2
 
 from semel.common.v1.errors_pb2 import Error
 from semel_common import errors
+from semel_common.client_errors import InvalidResponseError
 from semel_common.error_codes import ErrorClass, ErrorCode
 from semel_common.errors import SemelError
-from semel_common.printable import printable
+from semel_common.untrusted_text import printable
 
 DOMAIN = "semel"
 """The domain of ``google.rpc.ErrorInfo``; its reason is the name of the ErrorCode."""
@@ -81,7 +82,7 @@ def _from_code(code: grpc.StatusCode, details: str, address: str) -> SemelError:
     text = f"{address}: {details}"
     match code:
         case grpc.StatusCode.OK:
-            return errors.InvalidResponseError(f"{address} ended a call without an answer")
+            return InvalidResponseError(f"{address} ended a call without an answer")
         case grpc.StatusCode.DEADLINE_EXCEEDED:
             return errors.RequestTimedOutError(f"{address} did not answer in time")
         case grpc.StatusCode.UNAVAILABLE | grpc.StatusCode.CANCELLED | grpc.StatusCode.INTERNAL:
@@ -89,7 +90,7 @@ def _from_code(code: grpc.StatusCode, details: str, address: str) -> SemelError:
             return errors.NetworkExceptionError(text)
         case grpc.StatusCode.RESOURCE_EXHAUSTED if _TOO_LARGE in text.lower():
             # gRPC of this side refuses an answer over its limit: no quota is behind it.
-            return errors.InvalidResponseError(text)
+            return InvalidResponseError(text)
         case grpc.StatusCode.RESOURCE_EXHAUSTED:
             return errors.ThrottlingQuotaExceededError(text)
         case grpc.StatusCode.UNIMPLEMENTED:
@@ -141,7 +142,7 @@ def _from_trailer(trailer: bytes, address: str) -> SemelError:
     try:
         return _from_status(status_pb2.Status.FromString(trailer))
     except DecodeError:
-        return errors.InvalidResponseError(
+        return InvalidResponseError(
             f"{address} answered with an error that cannot be read: its {_STATUS_DETAILS_KEY} of"
             f" {len(trailer):,} bytes is no google.rpc.Status",
             address=address,
