@@ -137,6 +137,13 @@ WRONG: list[tuple[Method[Message, Message], Message, Message, str]] = [
         metadata(internal_partitions=[cluster.InternalPartition(topic="t")]),
         "internal_partitions.topic 't'",
     ),
+    (
+        methods.METADATA,
+        cluster.MetadataRequest(all_topics=True, page_token="p"),
+        metadata(next_page_token="p"),
+        "next_page_token 'p', which is the token of this page",
+    ),
+    (methods.METADATA, ALL_TOPICS, metadata(next_page_token="x" * 5_000), "5,000 characters"),
     (methods.FETCH, FETCH, broker.FetchResponse(), "number of partitions 0, which is not 1"),
     (methods.FETCH, FETCH, fetched(partition=-5), "partitions.partition -5, which is not 1"),
     (methods.FETCH, FETCH, fetched(topic_id="other"), "partitions.topic_id 'other'"),

@@ -3,7 +3,7 @@
 from google.protobuf.message import Message
 
 from aiosemel._answers import broker, cluster, groups, transactions
-from aiosemel._answers.fields import Unfit, at_least
+from aiosemel._answers.fields import Unfit, at_least, check_page
 from aiosemel._answers.registry import AnyCheck
 from aiosemel.errors import InvalidResponseError
 from semel_common.wire.connection import Connection, Connector
@@ -77,6 +77,7 @@ def check_answer(address: str, method: Method[Req, Res], request: Req | None, an
     try:
         at_least(_THROTTLE_TIME, getattr(answer, _THROTTLE_TIME, 0))
         if request is not None:
+            check_page(request, answer)
             CHECKS[method.path](request, answer)
     except Unfit as unfit:
         raise unfit_answer(address, method, unfit) from None

@@ -4,13 +4,15 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from typing import Literal, Protocol
 
+from google.protobuf.message import Message
+
 from semel.common.v1.errors_pb2 import Error
 from semel.common.v1.participants_pb2 import Participants
 from semel_common.addresses import PORT_MAX, is_host
 
 INT64_MAX = (1 << 63) - 1
 TOKEN_MAX_BYTES = 4_096
-"""The longest producer token that a client keeps: each request carries it."""
+"""The longest token that a client repeats: producer tokens, and those of pages."""
 TIME_MAX_MS = 253_402_300_799_999
 """The last millisecond of the year 9999: calendars of programs end there."""
 
@@ -107,6 +109,17 @@ def host_and_port(field: str, host: str, port: int) -> None:
     if not is_host(host):
         raise Unfit(f"{field}.host", host, "is no host")
     within(f"{field}.port", port, 1, PORT_MAX)
+
+
+def check_page(request: Message, answer: Message) -> None:
+    """Check what an answer says of the next page of a list, if it is of a list."""
+    following: str = getattr(answer, "next_page_token", "")
+    if not following:
+        return
+    if len(following) > TOKEN_MAX_BYTES:
+        raise Unfit("next_page_token", following, f"has {len(following):,} characters")
+    if following == getattr(request, "page_token", ""):
+        raise Unfit("next_page_token", following, "is the token of this page")
 
 
 def refusal(field: str, error: Error) -> None:
