@@ -32,7 +32,8 @@ export GRPC_ENABLE_FORK_SUPPORT := 0
 ENGINE      ?= $(firstword $(foreach each,docker podman buildah,$(shell command -v $(each))))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-journals simulate damage defects explore fuzz chaos pipeline pipeline-chaos coverage check format \
+.PHONY: help demo test test-journals simulate damage defects explore fuzz untrusted chaos pipeline pipeline-chaos coverage check \
+        format \
         protos docs release-protos bench bench-growth bench-growth-docs bench-kafka bench-spark jaeger trace-demo \
         alerts-check dist clean hostile images audit k8s-check crd-schemas k8s-test test-clients loadtest
 
@@ -64,6 +65,9 @@ hostile: $(SYNCED) ## attacks on real processes, and what each took: ATTACKS="a 
 
 damage: $(SYNCED) ## flip bits in each kind of page of journals, and look what is served: TRIALS=n SEED=k
 	PYTHONPATH=tests:services/partition-broker/tests:libs/runtime/tests $(BIN)/python -m damage --trials $(or $(TRIALS),8) --seed $(or $(SEED),0)
+
+untrusted: $(SYNCED) ## the SDK against a server that lies: ANSWERS=n SEED=k
+	PYTHONPATH=tests $(BIN)/python -m untrusted --answers $(or $(ANSWERS),20000) --seed $(or $(SEED),0)
 
 defects: $(SYNCED) ## in which seed the simulation finds each planted defect: all, or NAMES="one two"
 	PYTHONPATH=tests $(BIN)/python -m defects $(NAMES)

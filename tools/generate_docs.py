@@ -12,7 +12,7 @@ from pathlib import Path
 
 from aiosemel._producer.transaction_states import TRANSITIONS as PRODUCER_TRANSITIONS
 from semel_broker.config import BrokerSettings
-from semel_common import errors
+from semel_common import client_errors, errors
 from semel_common.errors import SemelError
 from semel_common.wire import methods
 from semel_common.wire.methods import Method
@@ -111,6 +111,18 @@ def _errors() -> Iterator[str]:
             means = _first_paragraph(leaf).replace("\n", " ")
             reason = f"`{leaf.code.name}` | {leaf.code.value}"
             yield f"| {reason} | {status} | `{leaf.__name__}` | {means} |"
+
+    yield from _errors_of_clients()
+
+
+def _errors_of_clients() -> Iterator[str]:
+    """List what only clients raise: errors with the number of another one."""
+    yield from ("", "## Errors that only clients raise", "")
+    yield "No server answers these. Each is also what its general class says."
+    yield from ("", "| class | is also | means |", "|---|---|---|")
+    for error in (client_errors.InvalidResponseError, client_errors.SslAuthenticationError):
+        means = _first_paragraph(error).replace("\n", " ")
+        yield f"| `{error.__name__}` | `{error.__mro__[1].__name__}` | {means} |"
 
 
 def _general_classes(cls: type[SemelError]) -> Iterator[type[SemelError]]:

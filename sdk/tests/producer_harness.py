@@ -7,7 +7,7 @@ is to happen to the next requests of a method, in place of the ordinary.
 
 import asyncio
 from collections import defaultdict, deque
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from random import Random
 from typing import TypeVar
@@ -233,20 +233,30 @@ class FakeCluster:
 
     # -- the coordinator -------------------------------------------------------------------------
 
+    @property
+    def layout(self) -> cluster.ClusterLayout:
+        return cluster.ClusterLayout(
+            transaction_log_partitions=5,
+            coordinators=self.coordinators,
+            group_partitions=5,
+            group_coordinators=1,
+        )
+
+    def described(
+        self, instances: Iterable[cluster.InstanceDescription]
+    ) -> cluster.DescribeClusterResponse:
+        """Return the answer to DescribeCluster with these instances."""
+        return cluster.DescribeClusterResponse(
+            cluster_id=self.cluster_id, version=1, layout=self.layout, instances=instances
+        )
+
     def _metadata(self, request: cluster.MetadataRequest) -> cluster.MetadataResponse:
         if len(request.topics) > TOPICS_IN_REQUEST:
             raise InvalidRequestError(f"topics has {len(request.topics)} entries")
         if len(request.topic_ids) > TOPICS_IN_REQUEST:
             raise InvalidRequestError(f"topic_ids has {len(request.topic_ids)} entries")
         response = cluster.MetadataResponse(
-            cluster_id=self.cluster_id,
-            version=self.version,
-            layout=cluster.ClusterLayout(
-                transaction_log_partitions=5,
-                coordinators=self.coordinators,
-                group_partitions=5,
-                group_coordinators=1,
-            ),
+            cluster_id=self.cluster_id, version=self.version, layout=self.layout
         )
         hosts = [
             (cluster.SERVICE_ROLE_COORDINATOR, i, f"{self.coordinator_host}{i or ''}")
@@ -276,11 +286,9 @@ class FakeCluster:
         self, _request: cluster.DescribeClusterRequest
     ) -> cluster.DescribeClusterResponse:
         known = self._metadata(cluster.MetadataRequest())
-        return cluster.DescribeClusterResponse(
-            instances=[
-                cluster.InstanceDescription(instance=each, leader_partitions=1)
-                for each in known.instances
-            ]
+        return self.described(
+            cluster.InstanceDescription(instance=each, leader_partitions=1)
+            for each in known.instances
         )
 
     def _create_topics(self, request: cluster.CreateTopicsRequest) -> cluster.CreateTopicsResponse:
@@ -291,7 +299,9 @@ class FakeCluster:
                 error = TopicAlreadyExistsError(f"topic {topic.name} exists")
                 result.error.CopyFrom(status.to_value(error))
             else:
-                self.create_topic(topic.name, topic.partitions or 1)
+                result.partitions = topic.partitions or 1
+                self.create_topic(topic.name, result.partitions)
+                result.topic_id = self.topics[topic.name]
         return response
 
     def _init_producer_id(

@@ -25,3 +25,14 @@ async def test_a_list_that_leads_back_is_an_error() -> None:
     with pytest.raises(UnknownServerError, match="answers the page 'a' of a list twice"):
         async for _ in pages(ask):
             pass
+
+
+async def test_a_list_that_outgrows_memory_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("aiosemel._pages.LIST_MAX_BYTES", 100)
+
+    async def ask(token: str) -> ListGroupsResponse:
+        return ListGroupsResponse(next_page_token=f"{token}x")
+
+    with pytest.raises(UnknownServerError, match="a list of over 100 bytes"):
+        async for _ in pages(ask):
+            pass

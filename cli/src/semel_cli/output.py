@@ -14,6 +14,8 @@ from typing import Annotated, TypeAlias
 
 import typer
 
+from semel_common.untrusted_text import printable
+
 Cell: TypeAlias = str | int | None
 Json: TypeAlias = "str | int | float | bool | Sequence[Json] | Mapping[str, Json] | None"
 
@@ -158,8 +160,9 @@ def _plain_lines(block: Table | Facts) -> Iterator[str]:
         return
     yield "\t".join(heading.upper().replace(" ", "-") for heading in block.headings)
     for row in block.rows:
-        yield "\t".join(_text(cell).replace("\t", " ") for cell in row)
+        yield "\t".join(map(_text, row))
 
 
 def _text(cell: Cell) -> str:
-    return "-" if cell is None or cell == "" else str(cell)
+    """Return what is shown: names come from other users of the cluster, or from its servers."""
+    return "-" if cell is None or cell == "" else printable(str(cell).replace("\t", " "))

@@ -4,20 +4,22 @@ A ``Route`` says where a request goes at this moment, and raises a ``RefreshRetr
 nobody knows. ``Cluster.call`` sends along a route with Kafka's meaning of the time-outs: one
 attempt takes at most ``request_timeout_ms``; a retriable error sends the same request again after a
 pause, a refreshing one asks for metadata first (``_refreshing``); past the caller's deadline,
-RequestTimedOutError is raised from the last error.
+RequestTimedOutError is raised from the last error. What no time heals, such as an invalid answer,
+is tried a few times only (``_retry``).
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from random import Random
 
 from google.protobuf.message import Message
 
+from aiosemel._answers.connector import CheckedConnector
 from aiosemel._cluster_identity import ClusterIdentity
 from aiosemel._metadata import ClusterMetadata, Role, TopicMetadata
 from aiosemel._refreshing import Refreshing
-from aiosemel._retry import Deadline, pause_before_repeat, pause_ms, pauses_ms
+from aiosemel._retry import Deadline, Pauses, pause_before_repeat, pause_ms
 from aiosemel._throttling import ThrottledConnector
 from aiosemel.errors import (
     ClosedError,
@@ -48,7 +50,7 @@ class Cluster:
         random: Random,
     ) -> None:
         """Take the addresses to begin with; the first request does the first I/O."""
-        self._connector = ThrottledConnector(connector)
+        self._connector = ThrottledConnector(CheckedConnector(connector))
         self._options = options
         self._random = random
         self.identity = ClusterIdentity(options.cluster_id)
@@ -149,6 +151,8 @@ class Cluster:
         pauses = self.backoff()
         moved = False
         while True:
+            if not self.known.is_anything:
+                await self.refresh(deadline)
             try:
                 return await self.attempt(
                     route,
@@ -251,9 +255,9 @@ class Cluster:
         """Return an id that nobody else has, for requests that must bear repetition."""
         return f"{self._random.getrandbits(128):032x}"
 
-    def backoff(self) -> Iterator[float]:
-        """Yield the pauses between the attempts of one request, in milliseconds."""
-        return pauses_ms(self._options, self._random)
+    def backoff(self) -> Pauses:
+        """Return the pauses between the attempts of one request, in milliseconds."""
+        return Pauses(self._options, self._random)
 
     async def pause(self, attempts: int) -> None:
         """Wait as long as is due after so many attempts."""

@@ -4,6 +4,7 @@ import asyncio
 import logging
 
 from aiosemel.errors import SemelError
+from aiosemel.offsets import TopicPartition
 
 WARN_AGAIN_MS = 10_000
 """The pause between two warnings of one row."""
@@ -16,6 +17,8 @@ class Failures:
         """``quiet_ms`` is how long a row may last, as after a move, before it is warned of."""
         self._quiet_s = quiet_ms / 1000
         self._warn_at: float | None = None
+        self.count = 0
+        """How many are in the row."""
         self.last: SemelError | None = None
         """None: there is no row."""
 
@@ -23,6 +26,7 @@ class Failures:
         """Take one more; return the level to log it at."""
         now = asyncio.get_running_loop().time()
         self.last = error
+        self.count += 1
         if self._warn_at is None:
             self._warn_at = now + self._quiet_s
         if now < self._warn_at:
@@ -33,3 +37,10 @@ class Failures:
     def succeeded(self) -> None:
         """End the row."""
         self._warn_at = self.last = None
+        self.count = 0
+
+
+def named(error: SemelError, of: TopicPartition) -> SemelError:
+    """Return an error that says of which partition it is: its broker knows a topic's id alone."""
+    details = error.details | {"topic": of.topic, "partition": str(of.partition)}
+    return type(error)(f"{of}: {error.message}", **details)

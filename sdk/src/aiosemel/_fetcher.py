@@ -19,13 +19,14 @@ from collections.abc import Coroutine, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from aiosemel._cluster import Cluster
-from aiosemel._failures import WARN_AGAIN_MS, Failures
+from aiosemel._failures import WARN_AGAIN_MS, Failures, named
 from aiosemel._group_offsets import GroupOffsets, quick_pauses_ms
 from aiosemel._isolation import ISOLATION
 from aiosemel._partition import Chunk, OffsetReset, PositionState
 from aiosemel._positions import FetchPosition, PositionQuestion, Positions, Ticket
 from aiosemel._retry import Deadline
 from aiosemel._signal import Signal
+from aiosemel._unhealed import UNHEALED, UNHEALED_MAX
 from aiosemel.consumer_options import ConsumerOptions
 from aiosemel.errors import (
     ApplicationRecoverableError,
@@ -223,6 +224,8 @@ class Fetcher:
         what = _for_topic(topic)
         try:
             await self._find_topic(topic, asked)
+        except UNHEALED as error:
+            self._fail(asked, error)
         except _AGAIN as error:
             if self.reports_missing and isinstance(error, UnknownTopicOrPartitionError):
                 self._fail(asked, error)
@@ -286,6 +289,9 @@ class Fetcher:
         partitions = [(each.ticket.topic_partition, each.topic_id) for each in questions]
         try:
             answers = await self._committed.fetch(partitions, self._deadline())
+        except UNHEALED as error:
+            self._fail(questions, error)
+            return []
         except (*_AGAIN, ApplicationRecoverableError) as error:
             level = self._failures[_OFFSETS].failed(error)
             _log.log(level, "asking %s failed: %s", _OFFSETS, error)
@@ -376,6 +382,8 @@ class Fetcher:
             )
         except _AGAIN as error:
             await self._recover(address, error)
+            if isinstance(error, UNHEALED) and self._failures[address].count >= UNHEALED_MAX:
+                self._fail(asked, error)
         except SemelError as error:
             self._fail(asked, error)
         else:
@@ -395,7 +403,7 @@ class Fetcher:
             if isinstance(error, _AGAIN):
                 retriable.append((each.ticket, error))
             else:
-                self._positions.failed(each.ticket, _named(error, each.ticket.topic_partition))
+                self._positions.failed(each.ticket, named(error, each.ticket.topic_partition))
         if not retriable:
             return
         self._release(held, held - {ticket for ticket, _ in retriable})
@@ -432,12 +440,6 @@ def _to_give_up(under_way: UnderWay) -> asyncio.Task[None]:
     """Return the oldest fetch, but for the one that would have the most to ask for again."""
     largest = max(under_way, key=under_way.__getitem__)
     return next(each for each in under_way if each is not largest)
-
-
-def _named(error: SemelError, of: TopicPartition) -> SemelError:
-    """Return an error that says of which partition it is: its broker knows a topic's id alone."""
-    details = error.details | {"topic": of.topic, "partition": str(of.partition)}
-    return type(error)(f"{of}: {error.message}", **details)
 
 
 def _chunk(batch: RecordBatch) -> Chunk[RecordBatch]:

@@ -1,15 +1,13 @@
 """Questions about partitions, each asked of the broker that leads it, until all are answered."""
 
-import asyncio
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Generic, TypeAlias, TypeVar
 
 from aiosemel._cluster import Cluster
-from aiosemel._retry import Deadline
+from aiosemel._retry import Deadline, pause_before_repeat
 from aiosemel.errors import (
     RefreshRetriableError,
-    RequestTimedOutError,
     RetriableError,
     SemelError,
     UnknownTopicOrPartitionError,
@@ -44,10 +42,7 @@ class Leaders(Generic[Q, A]):
             error = await self._ask_once(missing, found, deadline)
             if error is None:
                 continue
-            pause_ms = next(pauses)
-            if deadline.remaining_ms() <= pause_ms:
-                raise RequestTimedOutError(f"not done in time: {error.message}") from error
-            await asyncio.sleep(pause_ms / 1000)
+            await pause_before_repeat(pauses, deadline, error)
             if isinstance(error, RefreshRetriableError):
                 await self._cluster.refresh(deadline)
         return found

@@ -6,7 +6,7 @@ known yet asks for such topics only: what is known already is not paid for again
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable
 from random import Random
 
 from aiosemel._cluster_identity import ClusterIdentity
@@ -19,7 +19,7 @@ from aiosemel._metadata import (
     without_topic,
 )
 from aiosemel._names import check_topic_name
-from aiosemel._retry import Deadline, out_of_time, pause_before_repeat, pauses_ms
+from aiosemel._retry import Deadline, Pauses, out_of_time, pause_before_repeat
 from aiosemel.errors import (
     CoordinatorNotAvailableError,
     InconsistentClusterIdError,
@@ -131,8 +131,8 @@ class Refreshing:
                 if self.cached_topic(name) is None:
                     self._topics_wanted.pop(name, None)
 
-    def _backoff(self) -> Iterator[float]:
-        return pauses_ms(self._options, self._random)
+    def _backoff(self) -> Pauses:
+        return Pauses(self._options, self._random)
 
     async def _ask_for_topic(self, name: str, deadline: Deadline) -> TopicMetadata:
         pauses = self._backoff()
@@ -204,9 +204,7 @@ class Refreshing:
             elif await _settled(under_way, deadline) and suffices:
                 return
 
-    async def _refresh_now(
-        self, pauses: Iterator[float], deadline: Deadline, *, all_topics: bool
-    ) -> bool:
+    async def _refresh_now(self, pauses: Pauses, deadline: Deadline, *, all_topics: bool) -> bool:
         shared = self._refreshing = asyncio.get_running_loop().create_future()
         self._refreshing_all = all_topics
         succeeded = False
@@ -231,9 +229,7 @@ class Refreshing:
                 await asyncio.sleep(min(turn - now, deadline.remaining_ms() / 1000))
         self._refresh_begun_at = asyncio.get_running_loop().time()
 
-    async def _ask_everyone(
-        self, pauses: Iterator[float], deadline: Deadline, *, all_topics: bool
-    ) -> bool:
+    async def _ask_everyone(self, pauses: Pauses, deadline: Deadline, *, all_topics: bool) -> bool:
         self._topics_asked = set(self._topics_wanted)
         known = {} if all_topics or self._metadata is None else self._metadata.topics
         names = [name for name in self._topics_wanted if name not in known]

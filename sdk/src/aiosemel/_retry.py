@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import count
 from random import Random
 
+from aiosemel._unhealed import UNHEALED, UNHEALED_MAX
 from aiosemel.errors import (
     ConcurrentTransactionsError,
     RequestTimedOutError,
@@ -69,15 +70,29 @@ def pause_ms(options: ClientOptions, random: Random, attempts: int) -> float:
     return min(doubled, options.retry_backoff_max_ms) * random.uniform(1 - _JITTER, 1 + _JITTER)
 
 
-def pauses_ms(options: ClientOptions, random: Random) -> Iterator[float]:
-    """Yield the pauses after attempt 1, 2, and so on."""
-    return (pause_ms(options, random, attempts) for attempts in count(1))
+class Pauses:
+    """The pauses after attempt 1, 2, and so on of one call, in milliseconds."""
+
+    def __init__(self, options: ClientOptions, random: Random) -> None:
+        self._pauses = (pause_ms(options, random, attempts) for attempts in count(1))
+        self._unhealed = 0
+
+    def __iter__(self) -> Iterator[float]:
+        return self
+
+    def __next__(self) -> float:
+        return next(self._pauses)
+
+    def has_had_enough_of(self, error: RetriableError) -> bool:
+        """Count an error that no time heals; returns whether the call is to raise it now."""
+        self._unhealed += isinstance(error, UNHEALED)
+        return isinstance(error, UNHEALED) and self._unhealed >= UNHEALED_MAX
 
 
-async def pause_before_repeat(
-    pauses: Iterator[float], deadline: Deadline, error: RetriableError
-) -> None:
-    """Wait before the next attempt, or give up now if it would come too late."""
+async def pause_before_repeat(pauses: Pauses, deadline: Deadline, error: RetriableError) -> None:
+    """Wait before the next attempt, or give up now if it would come too late, or be in vain."""
+    if pauses.has_had_enough_of(error):
+        raise error
     pause_ms = next(pauses)
     if isinstance(error, ConcurrentTransactionsError):
         pause_ms = min(pause_ms, CONCURRENT_TRANSACTIONS_BACKOFF_MS)
@@ -88,6 +103,6 @@ async def pause_before_repeat(
 
 def out_of_time(error: RetriableError) -> RetriableError:
     """Return what to raise when a retriable error can no longer be retried."""
-    if isinstance(error, UnknownTopicOrPartitionError | RequestTimedOutError):
+    if isinstance(error, (UnknownTopicOrPartitionError, RequestTimedOutError, *UNHEALED)):
         return type(error)(error.message, **error.details)
     return RequestTimedOutError(f"not done in time: {error.message}", **error.details)

@@ -8,11 +8,16 @@ but those of ``NEVER_THROTTLED``: the end of a transaction waits for no quota.
 import asyncio
 
 from semel_common.errors import RequestTimedOutError, ThrottlingQuotaExceededError
+from semel_common.untrusted_text import natural_number
 from semel_common.wire.connection import Connection, Connector
 from semel_common.wire.methods import NEVER_THROTTLED, Method, Req, Res
 from semel_common.wire.pieces import Outgoing
 
 _THROTTLE_TIME = "throttle_time_ms"
+
+THROTTLE_TIME_MAX_MS = 60_000
+"""The longest time that an answer can keep an address from being asked: no server is believed that
+wants its clients to be silent for days. The next answer may say so again."""
 
 
 class ThrottledConnector:
@@ -66,7 +71,7 @@ class ThrottledConnection:
                 cluster_id=cluster_id,
             )
         except ThrottlingQuotaExceededError as error:
-            self._mute(int(error.details.get(_THROTTLE_TIME, "0")))
+            self._mute(natural_number(error.details.get(_THROTTLE_TIME, "")) or 0)
             raise
         throttle_time_ms: int = getattr(response, _THROTTLE_TIME, 0)
         if throttle_time_ms:
@@ -75,7 +80,8 @@ class ThrottledConnection:
 
     def _mute(self, throttle_time_ms: int) -> None:
         if throttle_time_ms > 0:
-            until = asyncio.get_running_loop().time() + throttle_time_ms / 1000
+            muted_ms = min(throttle_time_ms, THROTTLE_TIME_MAX_MS)
+            until = asyncio.get_running_loop().time() + muted_ms / 1000
             self.muted_until = max(self.muted_until, until)
 
     async def _wait(self, timeout_ms: int) -> int:

@@ -8,6 +8,7 @@ committed), or raises ``TransactionOutcomeUnknownError`` (its ``resolve()`` find
 from typing import Protocol
 
 from aiosemel.outcomes import Resolution
+from semel_common.client_errors import InvalidResponseError, SslAuthenticationError
 from semel_common.error_codes import ErrorCode
 from semel_common.errors import (
     AbortableTransactionError,
@@ -144,7 +145,9 @@ class TransactionOutcomeUnknownError(SemelError):
         time-out is over. TOO_OLD_TO_KNOW is answered only 256 transactions of the id later, or when
         the id has expired. Any number of tasks may wait for it. Raises RequestTimedOutError after
         ``timeout_ms``, and ``cancelled_commit_grace_ms`` if a commit is on its way then: call it
-        again, as also when it was cancelled. Raises ClosedError when the client is closed.
+        again, as also when it was cancelled. Raises InvalidResponseError when the answers of the
+        coordinator cannot be used: the outcome is still unknown then. Raises ClosedError when the
+        client is closed.
         """
         if self.resolver is None:
             raise IllegalStateError("only an error that a commit has raised can be resolved")
@@ -197,6 +200,7 @@ __all__ = [
     "InvalidProducerTokenError",
     "InvalidRecordError",
     "InvalidRequestError",
+    "InvalidResponseError",
     "InvalidTopicError",
     "InvalidTransactionTimeoutError",
     "InvalidTxnStateError",
@@ -219,6 +223,7 @@ __all__ = [
     "RetriableError",
     "SaslAuthenticationError",
     "SemelError",
+    "SslAuthenticationError",
     "StaleMemberEpochError",
     "ThrottlingQuotaExceededError",
     "TopicAlreadyExistsError",

@@ -13,6 +13,7 @@ from aiosemel.errors import (
     InvalidConfigError,
     InvalidGroupIdError,
     InvalidRequestError,
+    InvalidResponseError,
     InvalidTopicError,
     KafkaStorageError,
     MessageTooLargeError,
@@ -174,14 +175,36 @@ async def test_errors_of_a_partition_are_told_apart(fake: FakeCluster, method: s
         assert await values(consumer) == [b"a"]
 
 
-async def test_a_defect_behind_the_calls_reaches_the_user(fake: FakeCluster) -> None:
-    fake.surplus = True
+async def test_a_defect_behind_the_calls_reaches_the_user(
+    fake: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A consumer's own task ends by the defect: the consumer does not go on without it."""
+
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("aiosemel._fetcher._chunk", broken)
+    fake.append("orders", 0, [b"a"])
     async with client_of(fake) as client:
         consumer = client.consumer(auto_offset_reset="earliest")
         consumer.assign([ORDERS])
         with pytest.raises(ExceptionGroup) as raised:
             await values(consumer)
-        assert raised.group_contains(ValueError)
+        assert raised.group_contains(ZeroDivisionError)
+
+
+async def test_an_answer_that_does_not_fit_is_told_to_the_user_by_its_address(
+    fake: FakeCluster,
+) -> None:
+    fake.surplus = True
+    async with client_of(fake) as client:
+        consumer = client.consumer(auto_offset_reset="earliest")
+        consumer.assign([ORDERS])
+        with pytest.raises(InvalidResponseError, match="broker0:1 answered ListOffsets with"):
+            await values(consumer, 30_000)
+        fake.surplus = False
+        fake.append("orders", 0, [b"a"])
+        assert await values(consumer) == [b"a"]
 
 
 # -- topics --------------------------------------------------------------------------------------

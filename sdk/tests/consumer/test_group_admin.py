@@ -53,9 +53,11 @@ class FakeGroups(FakeCluster):
             return group.DescribeGroupsResponse(groups=[described])
         error = status.to_value(self.refusal) if self.refusal else None
         if name == "DeleteGroups":
-            return group.DeleteGroupsResponse(groups=[group.DeletedGroup(error=error)])
+            deleted = group.DeletedGroup(group_id="g", error=error)
+            return group.DeleteGroupsResponse(groups=[deleted])
         if name == "DeleteOffsets":
-            errors = [group.OffsetPartitionError(error=error)] if error else []
+            refused = group.OffsetPartitionError(topic="orders", error=error)
+            errors = [refused] if error else []
             return group.DeleteOffsetsResponse(errors=errors)
         return await super().deliver(address, name, request)
 

@@ -158,7 +158,12 @@ async def test_the_cluster_is_described(fake: FakeCluster) -> None:
     answer = cluster.DescribeClusterResponse(
         cluster_id="c",
         version=9,
-        layout=cluster.ClusterLayout(transaction_log_partitions=50, group_partitions=40),
+        layout=cluster.ClusterLayout(
+            transaction_log_partitions=50,
+            coordinators=1,
+            group_partitions=40,
+            group_coordinators=1,
+        ),
         topic_count=2,
         partition_count=8,
         instances=[
@@ -244,7 +249,8 @@ async def test_a_group_is_described_or_unknown(fake: FakeCluster) -> None:
             )
         ],
     )
-    unknown = group.GroupDescription(error=status.to_value(GroupIdNotFoundError("no group")))
+    missing = status.to_value(GroupIdNotFoundError("no group"))
+    unknown = group.GroupDescription(group_id="h", error=missing)
     async with open_client(fake) as client:
         can(fake, "DescribeGroups", group=group.DescribeGroupsResponse(groups=[answer]))
         described = await client.admin().describe_group("g")
@@ -413,7 +419,8 @@ async def test_an_idle_transactional_id_needs_no_names(fake: FakeCluster) -> Non
 
 async def test_an_unknown_transactional_id_is_an_error(fake: FakeCluster) -> None:
     unknown = transactions.TransactionalIdDescription(
-        error=status.to_value(TransactionalIdNotFoundError("no such id"))
+        transactional_id="orders",
+        error=status.to_value(TransactionalIdNotFoundError("no such id")),
     )
     answer = transactions.DescribeTransactionsResponse(descriptions=[unknown])
     can(fake, "DescribeTransactions", coordinator=answer, coordinator1=answer)

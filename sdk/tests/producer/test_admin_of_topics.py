@@ -175,7 +175,12 @@ async def test_records_are_deleted_at_the_leader_of_each_partition(fake: FakeClu
     fake.brokers = 2
     fake.create_topic("t", partitions=2)
     for number in range(2):
-        result = broker.DeleteRecordsPartitionResult(log_start_offset=number, deleted_offsets=5)
+        result = broker.DeleteRecordsPartitionResult(
+            topic_id=fake.topics["t"],
+            partition=number,
+            log_start_offset=number,
+            deleted_offsets=5,
+        )
         fake.canned[f"broker{number}:1", "DeleteRecords"] = broker.DeleteRecordsResponse(
             partitions=[result]
         )
@@ -197,7 +202,7 @@ async def test_a_deletion_that_is_refused_says_why(fake: FakeCluster) -> None:
     fake.create_topic("t")
     no = status.to_value(OffsetOutOfRangeError("offset 9 is past the last stable offset 3"))
     fake.canned["broker0:1", "DeleteRecords"] = broker.DeleteRecordsResponse(
-        partitions=[broker.DeleteRecordsPartitionResult(error=no)]
+        partitions=[broker.DeleteRecordsPartitionResult(topic_id=fake.topics["t"], error=no)]
     )
     async with open_client(fake) as client:
         with pytest.raises(OffsetOutOfRangeError, match="past the last stable offset 3"):

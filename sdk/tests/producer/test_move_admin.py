@@ -27,7 +27,7 @@ def fake() -> FakeCluster:
 
 def place(fake: FakeCluster, moving_to: int | None, *, version: int) -> None:
     """Let the controller say where partition 1 moves."""
-    response = cluster.MetadataResponse(cluster_id="c", version=version)
+    response = cluster.MetadataResponse(cluster_id="c", version=version, layout=fake.layout)
     topic = response.topics.add(name="t", topic_id=fake.topics["t"])
     topic.partitions.add(index=1, leader_id=0, leader_epoch=4, moving_to=moving_to)
     topic.partitions.add(index=0, leader_id=1)
@@ -71,6 +71,9 @@ async def test_partitions_of_groups_are_listed_and_waited_for_too(fake: FakeClus
         admin = client.admin().moves
         moving = await admin.list_partition_reassignments()
         groups.partition.ClearField("moving_to")
+        del response.topics[:]
+        none = status.to_value(InvalidRequestError("no topic"))
+        response.topics.add(name="__consumer_offsets", error=none)
         fake.canned[CONTROLLER, "Metadata"] = response
         done = await admin.wait_for_reassignments(moving)
     place_of_groups = TopicPartition("__consumer_offsets", 3)
@@ -170,8 +173,8 @@ async def test_descriptions_name_who_takes_over(fake: FakeCluster) -> None:
         del fake.canned[CONTROLLER, "Metadata"].topics[1]  # type: ignore[attr-defined]  # it has topics
         for host in ("coordinator:1", "coordinator1:1"):
             fake.canned[host, "Metadata"] = fake.canned[CONTROLLER, "Metadata"]
-            fake.canned[host, "DescribeCluster"] = cluster.DescribeClusterResponse(
-                instances=[cluster.InstanceDescription(instance=instance)]
+            fake.canned[host, "DescribeCluster"] = fake.described(
+                [cluster.InstanceDescription(instance=instance)]
             )
         described = await client.admin().describe_topic("t")
         (broker,) = (await client.admin().describe_cluster()).instances

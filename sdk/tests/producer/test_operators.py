@@ -123,9 +123,7 @@ async def test_an_instance_that_was_emptied_for_good_is_not_asked(fake: FakeClus
         for number, closed, partitions in ((0, False, 0), (1, True, 0), (1, True, 2))
     )
     for last, asked in ((empty, [BROKER_0]), (left, [BROKER_0, BROKER_1])):
-        fake.canned["coordinator:1", "DescribeCluster"] = cluster.DescribeClusterResponse(
-            instances=[kept, last]
-        )
+        fake.canned["coordinator:1", "DescribeCluster"] = fake.described([kept, last])
         before = len(fake.calls)
         async with open_client(fake) as client:
             await client.admin().operators.list_open_transactions()
@@ -185,10 +183,13 @@ async def test_every_fence_is_one_of_its_own_and_its_repeats_are_the_same(
 
 
 async def test_producers_of_a_partition_are_asked_for_until_it_is_found(fake: FakeCluster) -> None:
+    place = participants.TopicPartition(topic_id=fake.topics["t"], partition=1)
     moved = producers.PartitionProducers(
-        error=status.to_value(NotLeaderOrFollowerError("it has moved"))
+        partition=place,
+        error=status.to_value(NotLeaderOrFollowerError("it has moved")),
     )
     here = producers.PartitionProducers(
+        partition=place,
         high_watermark=9,
         last_stable_offset=5,
         producer_count=2,

@@ -138,7 +138,7 @@ async def test_a_closed_producer_only_asks_until_the_time_out_decides(fake: Fake
 
 async def test_an_outcome_that_is_too_old_is_not_guessed(fake: FakeCluster) -> None:
     too_old = wire.GetTransactionOutcomeResponse(
-        outcome=wire.TRANSACTION_OUTCOME_TOO_OLD_TO_KNOW, current_epoch=-1
+        outcome=wire.TRANSACTION_OUTCOME_TOO_OLD_TO_KNOW, producer_id=1, current_epoch=-1
     )
     fake.canned["coordinator:1", "GetTransactionOutcome"] = too_old
     async with unknown(fake, *SUCCEEDED) as (_, _, error):

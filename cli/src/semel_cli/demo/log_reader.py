@@ -55,7 +55,8 @@ class LogReader:
         }
         leaders: defaultdict[str, list[int]] = defaultdict(list)
         for partition in (partition for topic in answer.topics for partition in topic.partitions):
-            leaders[addresses[partition.leader_id]].append(partition.index)
+            if partition.leader_id in addresses:
+                leaders[addresses[partition.leader_id]].append(partition.index)
         return leaders
 
     async def _fetch(self, address: str, partitions: list[int]) -> list[tuple[int, RecordBatch]]:
@@ -76,5 +77,9 @@ class LogReader:
             if result.HasField("error"):
                 continue
             fetched.extend((result.partition, batch) for batch in result.batches)
-            self._offsets[result.partition] = result.next_offset
+            if (
+                result.partition in partitions
+                and result.next_offset > self._offsets[result.partition]
+            ):
+                self._offsets[result.partition] = result.next_offset
         return fetched

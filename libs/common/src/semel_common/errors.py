@@ -19,7 +19,7 @@ class SemelError(Exception):
     code: ClassVar[ErrorCode] = ErrorCode.UNKNOWN_SERVER_ERROR
     error_class: ClassVar[ErrorClass] = ErrorClass.FATAL
 
-    def __init__(self, message: str, **details: str | int) -> None:
+    def __init__(self, message: str, /, **details: str | int) -> None:
         """Say what is wrong: lower case, no full stop, the thing and both values."""
         super().__init__(message)
         self.message = message

@@ -29,6 +29,7 @@ from dataclasses import dataclass
 from aiosemel._producer.batch import Batch, PartitionBatches, Request
 from aiosemel._producer.columns import RowColumns
 from aiosemel._producer.conditional import ConditionalAppend
+from aiosemel._unhealed import UNHEALED, UNHEALED_MAX
 from aiosemel.errors import (
     OutOfOrderSequenceNumberError,
     RequestTimedOutError,
@@ -304,6 +305,8 @@ class Accumulator:
         A gap before a batch that is not the first in flight may close: those before it are retried.
         """
         if batch.is_done:
+            return False
+        if isinstance(error, UNHEALED) and batch.attempts >= UNHEALED_MAX:
             return False
         first = self._partitions[batch.topic_partition].in_flight[0]
         waits_for_first = isinstance(error, OutOfOrderSequenceNumberError) and batch is not first

@@ -4,6 +4,7 @@ from aiosemel._context import Context
 from aiosemel._producer.batch import Batch, Request
 from aiosemel._producer.pipeline import Pipeline
 from aiosemel._retry import Deadline
+from aiosemel._unhealed import UNHEALED
 from aiosemel.errors import (
     ApplicationRecoverableError,
     InconsistentClusterIdError,
@@ -68,6 +69,10 @@ class Idempotence:
                     deadline=Deadline.after_ms(self._options.max_block_ms),
                     request_timeout_ms=self._options.request_timeout_ms,
                 )
+            except UNHEALED as error:
+                # Those who wait are told; what is sent later asks again.
+                self.pipeline.discard_queued(error)
+                _log.warning("no producer id yet: %s", error)
             except RetriableError as error:
                 _log.warning("no producer id yet: %s", error)
             except SemelError as error:

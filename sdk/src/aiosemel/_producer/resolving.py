@@ -14,6 +14,7 @@ from aiosemel._producer.transaction_manager import TransactionManager
 from aiosemel._producer.transaction_states import State, TransactionOutcome
 from aiosemel._retry import Deadline
 from aiosemel._transactions import get_outcome
+from aiosemel._unhealed import UNHEALED
 from aiosemel.errors import (
     RequestTimedOutError,
     RetriableError,
@@ -93,7 +94,7 @@ class Resolver:
                 KnownOutcome.ABORTED, AbortReason.named(error.details.get("reason"))
             )
         except TransactionOutcomeUnknownError as error:
-            if isinstance(error.__cause__, asyncio.CancelledError):
+            if isinstance(error.__cause__, (asyncio.CancelledError, *UNHEALED)):
                 raise error.__cause__ from None
             _log.info("asking for the outcome again: %s", error)
             return None
@@ -109,6 +110,8 @@ class Resolver:
                 producer_epoch=self._producer_epoch,
                 deadline=Deadline.after_ms(self._cluster.options.default_api_timeout_ms),
             )
+        except UNHEALED:
+            raise
         except RetriableError as error:
             _log.info("asking for the outcome again: %s", error)
             return None

@@ -10,6 +10,9 @@ from contextlib import nullcontext
 from functools import partial
 from typing import Protocol
 
+from aiosemel._answers.broker import check_produced
+from aiosemel._answers.connector import unfit_answer
+from aiosemel._answers.fields import Unfit
 from aiosemel._context import Context
 from aiosemel._producer.accumulator import Accumulator
 from aiosemel._producer.batch import Batch, Request
@@ -211,12 +214,11 @@ class Sender:
             )
         except SemelError as error:
             return [error] * len(request.batches)
-        answers = [_answer(result) for result in response.partitions]
-        if len(answers) != len(request.batches):
-            given, asked = len(answers), len(request.batches)
-            wrong = UnknownServerError(f"{request.broker} answered {given} of {asked} partitions")
-            return [wrong] * asked
-        return answers
+        try:
+            check_produced(request.batches, response)
+        except Unfit as unfit:
+            return [unfit_answer(request.broker, PRODUCE, unfit)] * len(request.batches)
+        return [_answer(result) for result in response.partitions]
 
     def _acknowledge(self, batch: Batch, base_offset: int) -> None:
         if not batch.is_done:

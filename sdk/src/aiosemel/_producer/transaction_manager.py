@@ -49,6 +49,7 @@ from aiosemel.errors import (
     TransactionOutcomeUnknownError,
 )
 from semel_common.ids import GroupId, Participant
+from semel_common.untrusted_text import natural_number
 
 _FATAL = (ProducerFencedError, InvalidProducerIdMappingError)
 """Anything else that goes wrong with a transaction only aborts it."""
@@ -381,7 +382,7 @@ class TransactionManager:
 
     def _settle(self, error: SemelError) -> None:
         """Go on with the next epoch after a commit; without one, another producer holds it."""
-        next_epoch = _next_epoch(error)
+        next_epoch = self._newer_epoch_in(error)
         if next_epoch is None or isinstance(error, _FATAL):
             self.error = error
             self._move(Event.FATAL)
@@ -390,7 +391,7 @@ class TransactionManager:
 
     def _settle_aborted(self, error: SemelError) -> TransactionAbortedError:
         """Go on with the next epoch once ``abort`` is called; return what to raise."""
-        next_epoch = _next_epoch(error)
+        next_epoch = self._newer_epoch_in(error)
         self.outcome = TransactionOutcome.ABORTED
         self.error = self.loss = error
         if next_epoch is None or isinstance(error, _FATAL):
@@ -399,6 +400,10 @@ class TransactionManager:
             self._move(Event.ABORTABLE)
             self._next_epoch = next_epoch
         return self._aborted(error)
+
+    def _newer_epoch_in(self, error: SemelError) -> int | None:
+        epoch = natural_number(error.details.get(NEXT_EPOCH, "")) or 0
+        return epoch if epoch > self.producer_epoch else None
 
     def _kept(self, call: Call) -> SemelError:
         """Return the error that stands in the way of a call, to be raised once more."""
@@ -434,11 +439,6 @@ class TransactionManager:
         )
         unknown.__cause__ = error
         return unknown
-
-
-def _next_epoch(error: SemelError) -> int | None:
-    value = error.details.get(NEXT_EPOCH)
-    return int(value) if value is not None and value.isdecimal() else None
 
 
 def _unacknowledged(participants: list[Participant]) -> TransactionAbortableError:

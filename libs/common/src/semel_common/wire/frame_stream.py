@@ -1,8 +1,9 @@
 """One frame stream as its client sees it: many calls in flight, answers in any order.
 
-A stream that breaks fails every call on it, once; whoever owns it opens another. A stream that has
-been idle for most of the time that its server allows ends itself: the server would end it soon, and
-a request could be on its way then.
+A stream that breaks fails every call on it, once; whoever owns it opens another. A message that is
+over a bound or malformed breaks the stream, and so does an answer to a call that was never made. A
+stream that has been idle for most of the time that its server allows ends itself: the server would
+end it soon, and a request could be on its way then.
 """
 
 import asyncio
@@ -14,6 +15,7 @@ from typing import NamedTuple
 from google.protobuf.message import DecodeError
 
 from semel.common.v1.frames_pb2 import Cancel
+from semel_common.client_errors import InvalidResponseError
 from semel_common.errors import (
     NetworkExceptionError,
     RequestTimedOutError,
@@ -22,12 +24,16 @@ from semel_common.errors import (
     ThrottlingQuotaExceededError,
 )
 from semel_common.wire import status
+from semel_common.wire.answers import unusable
 from semel_common.wire.methods import Method, Req, Res
 from semel_common.wire.outbox import FRAMES_PER_SLICE, Outbox
 from semel_common.wire.pieces import Outgoing
 from semel_common.wire.pipe import Pipe, PipeUser
+from semel_common.wire.scan import Bounds, MessageBoundsError, check_bounds
 from semel_common.wire.streams import ResponseFrame, StreamTypes
 
+ARRIVED_MAX = 4_096
+"""While so many frames wait to be handed out, no further message is read."""
 _IDLE_PART = 0.4
 """After two looks at this part of the server's time, a stream that was idle at both ends itself."""
 
@@ -49,10 +55,14 @@ OpenPipe = Callable[[PipeUser], Awaitable[Opened]]
 class FrameStream:
     """A stream to one service at one address. Made inside a running event loop."""
 
-    def __init__(self, open_pipe: OpenPipe, types: StreamTypes, address: str) -> None:
+    def __init__(
+        self, open_pipe: OpenPipe, types: StreamTypes, address: str, bounds: Bounds
+    ) -> None:
         """Begin to connect; calls wait until that is done."""
         self._types = types
         self._address = address
+        self._bounds = bounds
+        self._paused = False
         self._last_correlation_id = 0
         self._outbox = Outbox()
         self._pending: dict[int, asyncio.Future[ResponseFrame]] = {}
@@ -106,8 +116,8 @@ class FrameStream:
             timer.cancel()
             if self._pending.pop(correlation_id, None) is not None and not self._broken:
                 self._outbox.put(*write(correlation_id, 0, "cancel", Cancel()))
-        if frame.HasField("error"):
-            raise self._refused(status.from_value(frame.error))
+        if frame.WhichOneof("response") != method.field:
+            raise self._refused(self._error_of(frame, method.name))
         response = getattr(frame, method.field)
         assert isinstance(response, method.response)
         return response
@@ -124,17 +134,21 @@ class FrameStream:
 
     def received(self, message: bytes | bytearray) -> None:
         """Hand answers to their callers."""
+        types = self._types
         try:
-            frames = self._types.parse_response(message).frames
-        except DecodeError:
-            self.lost(NetworkExceptionError(f"{self._address} sends what is no answer"))
-            if self._pipe is not None:
-                self._pipe.abort()
+            check_bounds(message, types.stream_response, self._bounds)
+            frames = types.parse_response(message).frames
+        except (MessageBoundsError, DecodeError) as error:
+            rpc = types.path.rpartition("/")[2]
+            self._break(unusable(self._address, rpc, types.stream_response, message, error))
             return
         taking_up = bool(self._arrived)
         self._arrived.extend(frames)
         if not taking_up:
             self._take_up()
+        if len(self._arrived) > ARRIVED_MAX and self._pipe is not None and not self._broken:
+            self._paused = True
+            self._pipe.pause_reading()
 
     def written(self) -> None:
         """Write on."""
@@ -157,6 +171,23 @@ class FrameStream:
 
     # -- inside ------------------------------------------------------------------------------------
 
+    def _error_of(self, frame: ResponseFrame, rpc: str) -> SemelError:
+        """Return the error of a frame without the answer to its call."""
+        if frame.HasField("error"):
+            return status.from_value(frame.error)
+        field = frame.WhichOneof("response") or "no response"
+        return InvalidResponseError(
+            f"{self._address} answered {rpc} with {field}",
+            address=self._address,
+            rpc=rpc,
+            field="response",
+        )
+
+    def _break(self, error: SemelError) -> None:
+        self.lost(error)
+        if self._pipe is not None:
+            self._pipe.abort()
+
     def _refused(self, error: SemelError) -> SemelError:
         """Return the error of an answer; end the stream if its proof of identity has run out.
 
@@ -176,6 +207,9 @@ class FrameStream:
         except SemelError as error:
             self.lost(error)
             return
+        finally:
+            if self._pipe is None:  # A defect, or cancellation: calls must not wait for a pipe.
+                self.lost(NetworkExceptionError(f"no connection to {self._address} was opened"))
         self._outbox.open(self._pipe)
         if max_idle_ms:
             self._look_if_idle(max_idle_ms / 1000 * _IDLE_PART, since=None)
@@ -199,10 +233,26 @@ class FrameStream:
         for _ in range(min(FRAMES_PER_SLICE, len(self._arrived))):
             frame = self._arrived.popleft()
             answer = self._pending.pop(frame.correlation_id, None)
-            if answer is not None and not answer.done():
-                answer.set_result(frame)
+            if answer is not None:
+                if not answer.done():
+                    answer.set_result(frame)
+            elif not 0 < frame.correlation_id <= self._last_correlation_id:
+                self._arrived.clear()
+                self._break(self._unasked(frame.correlation_id))
+                return
         if self._arrived:
             asyncio.get_running_loop().call_soon(self._take_up)
+        elif self._paused and self._pipe is not None:
+            self._paused = False
+            self._pipe.resume_reading()
+
+    def _unasked(self, correlation_id: int) -> InvalidResponseError:
+        return InvalidResponseError(
+            f"{self._address} answered a frame with correlation id {correlation_id}, and the last"
+            f" frame sent has {self._last_correlation_id}",
+            address=self._address,
+            field="correlation_id",
+        )
 
 
 def _time_out(answer: "asyncio.Future[ResponseFrame]") -> None:

@@ -7,25 +7,37 @@ a service takes no further stream, all calls are unary.
 import asyncio
 from dataclasses import dataclass
 from functools import partial
+from typing import TypeAlias
 
 import grpc
+from google.protobuf.message import Message
 
 from semel.common.v1.frames_pb2 import FramesPreface, OpenFramesRequest, OpenFramesResponse
+from semel_common.addresses import PORT_MAX, is_host
+from semel_common.client_errors import InvalidResponseError, SslAuthenticationError
 from semel_common.errors import NetworkExceptionError, SemelError, ThrottlingQuotaExceededError
 from semel_common.library_log import get_logger
 from semel_common.tracing import TRACEPARENT
 from semel_common.wire import status
+from semel_common.wire.answers import ELEMENTS_MAX, parse
 from semel_common.wire.clusters import CLUSTER_ID
 from semel_common.wire.frame_stream import FrameStream, Opened
 from semel_common.wire.grpc_pipe import GrpcPipe, StreamCall
 from semel_common.wire.methods import OPEN_FRAMES, Method, Req, Res
 from semel_common.wire.pieces import Outgoing, message_of
 from semel_common.wire.pipe import Pipe, PipeUser
+from semel_common.wire.scan import Bounds
 from semel_common.wire.security import Certificates, ClientCredentials, Security
 from semel_common.wire.socket_pipe import ClientTls, SocketOptions, connect
 from semel_common.wire.streams import STREAMS
+from semel_common.wire.tls_probe import Contexts, TlsProbe
 
 _log = get_logger(__name__)
+_LOST = NetworkExceptionError
+_TICKET_MAX_BYTES = 4_096
+_SHOWN_CHARACTERS = 100
+
+UnaryCallable: TypeAlias = "grpc.aio.UnaryUnaryMultiCallable[Message, bytes]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +46,9 @@ class ChannelOptions:
 
     message_size_max_bytes: int = 64 << 20
     """The largest message that is sent or taken."""
+    message_elements_max: int = ELEMENTS_MAX
+    """How many fields, at all levels, and numbers in lists a message may hold that is taken. An
+    element takes up to some 300 bytes of memory, so a message of few bytes may take much."""
     reconnect_backoff_max_ms: int = 1_000
     """How long gRPC waits at most between attempts to connect."""
     resolution_interval_ms: int = 1_000
@@ -48,6 +63,12 @@ class ChannelOptions:
     """How long the connection for frames may take to be made."""
     refused_stream_pause_ms: int = 30_000
     """How long calls are unary after a server has refused a frame stream for its limits."""
+
+    def as_bounds(self) -> Bounds:
+        """Return the bounds of what is taken."""
+        return Bounds(
+            size_max_bytes=self.message_size_max_bytes, elements_max=self.message_elements_max
+        )
 
     def as_socket_options(self) -> SocketOptions:
         """Return the same for the connection that carries frames."""
@@ -86,10 +107,13 @@ class GrpcConnection:
         """Make the channel; it connects when first used."""
         self._address = address
         self._options = options
+        self._bounds = options.as_bounds()
         self._credentials = credentials
         self._certificates = credentials.certificates()
         self._channel = self._new_channel(self._certificates)
         self._left: grpc.aio.Channel | None = None
+        self._probe = TlsProbe(address)
+        self._was_answered = False
         self._streams: dict[tuple[str, str], FrameStream] = {}
         """By service, and by the cluster that their calls name: a stream names it once."""
         self._unary_until: dict[str, float] = {}
@@ -133,21 +157,43 @@ class GrpcConnection:
         if traceparent:
             metadata = (*metadata, (TRACEPARENT, traceparent))
         channel = await self._current_channel()
-        unary = channel.unary_unary(
-            method.path, method.request.SerializeToString, method.response.FromString
-        )
+        # gRPC logs what a deserializer raises, and answers None. So it gives the bytes here.
+        unary: UnaryCallable = channel.unary_unary(method.path, method.request.SerializeToString)
         try:
-            return await unary(
+            data = await unary(
                 message_of(method, request), timeout=timeout_ms / 1000, metadata=metadata
             )
         except grpc.aio.AioRpcError as error:
-            raise status.from_rpc_error(error, self._address) from None
+            raise await self._failed(error, timeout_ms) from None
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if task is None or task.cancelling():
                 raise
             # Not the caller was cancelled, but the call, with all others of a channel that closes.
             raise NetworkExceptionError(f"connection to {self._address} was closed") from None
+        self._was_answered = True
+        answer = parse(method, data, self._address, self._bounds)
+        if isinstance(answer, InvalidResponseError):
+            del data  # An error keeps the frames that raise it, and all that is in them.
+            raise answer
+        return answer
+
+    async def _failed(self, failed: grpc.aio.AioRpcError, timeout_ms: int) -> SemelError:
+        """Return the error of a call that failed; if TLS is the cause, what is wrong with it."""
+        error = status.from_rpc_error(failed, self._address)
+        certificates = self._certificates
+        is_probed = certificates is not None or not self._was_answered
+        if failed.code() is grpc.StatusCode.UNAVAILABLE and type(error) is _LOST and is_probed:
+            contexts = (
+                None
+                if certificates is None
+                else Contexts(certificates.context, certificates.any_name)
+            )
+            name = self._credentials.server_name(self._address)
+            trouble = await self._probe.trouble(contexts, name, timeout_ms)
+            if trouble is not None:
+                return SslAuthenticationError(trouble, address=self._address)
+        return error
 
     async def close(self) -> None:
         """Close the streams, then the channel."""
@@ -188,7 +234,9 @@ class GrpcConnection:
         stream = self._streams.get(key)
         if stream is None or stream.broken:
             open_pipe = partial(self._open_pipe, service, cluster_id)
-            stream = self._streams[key] = FrameStream(open_pipe, STREAMS[service], self._address)
+            stream = self._streams[key] = FrameStream(
+                open_pipe, STREAMS[service], self._address, self._bounds
+            )
         return stream
 
     def _is_refused(self, service: str) -> bool:
@@ -209,12 +257,13 @@ class GrpcConnection:
             timeout_ms=self._options.connect_timeout_ms,
             cluster_id=cluster_id,
         )
+        check_offer(offer, self._address)
         if offer.port:
             try:
                 pipe = await self._connect(offer, user)
                 self._unary_until.pop(service, None)
                 return Opened(pipe, offer.max_idle_ms)
-            except OSError as error:
+            except (OSError, UnicodeError) as error:  # UnicodeError: a host that no resolver takes
                 _log.warning(
                     "frames of %s go over gRPC: port %d cannot be reached (%s)",
                     self._address,
@@ -227,7 +276,7 @@ class GrpcConnection:
         return Opened(GrpcPipe(call, user, self._address), offer.max_idle_ms)
 
     async def _connect(self, offer: OpenFramesResponse, user: PipeUser) -> Pipe:
-        """Connect to the port. Raises OSError, of which TimeoutError is one."""
+        """Connect to the port. Raises OSError, of which TimeoutError is one, and UnicodeError."""
         host = offer.host or self._address.rpartition(":")[0].strip("[]")
         preface = FramesPreface(ticket=offer.ticket).SerializeToString()
         async with asyncio.timeout(self._options.connect_timeout_ms / 1000):
@@ -275,3 +324,21 @@ class GrpcConnector:
         async with asyncio.TaskGroup() as group:
             for address, connection in connections.items():
                 group.create_task(connection.close(), name=f"close connection to {address}")
+
+
+def check_offer(offer: OpenFramesResponse, address: str) -> None:
+    """Raise InvalidResponseError for a place where nothing can be connected to."""
+    wrong: dict[str, str | int] = {}
+    if not 0 <= offer.port <= PORT_MAX:
+        wrong = {"port": offer.port}
+    elif offer.host and not is_host(offer.host):
+        wrong = {"host": repr(offer.host[:_SHOWN_CHARACTERS])}
+    elif len(offer.ticket) > _TICKET_MAX_BYTES:
+        wrong = {"ticket": f"of {len(offer.ticket):,} bytes"}
+    for field, value in wrong.items():
+        raise InvalidResponseError(
+            f"{address} answered OpenFrames with {field} {value}",
+            address=address,
+            rpc="OpenFrames",
+            field=field,
+        )

@@ -60,6 +60,8 @@ class Certificates:
 
     channel: grpc.ChannelCredentials
     context: ssl.SSLContext
+    any_name: ssl.SSLContext
+    """As ``context``, but any name will do: it tells which names a certificate has."""
 
 
 class ClientCredentials:
@@ -129,10 +131,17 @@ class ClientCredentials:
             )
         )
         # This one tells whether the files are good; gRPC would only do so in its log.
-        context = ssl.create_default_context(cafile=security.ssl_ca_location)
-        if security.ssl_certificate_location is not None:
-            context.load_cert_chain(security.ssl_certificate_location, security.ssl_key_location)
-        return Certificates(grpc.ssl_channel_credentials(ca, key, chain), context)
+        context, any_name = _context(security), _context(security)
+        any_name.check_hostname = False
+        return Certificates(grpc.ssl_channel_credentials(ca, key, chain), context, any_name)
+
+
+def _context(security: Security) -> ssl.SSLContext:
+    """Return what makes sure of a server; raises OSError, of which SSLError is one."""
+    context = ssl.create_default_context(cafile=security.ssl_ca_location)
+    if security.ssl_certificate_location is not None:
+        context.load_cert_chain(security.ssl_certificate_location, security.ssl_key_location)
+    return context
 
 
 def _warn_of_open_secrets(security: Security) -> None:

@@ -2,12 +2,15 @@
 
 import grpc
 from google.protobuf import any_pb2
+from google.protobuf.message import DecodeError
 from google.rpc import error_details_pb2, status_pb2
 
 from semel.common.v1.errors_pb2 import Error
 from semel_common import errors
+from semel_common.client_errors import InvalidResponseError
 from semel_common.error_codes import ErrorClass, ErrorCode
 from semel_common.errors import SemelError
+from semel_common.untrusted_text import printable
 
 DOMAIN = "semel"
 """The domain of ``google.rpc.ErrorInfo``; its reason is the name of the ErrorCode."""
@@ -15,6 +18,13 @@ ERROR_CLASS = "error_class"
 """The key of its metadata that has the name of the ErrorClass; the rest are the details."""
 
 _STATUS_DETAILS_KEY = "grpc-status-details-bin"
+
+MESSAGE_MAX_CHARACTERS = 4_096
+"""A longer message of an error from the wire is cut off."""
+DETAILS_MAX = 64
+"""An error from the wire keeps so many details."""
+
+_TOO_LARGE = "message larger than max"
 
 _STATUS_BY_CLASS: list[tuple[type[SemelError], grpc.StatusCode]] = [
     # The first class that fits counts.
@@ -63,14 +73,24 @@ def from_rpc_error(error: grpc.aio.AioRpcError, address: str) -> SemelError:
     """Make the error of a call that failed: by its ``ErrorInfo``, else by gRPC's own status."""
     for key, value in error.trailing_metadata() or ():
         if key == _STATUS_DETAILS_KEY and isinstance(value, bytes):
-            return _from_status(status_pb2.Status.FromString(value))
-    code, text = error.code(), f"{address}: {error.details()}"
+            return _from_trailer(value, address)
+    return _from_code(error.code(), _readable(error.details() or ""), address)
+
+
+def _from_code(code: grpc.StatusCode, details: str, address: str) -> SemelError:
+    """Make the error of a call that gRPC itself ended, on this side or the other."""
+    text = f"{address}: {details}"
     match code:
+        case grpc.StatusCode.OK:
+            return InvalidResponseError(f"{address} ended a call without an answer")
         case grpc.StatusCode.DEADLINE_EXCEEDED:
             return errors.RequestTimedOutError(f"{address} did not answer in time")
         case grpc.StatusCode.UNAVAILABLE | grpc.StatusCode.CANCELLED | grpc.StatusCode.INTERNAL:
             # INTERNAL without ErrorInfo is gRPC's own: a stream that was cut in the middle.
             return errors.NetworkExceptionError(text)
+        case grpc.StatusCode.RESOURCE_EXHAUSTED if _TOO_LARGE in text.lower():
+            # gRPC of this side refuses an answer over its limit: no quota is behind it.
+            return InvalidResponseError(text)
         case grpc.StatusCode.RESOURCE_EXHAUSTED:
             return errors.ThrottlingQuotaExceededError(text)
         case grpc.StatusCode.UNIMPLEMENTED:
@@ -105,8 +125,11 @@ def error_for(
     """Make the error that a code stands for, given by its number or its name.
 
     A code of a newer release is an error of its general class; if that is not known either (0: an
-    older server says none), UnknownServerError.
+    older server says none), UnknownServerError. A message is cut off where it is too long, and
+    control characters are written as escapes.
     """
+    message = _readable(message)
+    details = {name: _readable(details[name]) for name in sorted(details)[:DETAILS_MAX]}
     try:
         known = ErrorCode[code] if isinstance(code, str) else ErrorCode(code)
     except (KeyError, ValueError):
@@ -115,7 +138,19 @@ def error_for(
     return _BY_CODE[known](message, **details)
 
 
+def _from_trailer(trailer: bytes, address: str) -> SemelError:
+    try:
+        return _from_status(status_pb2.Status.FromString(trailer))
+    except DecodeError:
+        return InvalidResponseError(
+            f"{address} answered with an error that cannot be read: its {_STATUS_DETAILS_KEY} of"
+            f" {len(trailer):,} bytes is no google.rpc.Status",
+            address=address,
+        )
+
+
 def _from_status(status: status_pb2.Status) -> SemelError:
+    """Return the error of a status. Raises DecodeError."""
     for detail in status.details:
         info = error_details_pb2.ErrorInfo()
         if detail.Unpack(info) and info.domain == DOMAIN:
@@ -123,7 +158,14 @@ def _from_status(status: status_pb2.Status) -> SemelError:
             named = details.pop(ERROR_CLASS, "")
             error_class = ErrorClass.__members__.get(named, 0)
             return error_for(info.reason, status.message, details, error_class)
-    return errors.UnknownServerError(status.message)
+    return errors.UnknownServerError(_readable(status.message))
+
+
+def _readable(text: str) -> str:
+    """Return a server's text as one line of bounded length: terminals and logs show it."""
+    if len(text) > MESSAGE_MAX_CHARACTERS:
+        text = f"{text[:MESSAGE_MAX_CHARACTERS]} … ({len(text):,} characters)"
+    return printable(text)
 
 
 _BY_CODE: dict[ErrorCode, type[SemelError]] = {

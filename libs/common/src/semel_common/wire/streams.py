@@ -31,6 +31,8 @@ class StreamTypes:
 
     path: str
     """Of the RPC, as gRPC writes it."""
+    stream_request: type[StreamRequest]
+    stream_response: type[StreamResponse]
     parse_request: Callable[[bytes | bytearray], StreamRequest]
     parse_response: Callable[[bytes | bytearray], StreamResponse]
     request_frame: Callable[..., RequestFrame]
@@ -87,6 +89,8 @@ _FRAMES_TAG = tag(broker.StreamRequest, "frames")
 STREAMS: dict[str, StreamTypes] = {
     BROKER: StreamTypes(
         f"/{BROKER}/Stream",
+        broker.StreamRequest,
+        broker.StreamResponse,
         _parser(broker.StreamRequest),
         _parser(broker.StreamResponse),
         broker.RequestFrame,
@@ -96,6 +100,8 @@ STREAMS: dict[str, StreamTypes] = {
     ),
     TRANSACTIONS: StreamTypes(
         f"/{TRANSACTIONS}/Stream",
+        transactions.StreamRequest,
+        transactions.StreamResponse,
         _parser(transactions.StreamRequest),
         _parser(transactions.StreamResponse),
         transactions.RequestFrame,
@@ -105,6 +111,8 @@ STREAMS: dict[str, StreamTypes] = {
     ),
     GROUP: StreamTypes(
         f"/{GROUP}/Stream",
+        group.StreamRequest,
+        group.StreamResponse,
         _parser(group.StreamRequest),
         _parser(group.StreamResponse),
         group.RequestFrame,

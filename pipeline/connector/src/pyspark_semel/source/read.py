@@ -62,7 +62,10 @@ def _read(
 
 def _after_the_gap(log_range: LogRange, error: OffsetOutOfRangeError) -> LogRange | None:
     """Return what is left of a range whose log begins later now; None: nothing."""
-    log_start = int(error.details.get("log_start_offset", log_range.end_offset))
+    try:
+        log_start = int(error.details["log_start_offset"])
+    except (KeyError, ValueError):  # A broker said no offset.
+        return None
     if not log_range.start_offset < log_start < log_range.end_offset:
         return None
     return replace(log_range, start_offset=log_start)

@@ -1,0 +1,201 @@
+"""What brokers answer."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from aiosemel._answers.fields import (
+    INT64_MAX,
+    Unfit,
+    at_least,
+    counted,
+    identified,
+    is_refused,
+    moment,
+    same,
+    within,
+)
+from aiosemel._answers.registry import Checks
+from semel.broker.v1 import broker_pb2 as broker
+from semel.broker.v1 import producers_pb2 as producers
+from semel.common.v1 import participants_pb2 as participants
+from semel.common.v1.errors_pb2 import ERROR_CODE_BASE_OFFSET_MISMATCH, Error
+from semel_common.untrusted_text import natural_number
+from semel_common.wire import methods
+
+CHECKS = Checks()
+
+
+class _Place(Protocol):
+    @property
+    def topic_id(self) -> str: ...
+    @property
+    def partition(self) -> int: ...
+
+
+def in_place(field: str, answered: _Place, asked: _Place) -> None:
+    """Check that a result is of the partition that was asked about."""
+    if answered.partition != asked.partition:
+        same(f"{field}.partition", answered.partition, asked.partition)
+    if asked.topic_id and answered.topic_id != asked.topic_id:
+        same(f"{field}.topic_id", answered.topic_id, asked.topic_id)
+
+
+class _Batch(Protocol):
+    @property
+    def topic_partition(self) -> _Place: ...
+    @property
+    def record_count(self) -> int: ...
+    @property
+    def expected_base_offset(self) -> int | None: ...
+
+
+def check_produced(batches: Sequence[_Batch], answer: broker.ProduceResponse) -> None:
+    """Check the answer to batches, each for another partition; raises ``Unfit``."""
+    counted("partitions", answer.partitions, batches)
+    for batch, result in zip(batches, answer.partitions, strict=True):
+        in_place("partitions", result, batch.topic_partition)
+        if is_refused("partitions", result):
+            _check_mismatch(result.error)
+            continue
+        offset = result.base_offset
+        within("partitions.base_offset", offset, 0, INT64_MAX - batch.record_count)
+        at_least("partitions.log_start_offset", result.log_start_offset)
+        if batch.expected_base_offset is not None:
+            same("partitions.base_offset", offset, batch.expected_base_offset)
+
+
+def _check_mismatch(error: Error) -> None:
+    """Check that an append on a condition is told where the log ends."""
+    log_end_offset = error.metadata.get("log_end_offset", "")
+    is_mismatch = error.code == ERROR_CODE_BASE_OFFSET_MISMATCH
+    if is_mismatch and natural_number(log_end_offset) is None:
+        raise Unfit("error.metadata.log_end_offset", log_end_offset, "is no offset")
+
+
+@CHECKS.of(methods.FETCH)
+def _fetch(request: broker.FetchRequest, answer: broker.FetchResponse) -> None:
+    counted("partitions", answer.partitions, request.partitions)
+    for asked, result in zip(request.partitions, answer.partitions, strict=True):
+        in_place("partitions", result, asked)
+        if not is_refused("partitions", result):
+            _fetched(asked.fetch_offset, result)
+
+
+def _fetched(fetch_offset: int, result: broker.FetchPartitionResult) -> None:
+    end, next_offset = result.high_watermark, result.next_offset
+    within("partitions.log_start_offset", result.log_start_offset, 0, end)
+    within("partitions.last_stable_offset", result.last_stable_offset, 0, end)
+    within("partitions.next_offset", next_offset, fetch_offset, max(fetch_offset, end))
+    least = 0
+    for batch in result.batches:
+        base_offset, count = batch.base_offset, batch.record_count
+        if base_offset < least:
+            raise Unfit("batches.base_offset", base_offset, f"is below {least}")
+        if count < 1:
+            raise Unfit("batches.record_count", count, "is below 1")
+        least = base_offset + count
+        if least <= fetch_offset:
+            raise Unfit("batches.base_offset", base_offset, f"is wholly below {fetch_offset}")
+    if least > next_offset:
+        raise Unfit(
+            "partitions.next_offset", next_offset, f"is before the last batch ends, {least}"
+        )
+
+
+@CHECKS.of(methods.LIST_OFFSETS)
+def _list_offsets(request: broker.ListOffsetsRequest, answer: broker.ListOffsetsResponse) -> None:
+    counted("partitions", answer.partitions, request.partitions)
+    for asked, result in zip(request.partitions, answer.partitions, strict=True):
+        in_place("partitions", result, asked)
+        if not is_refused("partitions", result):
+            is_end = asked.spec in (broker.OFFSET_SPEC_EARLIEST, broker.OFFSET_SPEC_LATEST)
+            at_least("partitions.offset", result.offset, 0 if is_end else -1)
+            at_least("partitions.timestamp_ms", result.timestamp_ms, -1)
+
+
+@CHECKS.of(methods.DELETE_RECORDS)
+def _delete_records(
+    request: broker.DeleteRecordsRequest, answer: broker.DeleteRecordsResponse
+) -> None:
+    counted("partitions", answer.partitions, request.partitions)
+    for asked, result in zip(request.partitions, answer.partitions, strict=True):
+        in_place("partitions", result, asked)
+        if not is_refused("partitions", result):
+            at_least("partitions.log_start_offset", result.log_start_offset)
+            at_least("partitions.deleted_offsets", result.deleted_offsets)
+
+
+@CHECKS.of(methods.COUNT_RECORDS)
+def _count_records(
+    request: broker.CountRecordsRequest, answer: broker.CountRecordsResponse
+) -> None:
+    counted("partitions", answer.partitions, request.partitions)
+    for asked, result in zip(request.partitions, answer.partitions, strict=True):
+        in_place("partitions", result, asked)
+        if not is_refused("partitions", result):
+            _counted(asked.from_offset, result)
+
+
+def _counted(from_offset: int, result: broker.CountRecordsPartitionResult) -> None:
+    next_offset, end_offset = result.next_offset, result.end_offset
+    at_least("partitions.end_offset", end_offset)
+    at_least("partitions.next_offset", next_offset, from_offset)
+    within("partitions.record_count", result.record_count, 0, next_offset - from_offset)
+    if next_offset == from_offset and next_offset < end_offset:
+        raise Unfit("partitions.next_offset", next_offset, "makes no progress")
+
+
+@CHECKS.of(methods.DESCRIBE_PRODUCERS)
+def _describe_producers(
+    request: producers.DescribeProducersRequest, answer: producers.DescribeProducersResponse
+) -> None:
+    counted("partitions", answer.partitions, request.partitions)
+    for asked, result in zip(request.partitions, answer.partitions, strict=True):
+        in_place("partitions", result.partition, asked)
+        if is_refused("partitions", result):
+            continue
+        at_least("partitions.high_watermark", result.high_watermark)
+        at_least("partitions.last_stable_offset", result.last_stable_offset)
+        at_least("partitions.producer_count", result.producer_count)
+        for producer in result.producers:
+            _producer(producer)
+
+
+def _producer(producer: producers.ProducerDescription) -> None:
+    at_least("producers.producer_id", producer.producer_id, 1)
+    at_least("producers.producer_epoch", producer.producer_epoch, -1)
+    at_least("producers.last_sequence", producer.last_sequence, -1)
+    at_least("producers.fence", producer.fence)
+    moment("producers.last_timestamp_ms", producer.last_timestamp_ms)
+    for each in producer.open_transactions:
+        at_least("open_transactions.producer_epoch", each.producer_epoch)
+        at_least("open_transactions.first_offset", each.first_offset)
+        at_least("open_transactions.age_ms", each.age_ms)
+        moment("open_transactions.start_time_ms", each.start_time_ms)
+
+
+@CHECKS.of(methods.LIST_OPEN_TRANSACTIONS)
+def _list_open_transactions(
+    request: participants.ListOpenTransactionsRequest,
+    answer: participants.ListOpenTransactionsResponse,
+) -> None:
+    if request.limit and len(answer.transactions) > request.limit:
+        raise Unfit("number of transactions", len(answer.transactions), f"is over {request.limit}")
+    for each in answer.transactions:
+        _participant(each.participant)
+        at_least("transactions.producer_id", each.producer_id, 1)
+        at_least("transactions.producer_epoch", each.producer_epoch)
+        at_least("transactions.age_ms", each.age_ms)
+        at_least("transactions.first_offset", each.first_offset)
+        moment("transactions.start_time_ms", each.start_time_ms)
+
+
+def _participant(participant: participants.Participant) -> None:
+    match participant.WhichOneof("participant"):
+        case "group_id":
+            identified("participant.group_id", participant.group_id)
+        case "topic_partition":
+            identified("participant.topic_id", participant.topic_partition.topic_id)
+            at_least("participant.partition", participant.topic_partition.partition)
+        case _:
+            raise Unfit("participant", "", "is neither a partition nor a group")

@@ -1,0 +1,184 @@
+"""What coordinators answer about producers and transactions."""
+
+from aiosemel._answers.fields import (
+    Unfit,
+    at_least,
+    counted,
+    distinct,
+    identified,
+    is_refused,
+    moment,
+    named_participants,
+    one_of,
+    same,
+    token,
+)
+from aiosemel._answers.registry import Checks
+from semel.common.v1 import participants_pb2 as participants
+from semel.coordinator.v1 import outcomes_pb2 as outcomes
+from semel.coordinator.v1 import transactions_pb2 as transactions
+from semel_common.wire import methods
+
+CHECKS = Checks()
+CHECKS.says_nothing(
+    methods.ADD_PARTITIONS_TO_TXN,
+    methods.ADD_OFFSETS_TO_TXN,
+    methods.COMPLETE_PREPARED_TXN,
+    methods.KEEP_ALIVE_TXN,
+)
+
+_OUTCOMES = frozenset(outcomes.TransactionOutcome.values()) - {
+    outcomes.TRANSACTION_OUTCOME_UNSPECIFIED
+}
+_RESULTS = frozenset(participants.TransactionResult.values()) - {
+    participants.TRANSACTION_RESULT_UNSPECIFIED
+}
+
+
+@CHECKS.of(methods.INIT_PRODUCER_ID)
+def _init_producer_id(
+    request: transactions.InitProducerIdRequest, answer: transactions.InitProducerIdResponse
+) -> None:
+    at_least("producer_id", answer.producer_id, 1)
+    at_least("producer_epoch", answer.producer_epoch)
+    token("producer_token", answer.producer_token)
+    if answer.prepared and not request.keep_prepared:
+        raise Unfit("number of prepared", len(answer.prepared), "was not asked for")
+    for each in answer.prepared:
+        at_least("prepared.producer_epoch", each.producer_epoch)
+        if each.producer_epoch >= answer.producer_epoch:
+            raise Unfit("prepared.producer_epoch", each.producer_epoch, "is not older")
+        moment("prepared.start_time_ms", each.start_time_ms)
+        moment("prepared.prepared_time_ms", each.prepared_time_ms)
+    distinct("prepared.producer_epoch", (each.producer_epoch for each in answer.prepared))
+
+
+@CHECKS.of(methods.END_TXN)
+def _end_txn(request: transactions.EndTxnRequest, answer: transactions.EndTxnResponse) -> None:
+    _next_transaction(request, answer)
+
+
+@CHECKS.of(methods.PREPARE_TXN)
+def _prepare_txn(
+    request: transactions.PrepareTxnRequest, answer: transactions.PrepareTxnResponse
+) -> None:
+    _next_transaction(request, answer)
+
+
+def _next_transaction(
+    request: transactions.EndTxnRequest | transactions.PrepareTxnRequest,
+    answer: transactions.EndTxnResponse | transactions.PrepareTxnResponse,
+) -> None:
+    """Check that the next transaction is a newer one, of this producer or in place of it."""
+    at_least("producer_id", answer.producer_id, 1)
+    is_same = answer.producer_id == request.producer_id
+    at_least("producer_epoch", answer.producer_epoch, request.producer_epoch + 1 if is_same else 0)
+
+
+# -- joint transactions --------------------------------------------------------------------------
+
+
+@CHECKS.of(methods.JOIN_TXN)
+def _join_txn(request: transactions.JoinTxnRequest, answer: transactions.JoinTxnResponse) -> None:
+    del request  # The transaction is not repeated.
+    if not answer.already_committed:
+        at_least("producer_id", answer.producer_id, 1)
+        at_least("producer_epoch", answer.producer_epoch)
+        token("producer_token", answer.producer_token)
+
+
+@CHECKS.of(methods.END_JOINT_TXN)
+def _end_joint_txn(
+    request: transactions.EndJointTxnRequest, answer: transactions.EndJointTxnResponse
+) -> None:
+    one_of("result", answer.result, _RESULTS)
+    if request.result == participants.TRANSACTION_RESULT_COMMIT:
+        same("result", answer.result, request.result)
+
+
+# -- descriptions --------------------------------------------------------------------------------
+
+
+@CHECKS.of(methods.DESCRIBE_TRANSACTIONS)
+def _describe_transactions(
+    request: transactions.DescribeTransactionsRequest,
+    answer: transactions.DescribeTransactionsResponse,
+) -> None:
+    counted("descriptions", answer.descriptions, request.transactional_ids)
+    for asked, each in zip(request.transactional_ids, answer.descriptions, strict=True):
+        same("descriptions.transactional_id", each.transactional_id, asked)
+        if not is_refused("descriptions", each):
+            _description(each)
+
+
+def _description(described: transactions.TransactionalIdDescription) -> None:
+    at_least("descriptions.producer_id", described.producer_id)
+    at_least("descriptions.producer_epoch", described.producer_epoch, -1)
+    at_least("descriptions.transaction_timeout_ms", described.transaction_timeout_ms)
+    for each in described.transactions:
+        at_least("transactions.producer_id", each.producer_id)
+        at_least("transactions.producer_epoch", each.producer_epoch)
+        moment("transactions.start_time_ms", each.start_time_ms)
+        moment("transactions.prepared_time_ms", each.prepared_time_ms)
+        named_participants("participants", each.participants)
+        named_participants("missing_markers", each.missing_markers)
+    if described.HasField("joint"):
+        _joint(described.joint)
+
+
+def _joint(joint: transactions.JointDescription) -> None:
+    at_least("joint.committed_version", joint.committed_version, -1)
+    at_least("joint.open_version", joint.open_version, -1)
+    moment("joint.start_time_ms", joint.start_time_ms)
+    moment("joint.kept_alive_ms", joint.kept_alive_ms)
+    for writer in joint.writers:
+        at_least("writers.producer_id", writer.producer_id, 1)
+        at_least("writers.producer_epoch", writer.producer_epoch)
+
+
+@CHECKS.of(methods.LIST_TRANSACTIONS)
+def _list_transactions(
+    request: transactions.ListTransactionsRequest, answer: transactions.ListTransactionsResponse
+) -> None:
+    del request  # Filters: the service knows best what they match.
+    for each in answer.transactions:
+        identified("transactions.transactional_id", each.transactional_id)
+        at_least("transactions.producer_id", each.producer_id)
+        at_least("transactions.producer_epoch", each.producer_epoch, -1)
+        at_least("transactions.incomplete_transactions", each.incomplete_transactions)
+        at_least("transactions.transaction_timeout_ms", each.transaction_timeout_ms)
+        at_least("transactions.fenced_transactions", each.fenced_transactions)
+        at_least("transactions.joint_writers", each.joint_writers)
+        moment("transactions.start_time_ms", each.start_time_ms)
+        moment("transactions.last_update_time_ms", each.last_update_time_ms)
+
+
+@CHECKS.of(methods.GET_TRANSACTION_OUTCOME)
+def _get_outcome(
+    request: outcomes.GetTransactionOutcomeRequest, answer: outcomes.GetTransactionOutcomeResponse
+) -> None:
+    one_of("outcome", answer.outcome, _OUTCOMES)
+    at_least("current_epoch", answer.current_epoch, -1)
+    at_least("time_left_ms", answer.time_left_ms)
+    at_least("producer_id", answer.producer_id)
+    is_forgotten = answer.outcome == outcomes.TRANSACTION_OUTCOME_TOO_OLD_TO_KNOW
+    if request.producer_id and not is_forgotten:
+        same("producer_id", answer.producer_id, request.producer_id)
+
+
+@CHECKS.of(methods.ABORT_TRANSACTION)
+def _abort_transaction(
+    request: outcomes.AbortTransactionRequest, answer: outcomes.AbortTransactionResponse
+) -> None:
+    del request  # The transaction is not repeated.
+    at_least("participants", answer.participants)
+
+
+@CHECKS.of(methods.FENCE_PRODUCER)
+def _fence_producer(
+    request: outcomes.FenceProducerRequest, answer: outcomes.FenceProducerResponse
+) -> None:
+    del request  # The transactional id is not repeated.
+    at_least("producer_id", answer.producer_id)
+    at_least("fenced_epoch", answer.fenced_epoch)
+    at_least("participants", answer.participants)
