@@ -5,6 +5,7 @@ its docstring says is correct; the leaves exist for those who want to know more.
 lists them all. How errors travel is the business of ``semel_common.wire.status``.
 """
 
+from copy import copy
 from typing import ClassVar, Self
 
 from semel_common.error_codes import ErrorClass, ErrorCode
@@ -26,8 +27,20 @@ class SemelError(Exception):
         self.details = {name: str(value) for name, value in details.items()}
 
     def as_value(self) -> Self:
-        """Return it to be kept as a value: without the frames that raised it, and all they hold."""
+        """Return it to be kept as a value: without the frames that raised it, and all they hold.
+
+        What it was raised from has such frames too.
+        """
+        self.__cause__ = self.__context__ = None
         return self.with_traceback(None)
+
+    def again(self) -> Self:
+        """Return an equal error, to be raised to another caller.
+
+        An exception that is raised again keeps the frames of every place that it has passed, and
+        with them what each caller had sent.
+        """
+        return copy(self.as_value())
 
 
 class RetriableError(SemelError):

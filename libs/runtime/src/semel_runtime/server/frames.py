@@ -206,7 +206,7 @@ class FrameSession:
             self._release(1, size)
             raise
         except SemelError as error:
-            self._send(correlation_id, "error", status.to_value(error), size, written)
+            self._send(correlation_id, "error", status.to_value(error.as_value()), size, written)
         except Exception as error:  # noqa: BLE001 - what looks on at a request: spans, metrics
             failure = unknown_failure(endpoint, error)
             self._send(correlation_id, "error", status.to_value(failure), size, written)
