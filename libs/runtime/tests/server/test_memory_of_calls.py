@@ -14,6 +14,7 @@ from security_harness import Issuer
 from server_harness import TRANSPORTS, UNARY, Commit, Request, Response, serving
 from structlog.testing import capture_logs
 
+from semel.group.v1.group_pb2 import OffsetCommitPartition, OffsetCommitTopic
 from semel_common.errors import InvalidRequestError, SemelError
 from semel_common.wire.methods import TXN_OFFSET_COMMIT, Method
 from semel_runtime.server.calls import Call
@@ -25,7 +26,8 @@ SIZE_BYTES = 1 << 20
 GARBAGE_PER_CALL_MAX = 10
 """gRPC's client leaves a few objects of each call, and a call that keeps itself leaves more."""
 LIMITS = ServerLimits(message_size_max_bytes=SIZE_BYTES)
-LARGEST = Request(group_id="g" * (SIZE_BYTES - 100))
+_METADATA = OffsetCommitPartition(metadata="m" * (SIZE_BYTES - 100))
+LARGEST = Request(topics=[OffsetCommitTopic(partitions=[_METADATA])])
 
 
 class Marker:

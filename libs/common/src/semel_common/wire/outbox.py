@@ -10,6 +10,9 @@ from semel_common.wire.pipe import Pipe
 MESSAGE_SIZE_SOFT_MAX_BYTES = 1 << 20
 """A message takes no further frame once it is this large."""
 
+FRAMES_PER_MESSAGE_MAX = 4_096
+"""The same of their number: a service refuses a message of more than ``bounds.FRAMES_MAX``."""
+
 FRAMES_PER_SLICE = 16
 """A reader lets others run after so many frames. Callers that are answered together go on together:
 without slices, client, service and disk would come to work by turns instead of at the same time."""
@@ -69,7 +72,9 @@ class Outbox:
             return
         pieces: list[bytes] = []
         count = size = 0
-        while self._frames and size < MESSAGE_SIZE_SOFT_MAX_BYTES:
+        while (
+            self._frames and size < MESSAGE_SIZE_SOFT_MAX_BYTES and count < FRAMES_PER_MESSAGE_MAX
+        ):
             frame = self._frames.popleft()
             pieces += frame
             count += 1

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from semel_runtime.access.acls import (
     EVERYBODY,
+    NAME_LENGTH_MAX,
     Acl,
     Operation,
     PatternType,
@@ -82,6 +83,8 @@ class Authorizer:
 
     def allows(self, question: Question) -> bool:
         """Return whether it is allowed."""
+        if len(question.resource_name) > NAME_LENGTH_MAX:
+            return self._decide(question)  # No resource has such a name: it is not remembered.
         known = self._decisions.get(question)
         if known is None:
             if len(self._decisions) >= DECISIONS_MAX:

@@ -15,6 +15,7 @@ from google.protobuf.message import DecodeError, Message
 
 from semel_common.errors import InvalidRequestError, SemelError
 from semel_common.tracing import TRACEPARENT
+from semel_common.wire.scan import check_request
 from semel_runtime.server.answer import Answer
 from semel_runtime.server.calls import Call, Endpoint, Handlers, Written
 from semel_runtime.server.error_status import raise_first, wants_status
@@ -62,11 +63,17 @@ async def _admitted(endpoint: Endpoint[Message, Message], gate: Gate, caller: Ca
 
 def _parsed(endpoint: Endpoint[Message, Message], message: bytes) -> Message:
     """Return the request that a message is; raises InvalidRequestError."""
+    request = endpoint.method.request
     try:
-        return endpoint.method.request.FromString(message)
+        check_request(request, message)
+        return request.FromString(message)
+    except InvalidRequestError as error:
+        _count_refusal(endpoint, error)
+        raise
     except DecodeError as error:
-        name = endpoint.method.request.DESCRIPTOR.name
-        refusal = InvalidRequestError(f"the message of {len(message)} bytes is no {name}")
+        refusal = InvalidRequestError(
+            f"the message of {len(message):,} bytes is no {request.DESCRIPTOR.name}"
+        )
         _count_refusal(endpoint, refusal)
         raise refusal from error
 
