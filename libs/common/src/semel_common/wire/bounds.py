@@ -47,11 +47,14 @@ MARKERS_MAX = 10_000
 PRODUCED_PARTITIONS_MAX = 1_000
 BATCHES_MAX = 1_000
 PLAIN_RECORDS_MAX = 10_000
+"""Each of them is handled by itself, and meanwhile no other caller is served."""
 PLAIN_HEADERS_MAX = 100_000
 """Headers of all plain records in one request."""
 FETCHED_PARTITIONS_MAX = 10_000
 ASKED_PARTITIONS_MAX = 10_000
 """Partitions in one other request to a broker."""
+DESCRIBED_PARTITIONS_MAX = 100
+"""Each with up to 1,000 producers in the answer."""
 SUBSCRIPTION_MAX = 1_000
 GROUPS_MAX = 10_000
 OFFSETS_MAX = 100_000
@@ -82,7 +85,7 @@ _MANY = 1_000_000
 _NAME = _text(NAME_LENGTH_MAX, _MANY)
 _TOPIC = _text(TOPIC_NAME_LENGTH_MAX, _MANY)
 _ID = _text(ID_LENGTH_MAX, _MANY)
-_CONTENT = Bound(_MANY)
+CONTENT = Bound(_MANY)
 """Users' bytes, which the size of the message bounds."""
 
 _TRANSACTIONS = {
@@ -178,7 +181,7 @@ _BROKER = {
     "DeleteRecordsRequest.partitions": Bound(ASKED_PARTITIONS_MAX),
     "DeleteRecordsPartition.topic": _TOPIC,
     "DeleteRecordsPartition.topic_id": _ID,
-    "DescribeProducersRequest.partitions": Bound(ASKED_PARTITIONS_MAX),
+    "DescribeProducersRequest.partitions": Bound(DESCRIBED_PARTITIONS_MAX),
     "CountRecordsRequest.partitions": Bound(ASKED_PARTITIONS_MAX),
     "CountRecordsPartition.topic": _TOPIC,
     "CountRecordsPartition.topic_id": _ID,
@@ -199,7 +202,7 @@ _GROUP = {
     "OffsetCommitTopic.topic": _TOPIC,
     "OffsetCommitTopic.topic_id": _ID,
     "OffsetCommitTopic.partitions": Bound(OFFSETS_MAX),
-    "OffsetCommitPartition.metadata": _CONTENT,
+    "OffsetCommitPartition.metadata": CONTENT,
     "FetchOffsetsRequest.group_id": _NAME,
     "FetchOffsetsRequest.member_id": _NAME,
     "FetchOffsetsRequest.topics": Bound(OFFSETS_MAX),
@@ -228,12 +231,12 @@ _COMMON = {
     "WriteTxnMarkersRequest.cluster_id": _ID,
     "WriteTxnMarkersRequest.markers": Bound(MARKERS_MAX),
     "TxnMarker.traceparent": _text(TRACEPARENT_LENGTH_MAX, MARKERS_MAX),
-    "RecordBatch.payload": _CONTENT,
-    "Record.key": _CONTENT,
-    "Record.value": _CONTENT,
+    "RecordBatch.payload": CONTENT,
+    "Record.key": CONTENT,
+    "Record.value": CONTENT,
     "Record.headers": Bound(PLAIN_HEADERS_MAX),
-    "Header.key": _CONTENT,
-    "Header.value": _CONTENT,
+    "Header.key": CONTENT,
+    "Header.value": CONTENT,
     "OpenFramesRequest.service": _NAME,
 }
 

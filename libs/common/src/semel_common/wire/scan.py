@@ -168,8 +168,6 @@ def _scan(message: Bytes, span: Span, shape: _Shape, budget: _Budget) -> None:
         at += 1
         if size >= _CONTINUED:
             size, at = _varint(message, at - 1)
-        if at + size > end:
-            raise _MalformedError
         if known is not None:
             _check(known, message, Span(at, at + size), budget)
             if known.content is not None and size:
@@ -177,6 +175,8 @@ def _scan(message: Bytes, span: Span, shape: _Shape, budget: _Budget) -> None:
                 _scan(message, Span(at, at + size), known.content, budget)
                 left = budget.fields_left
         at += size
+    if at != end:
+        raise _MalformedError
     budget.fields_left = left
 
 

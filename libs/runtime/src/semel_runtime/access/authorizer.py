@@ -13,9 +13,9 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from semel_common.wire.bounds import NAME_LENGTH_MAX
 from semel_runtime.access.acls import (
     EVERYBODY,
-    NAME_LENGTH_MAX,
     Acl,
     Operation,
     PatternType,
