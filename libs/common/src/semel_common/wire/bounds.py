@@ -7,9 +7,9 @@ that the table does not name.
 
 from typing import NamedTuple
 
-MESSAGE_SIZE_MAX_BYTES = 8 << 20
-"""The largest request that a service takes by default: 16 at once fit into a pod of 1 GiB, with all
-that is made of them."""
+MESSAGE_SIZE_MAX_BYTES = 17 << 20
+"""The largest request that a service takes by default. A batch of the largest max.message.bytes
+fits in; 16 requests at once, with all that is made of them, fit into a pod of 1 GiB."""
 ANSWER_SIZE_MAX_BYTES = 64 << 20
 """The largest answer: the metadata of a whole cluster is one, with all its access rules."""
 

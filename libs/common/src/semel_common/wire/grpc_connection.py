@@ -14,6 +14,7 @@ from semel_common.errors import NetworkExceptionError
 from semel_common.library_log import get_logger
 from semel_common.tracing import TRACEPARENT
 from semel_common.wire import status
+from semel_common.wire.bounds import ANSWER_SIZE_MAX_BYTES
 from semel_common.wire.frame_stream import FrameStream
 from semel_common.wire.grpc_pipe import GrpcPipe, StreamCall
 from semel_common.wire.methods import OPEN_FRAMES, Method, Req, Res
@@ -30,8 +31,9 @@ _log = get_logger(__name__)
 class ChannelOptions:
     """How channels are made."""
 
-    message_size_max_bytes: int = 64 << 20
-    """The largest message that is sent or taken."""
+    message_size_max_bytes: int = ANSWER_SIZE_MAX_BYTES
+    """The largest message that is sent or taken. A service refuses requests before they are so
+    large, and a cluster's metadata may come to it."""
     reconnect_backoff_max_ms: int = 1_000
     """How long gRPC waits at most between attempts to connect."""
     resolution_interval_ms: int = 1_000

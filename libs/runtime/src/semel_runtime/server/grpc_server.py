@@ -316,7 +316,7 @@ def _channel_arguments(limits: ServerLimits) -> list[tuple[str, int]]:
     return [
         # Two processes on one port would share its calls without a word.
         ("grpc.so_reuseport", 0),
-        ("grpc.max_send_message_length", limits.message_size_max_bytes),
+        ("grpc.max_send_message_length", limits.answer_size_max_bytes),
         ("grpc.max_receive_message_length", limits.message_size_max_bytes),
         ("grpc.keepalive_time_ms", 60_000),
         ("grpc.keepalive_permit_without_calls", 1),
