@@ -93,7 +93,9 @@ async def framed(channel: grpc.aio.Channel, stream: str) -> "AsyncIterator[Send]
         await call.write(message or in_frame(_cancel_of(types.request_frame), b""))
         if not message:
             return "OK"  # A Cancel is not answered.
-        answer = types.parse_response(await call.read())
+        received = await call.read()
+        assert isinstance(received, bytes), "the service ended the stream"
+        answer = types.parse_response(received)
         (frame,) = answer.frames
         return ErrorCode(frame.error.code).name if frame.HasField("error") else "OK"
 

@@ -12,10 +12,7 @@ from semel_common.error_codes import ErrorClass, ErrorCode
 
 
 class SemelError(Exception):
-    """Any error of the protocol.
-
-    ``details`` holds the facts of the message for programs, as strings; they cross the wire.
-    """
+    """Any error of the protocol; ``details`` are its facts for programs, and cross the wire."""
 
     code: ClassVar[ErrorCode] = ErrorCode.UNKNOWN_SERVER_ERROR
     error_class: ClassVar[ErrorClass] = ErrorClass.FATAL
@@ -27,19 +24,12 @@ class SemelError(Exception):
         self.details = {name: str(value) for name, value in details.items()}
 
     def as_value(self) -> Self:
-        """Return it to be kept as a value: without the frames that raised it, and all they hold.
-
-        What it was raised from has such frames too.
-        """
+        """Return it to be kept as a value: without the frames of it and its cause."""
         self.__cause__ = self.__context__ = None
         return self.with_traceback(None)
 
     def again(self) -> Self:
-        """Return an equal error, to be raised to another caller.
-
-        An exception that is raised again keeps the frames of every place that it has passed, and
-        with them what each caller had sent.
-        """
+        """Return an equal error: one that is raised again keeps the frames of every caller."""
         return copy(self.as_value())
 
 

@@ -113,6 +113,11 @@ async def test_nothing_of_a_call_without_a_proof_is_kept(tmp_path: Path) -> None
         assert MARKERS == []
 
 
+def streamed(channel: grpc.aio.Channel) -> "grpc.aio.StreamUnaryMultiCallable[bytes, bytes]":
+    """Return what calls a unary method with any number of messages."""
+    return channel.stream_unary(UNARY.path)
+
+
 async def _answered_everything() -> None:
     """Let the tasks of calls end that were answered."""
     for _ in range(20):
@@ -127,7 +132,7 @@ async def test_a_caller_without_a_proof_is_refused_before_its_message_is_read(
         serving(accept, LIMITS, listener=listener) as served,
         grpc.aio.insecure_channel(served.address) as channel,
     ):
-        call = channel.stream_unary(UNARY.path)()
+        call = streamed(channel)()
         await call.wait_for_connection()  # The metadata is sent, and no message.
         assert await call.code() is grpc.StatusCode.UNAUTHENTICATED
 
@@ -137,7 +142,7 @@ async def test_a_call_without_a_message_is_refused() -> None:
         serving(accept, LIMITS) as served,
         grpc.aio.insecure_channel(served.address) as channel,
     ):
-        call = channel.stream_unary(UNARY.path)()
+        call = streamed(channel)()
         await call.done_writing()
         assert await call.code() is grpc.StatusCode.INVALID_ARGUMENT
         assert await call.details() == "TxnOffsetCommit was called without a message"
@@ -148,7 +153,8 @@ async def test_a_message_that_is_too_large_is_refused() -> None:
         serving(accept, LIMITS) as served,
         grpc.aio.insecure_channel(served.address) as channel,
     ):
-        call = channel.unary_unary(UNARY.path)(bytes(SIZE_BYTES + 1))
+        large: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(UNARY.path)
+        call = large(bytes(SIZE_BYTES + 1))
         assert await call.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
         assert MARKERS == []
 
@@ -158,7 +164,7 @@ async def test_a_second_message_is_never_read() -> None:
         serving(accept, LIMITS) as served,
         grpc.aio.insecure_channel(served.address) as channel,
     ):
-        call = channel.stream_unary(UNARY.path)()
+        call = streamed(channel)()
         for _ in range(2):
             await call.write(Request().SerializeToString())
         await call.done_writing()
@@ -182,7 +188,8 @@ async def test_a_lost_connection_keeps_nothing_of_its_callers(sockets: bool) -> 
 
     async def wait(_: Request, __: Call) -> Response:
         arrived.set()
-        return await asyncio.get_running_loop().create_future()
+        await asyncio.get_running_loop().create_future()
+        raise AssertionError
 
     async with serving(wait, LIMITS, sockets=sockets) as served:
 
