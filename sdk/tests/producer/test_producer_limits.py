@@ -183,9 +183,6 @@ async def test_headers_that_are_no_pairs_are_refused(headers: list[tuple[str, by
         ({"batch_size_bytes": 2_000_000}, "max_request_size_bytes.*batch_size_bytes"),
         ({"max_request_size_bytes": (16 << 20) + 1}, "more than 16777216: brokers open no larger"),
         ({"buffer_memory_bytes": 1_000}, "buffer_memory_bytes is 1000.*max_request_size_bytes"),
-        (
-            {"max_request_size_bytes": (16 << 20) + 1},
-        ),
         ({"max_in_flight": 6}, "max_in_flight is 6, not 1 to 5"),
         ({"max_in_flight": 0}, "max_in_flight is 0"),
         ({"request_timeout_ms": 0}, "request_timeout_ms is 0, less than 1"),

@@ -12,13 +12,13 @@ from semel_common.error_codes import ErrorClass, ErrorCode
 
 
 class SemelError(Exception):
-    """Any error of the protocol; ``details`` are its facts for programs, and cross the wire."""
+    """Any error of the protocol."""
 
     code: ClassVar[ErrorCode] = ErrorCode.UNKNOWN_SERVER_ERROR
     error_class: ClassVar[ErrorClass] = ErrorClass.FATAL
 
     def __init__(self, message: str, **details: str | int) -> None:
-        """Say what is wrong: lower case, no full stop, the thing and both values."""
+        """Say what is wrong: lower case, no full stop; ``details`` are its facts for programs."""
         super().__init__(message)
         self.message = message
         self.details = {name: str(value) for name, value in details.items()}

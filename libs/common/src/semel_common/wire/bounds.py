@@ -28,6 +28,8 @@ TRACEPARENT_LENGTH_MAX = 64
 OPERATOR_LENGTH_MAX = 1_000
 HOST_LENGTH_MAX = 253
 PATTERN_LENGTH_MAX = 255
+PAGE_TOKEN_LENGTH_MAX = 8_192
+"""Characters of the key at which a page of a list begins."""
 
 NAMES_MAX = 1_000
 """Topics, topic ids, keys, users or rules in one request to the controller."""
@@ -85,6 +87,7 @@ _MANY = 1_000_000
 _NAME = _text(NAME_LENGTH_MAX, _MANY)
 _TOPIC = _text(TOPIC_NAME_LENGTH_MAX, _MANY)
 _ID = _text(ID_LENGTH_MAX, _MANY)
+_PAGE_TOKEN = _text(PAGE_TOKEN_LENGTH_MAX)
 CONTENT = Bound(_MANY)
 """Users' bytes, which the size of the message bounds."""
 
@@ -110,6 +113,7 @@ _TRANSACTIONS = {
     "DescribeTransactionsRequest.transactional_ids": _text(
         NAME_LENGTH_MAX, TRANSACTIONS_DESCRIBED_MAX
     ),
+    "ListTransactionsRequest.page_token": _PAGE_TOKEN,
     "ListTransactionsRequest.states": Bound(STATES_MAX),
     "ListTransactionsRequest.producer_ids": Bound(PRODUCER_IDS_MAX),
     "ListTransactionsRequest.transactional_id_pattern": _text(PATTERN_LENGTH_MAX),
@@ -122,6 +126,9 @@ _TRANSACTIONS = {
 }
 
 _CLUSTER = {
+    "MetadataRequest.page_token": _PAGE_TOKEN,
+    "DescribeAclsRequest.page_token": _PAGE_TOKEN,
+    "DescribeClientQuotasRequest.page_token": _PAGE_TOKEN,
     "MetadataRequest.topics": _text(TOPIC_NAME_LENGTH_MAX, NAMES_MAX),
     "MetadataRequest.topic_ids": _text(ID_LENGTH_MAX, NAMES_MAX),
     "FindCoordinatorRequest.keys": _text(NAME_LENGTH_MAX, NAMES_MAX),
@@ -190,6 +197,8 @@ _BROKER = {
 }
 
 _GROUP = {
+    "FetchOffsetsRequest.page_token": _PAGE_TOKEN,
+    "ListGroupsRequest.page_token": _PAGE_TOKEN,
     "ConsumerGroupHeartbeatRequest.group_id": _NAME,
     "ConsumerGroupHeartbeatRequest.member_id": _NAME,
     "ConsumerGroupHeartbeatRequest.server_assignor": _NAME,
