@@ -19,8 +19,6 @@ from loadtest.scenarios import REPORTS, ROOT, SCENARIOS, Run, read_config, read_
 from loadtest.target import Target, find_target
 from semel_local import ProcessCluster
 
-_ROW = "{:<32} {:>8} {:>12} {:>10} {:>10} {:>10}  {}"
-
 
 def main() -> int:
     """Run, print and check; returns the exit status."""
@@ -64,7 +62,7 @@ async def _run_all(runs: list[Run], ghz: str, bootstrap: str | None) -> int:
         find_target(address) as target,
     ):
         preparation, effects = Preparation(target), Effects(client, target)
-        print(_ROW.format("run", "calls", "operations/s", "p50 ms", "p95 ms", "p99 ms", ""))
+        print(_row("run", "calls", "operations/s", "p50 ms", "p95 ms", "p99 ms", ""))
         for run in runs:
             await preparation.prepare(run)
             await effects.begin(run)
@@ -96,9 +94,13 @@ async def _ghz(ghz: str, run: Run, target: Target) -> Report:
 def _show(run: Run, report: Report, wrong: list[str]) -> None:
     times = (f"{percentile_ms(report, each):.1f}" for each in (50, 95, 99))
     figures = (str(report["count"]), f"{rate(report, run):,.0f}", *times)
-    print(_ROW.format(run.name, *figures, "; ".join(wrong) or "ok"), flush=True)
+    print(_row(run.name, *figures, "; ".join(wrong) or "ok"), flush=True)
     details = json.loads((REPORTS / f"{run.name}.json").read_text("utf-8"))["details"] or ()
     (REPORTS / f"{run.name}.html").write_text(page(run, report, details, wrong), "utf-8")
+
+
+def _row(*cells: str) -> str:
+    return "{:<32} {:>8} {:>12} {:>10} {:>10} {:>10}  {}".format(*cells)
 
 
 if __name__ == "__main__":

@@ -227,6 +227,51 @@ def test_tests_of_members_do_not_sleep() -> None:
     )
 
 
+# Spark's readers and writers have a method of that name, which takes the name of a source.
+SPARK_FORMAT = re.compile(r".*\.(read|readStream|write|writeStream)|lines|writer|msgspec\.json")
+
+
+def test_no_text_from_outside_is_a_template() -> None:
+    """A template that holds a caller's text would read attributes, or pad to any width."""
+    report(
+        module.offence(node, f"{ast.unparse(node)[:80]}: the template is no literal")
+        for module in modules()
+        for constants in (text_constants(module.tree),)
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.expr)
+        and (template := template_of(node, constants)) is not None
+        and not isinstance(template, ast.Constant)
+        and not SPARK_FORMAT.fullmatch(ast.unparse(template))
+    )
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        'f"{name}: {reason}".format(epoch=1)',
+        "MESSAGES[row].format(epoch=1)",
+        "(name + ' {epoch}').format_map(facts)",
+        "template.vformat(facts, {})",
+        "string.Template(text).substitute(facts)",
+        "text % (name, value)",
+        "f'{name} %s' % value",
+        "(name + ' %s') % value",
+        "log.info(f'{name} %s', value)",
+        "log.info(name + ' %s', value)",
+        "TEXT = 'a %s'; TEXT % value",
+    ],
+)
+def test_a_template_that_is_no_literal_is_found(code: str) -> None:
+    tree = ast.parse(code)
+    constants = text_constants(tree)
+    templates = [
+        template_of(node, constants) for node in ast.walk(tree) if isinstance(node, ast.expr)
+    ]
+    found = [each for each in templates if each is not None]
+    assert len(found) == 1
+    assert not isinstance(found[0], ast.Constant)
+
+
 # What a class may be a kind of: values, closed sets, seams, errors, and what libraries ask for
 # (Spark looks at the class of whatever a data source returns).
 BASES = re.compile(
@@ -306,6 +351,46 @@ def test_the_architecture_names_modules_that_are_there() -> None:
     text = (ROOT / "ARCHITECTURE.md").read_text("utf-8")
     named = set(re.findall(r"`((?:semel_\w+|aiosemel)\.[\w.]+)`", text))
     assert named - there == set()
+
+
+FORMATTING = {"format", "format_map", "vformat", "substitute", "safe_substitute"}
+LOGGING = {"debug", "info", "warning", "error", "exception", "critical"}
+LOGGERS = {"log", "_log", "logger", "_logger", "logging"}
+
+
+def template_of(node: ast.expr, constants: set[str]) -> ast.expr | None:
+    """Return what an expression fills values into; None if it fills in nothing."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
+        fills = isinstance(node.right, ast.Tuple | ast.Dict) or is_text(node.left, constants)
+        return node.left if fills else None
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return None
+    if node.func.attr in FORMATTING:
+        return node.func.value
+    if node.func.attr in LOGGING and ast.unparse(node.func.value) in LOGGERS and node.args:
+        return node.args[0] if is_text(node.args[0], constants) else None
+    return None
+
+
+def is_text(node: ast.expr, constants: set[str]) -> bool:
+    """Whether an expression is a text, as far as its own words say."""
+    if isinstance(node, ast.BinOp):
+        return is_text(node.left, constants) or is_text(node.right, constants)
+    if isinstance(node, ast.Name):
+        return node.id in constants
+    return isinstance(node, ast.JoinedStr) or (
+        isinstance(node, ast.Constant) and isinstance(node.value, str | bytes)
+    )
+
+
+def text_constants(tree: ast.Module) -> set[str]:
+    """Return the names that a module gives to texts."""
+    return {
+        ast.unparse(target)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign) and is_text(node.value, set())
+        for target in node.targets
+    }
 
 
 def report(offences: Iterable[Offence]) -> None:

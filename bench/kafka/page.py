@@ -10,13 +10,6 @@ PAGE = Path("docs/benchmarks.md")
 CHARTS = Path("docs/benchmarks")
 BEGIN = "<!-- bench-kafka: begin; `make bench-kafka WRITE=1` writes what follows -->"
 END = "<!-- bench-kafka: end -->"
-_METHOD = """\
-All systems run all the time, one node each, on loopback; only one has something to do. The clients
-take turns, run after run: {runs} of each, after one that does not count. A commit's time includes
-that what was sent is flushed and acknowledged. Semel acknowledges after fsync, and so does
-`java-flush`, Kafka with `log.flush.interval.messages=1`; `java`, `confluent` and `aiokafka` work on
-Kafka as it is set by default, which does not. The settings of every client, with their reasons, are
-in `bench/clients/settings.py`."""
 
 
 class NoMarkersError(Exception):
@@ -41,13 +34,23 @@ def _lines(report: Report) -> Iterator[str]:
     versions = ", ".join(f"{name} {version}" for name, version in report.versions.items())
     yield f"Taken {report.taken}: {report.machine}. {versions}."
     yield ""
-    yield _METHOD.format(runs=report.runs)
+    yield _method(report.runs)
     for failure in report.failures:
         yield f"\nFailed, and missing: {failure}"
     for table in tables(report):
         yield from ("", f"{table.title}:", "", *_table(table))
     for name, text in CHART_TEXTS.items():
         yield from ("", f"![{text}]({CHARTS.name}/{name}.svg)")
+
+
+def _method(runs: int) -> str:
+    return f"""\
+All systems run all the time, one node each, on loopback; only one has something to do. The clients
+take turns, run after run: {runs} of each, after one that does not count. A commit's time includes
+that what was sent is flushed and acknowledged. Semel acknowledges after fsync, and so does
+`java-flush`, Kafka with `log.flush.interval.messages=1`; `java`, `confluent` and `aiokafka` work on
+Kafka as it is set by default, which does not. The settings of every client, with their reasons, are
+in `bench/clients/settings.py`."""
 
 
 def _table(table: Table) -> Iterator[str]:

@@ -22,23 +22,6 @@ _JVM = (
 )
 """As Kafka's own scripts start it: see kafka-run-class.sh."""
 _STARTED = "Kafka Server started"
-_PROPERTIES = """
-process.roles=broker,controller
-node.id=1
-controller.quorum.voters=1@127.0.0.1:{controller}
-listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
-advertised.listeners=PLAINTEXT://127.0.0.1:{port}
-controller.listener.names=CONTROLLER
-log.dirs={logs}
-num.partitions={partitions}
-log.flush.interval.messages={flush_messages}
-offsets.topic.replication.factor=1
-transaction.state.log.replication.factor=1
-transaction.state.log.min.isr=1
-share.coordinator.state.topic.replication.factor=1
-share.coordinator.state.topic.min.isr=1
-group.initial.rebalance.delay.ms=0
-"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,16 +131,30 @@ def _prepare(folder: Path, options: NodeOptions) -> tuple[int, Path]:
     folder.mkdir(parents=True)
     port = free_port(port_range())
     controller = free_port(port_range(after=port))
-    settings = _PROPERTIES.format(
-        port=port,
-        controller=controller,
-        logs=folder / "logs",
-        partitions=options.partitions,
-        flush_messages=options.flush_messages,
-    )
+    settings = _settings(options, port=port, controller=controller, logs=folder / "logs")
     properties = folder / "server.properties"
     properties.write_text(settings, "utf-8")
     return port, properties
+
+
+def _settings(options: NodeOptions, *, port: int, controller: int, logs: Path) -> str:
+    return f"""
+process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@127.0.0.1:{controller}
+listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port}
+controller.listener.names=CONTROLLER
+log.dirs={logs}
+num.partitions={options.partitions}
+log.flush.interval.messages={options.flush_messages}
+offsets.topic.replication.factor=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+group.initial.rebalance.delay.ms=0
+"""
 
 
 async def _started(process: ManagedProcess) -> None:

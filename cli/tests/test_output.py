@@ -3,10 +3,20 @@
 import errno
 import io
 import json
+from collections.abc import Sequence
 
 import pytest
 
-from semel_cli.output import Facts, Format, OutputError, Table, duration_text, show, time_text
+from semel_cli.output import (
+    Cell,
+    Facts,
+    Format,
+    OutputError,
+    Table,
+    duration_text,
+    show,
+    time_text,
+)
 
 TABLE = Table(headings=("Name", "Last seen"), rows=[("a\tb", 1), (None, 20)])
 
@@ -61,6 +71,15 @@ def test_a_terminal_shows_a_table_with_numbers_to_the_right(
     lines = [line.rstrip() for line in terminal.getvalue().splitlines()]
     assert lines[0] == "Id  [x]"
     assert any(line.endswith("        20") for line in lines)
+
+
+@pytest.mark.parametrize("name", ["[/x]", "[red]", "{0.__class__}", "%(name)s %"])
+def test_a_terminal_shows_names_as_they_are(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    terminal = use_terminal(monkeypatch)
+    rows: list[Sequence[Cell]] = [(name,)]
+    show(Format.TEXT, None, Facts({"Id": name}, title=name), Table(headings=("Name",), rows=rows))
+    show(Format.TEXT, None, Table(headings=("Name",), rows=[], empty=f"{name} is empty."))
+    assert terminal.getvalue().count(name) == 4
 
 
 def test_a_terminal_says_what_an_empty_table_means(

@@ -10,8 +10,15 @@ from fuzz.cluster import Cluster, Samples
 from fuzz.mutation import broken, edited
 from semel.broker.v1 import broker_pb2
 from semel.common.v1 import errors_pb2
-from semel_common.errors import NetworkExceptionError
-from semel_common.wire.streams import STREAMS, ResponseFrame, StreamRequest, StreamTypes, join
+from semel_common.errors import InvalidRequestError, NetworkExceptionError
+from semel_common.wire.streams import (
+    STREAMS,
+    RefusedFrame,
+    RequestFrame,
+    ResponseFrame,
+    StreamTypes,
+    join,
+)
 from semel_runtime.server.answer import answer
 from semel_runtime.server.calls import Endpoint
 from semel_runtime.server.frames import FrameSession
@@ -64,13 +71,13 @@ async def attack_stream(
     session.lost(NetworkExceptionError("the client is gone"))
     await ended.wait()
     requests = _readable(messages, types)
-    asked = {frame.correlation_id for each in requests for frame in each.frames}
+    asked = {frame.correlation_id for each in requests for frame in each}
     broke = [
         f"{service} answered {frame.correlation_id} with {frame.error.message!r}"
         for frame in pipe.answers
         if frame.correlation_id not in asked or frame.error.code == BROKEN
     ]
-    return sum(len(each.frames) for each in requests), broke
+    return sum(map(len, requests)), broke
 
 
 class _Pipe:
@@ -117,13 +124,15 @@ async def _send(messages: Sequence[bytes], session: FrameSession, pipe: _Pipe) -
     session.finished()
 
 
-def _readable(messages: Sequence[bytes], types: StreamTypes) -> list[StreamRequest]:
-    """Return the messages before the first that nobody can read."""
+def _readable(
+    messages: Sequence[bytes], types: StreamTypes
+) -> list[Sequence[RequestFrame | RefusedFrame]]:
+    """Return the frames of the messages before the first that a service cannot read."""
     readable = []
     for message in messages:
         try:
-            readable.append(types.parse_request(message))
-        except DecodeError:
+            readable.append(types.read_requests(message))
+        except (DecodeError, InvalidRequestError):
             break
     return readable
 

@@ -203,7 +203,7 @@ def _ask_about(groups: list[str], bootstrap: str | None) -> Outcomes[str]:
     return confirm_each(
         groups,
         lambda client, name: client.admin().groups.delete(name, dry_run=True),
-        "Delete {} with all offsets?",
+        lambda names: f"Delete {names} with all offsets?",
         bootstrap=bootstrap,
     )
 

@@ -94,8 +94,9 @@ def progress(what: str) -> Iterator[None]:
         yield
         return
     from rich.console import Console
+    from rich.text import Text
 
-    with Console(stderr=True).status(what):
+    with Console(stderr=True).status(Text(what)):
         yield
 
 
@@ -129,7 +130,8 @@ def _show_rich(blocks: Iterable[Table | Facts]) -> None:
     from rich.table import Table as RichTable
     from rich.text import Text
 
-    console = Console(highlight=False)
+    # Titles hold names that users chose: a bracket in a name is no markup.
+    console = Console(highlight=False, markup=False)
     for block in blocks:
         if isinstance(block, Facts):
             grid = RichTable.grid(padding=(0, 2))

@@ -24,11 +24,11 @@ def confirm(question: str) -> None:
 def confirm_each(
     names: Sequence[str],
     look: "Callable[[SemelClient, str], Awaitable[object]]",
-    question: str,
+    question: Callable[[str], str],
     *,
     bootstrap: str | None,
 ) -> Outcomes[str]:
-    """Ask about those that are there, with their names in place of {}; returns them.
+    """Ask about those that are there; ``question`` is given their names. Returns them.
 
     The others are refused with what ``look`` raises, and nobody is asked about them. Raises
     typer.Abort unless the answer is yes.
@@ -43,5 +43,5 @@ def confirm_each(
 
     found = with_client(bootstrap, look_at_all)
     if found.done:
-        confirm(question.format(", ".join(found.done)))
+        confirm(question(", ".join(found.done)))
     return found

@@ -179,7 +179,7 @@ def _ask_about(topics: list[str], bootstrap: str | None, *, if_exists: bool) -> 
     asked = confirm_each(
         topics,
         lambda client, name: client.admin().describe_topic(name),
-        "Delete {} with all records?",
+        lambda names: f"Delete {names} with all records?",
         bootstrap=bootstrap,
     )
     if not if_exists:

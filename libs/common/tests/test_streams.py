@@ -10,7 +10,7 @@ from semel.common.v1.errors_pb2 import Error
 from semel.common.v1.frames_pb2 import Cancel
 from semel_common.wire import methods
 from semel_common.wire.methods import BROKER
-from semel_common.wire.outbox import MESSAGE_SIZE_SOFT_MAX_BYTES, Outbox
+from semel_common.wire.outbox import FRAMES_PER_MESSAGE_MAX, MESSAGE_SIZE_SOFT_MAX_BYTES, Outbox
 from semel_common.wire.streams import STREAMS, join
 
 FRAMED = [
@@ -87,10 +87,20 @@ async def test_what_has_queued_goes_out_together_up_to_a_size() -> None:
     for frame in (b"1", b"2", large, b"3"):
         outbox.put(frame)
     outbox.open(pipe)
+    for _ in range(4):
+        await asyncio.sleep(0)
+    assert pipe.messages == [[b"1", b"2"], [large], [b"3"]]
+    assert sent == [2, 1, 1]
+
+
+async def test_a_message_has_a_bounded_number_of_frames() -> None:
+    outbox, pipe = Outbox(), Taken(at_once=True)
+    for _ in range(FRAMES_PER_MESSAGE_MAX + 1):
+        outbox.put(b"1")
+    outbox.open(pipe)
     for _ in range(3):
         await asyncio.sleep(0)
-    assert pipe.messages == [[b"1", b"2", large], [b"3"]]
-    assert sent == [3, 1]
+    assert [len(each) for each in pipe.messages] == [FRAMES_PER_MESSAGE_MAX, 1]
 
 
 async def test_a_frame_in_pieces_counts_as_one() -> None:

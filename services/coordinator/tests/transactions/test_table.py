@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import pytest
+from msgspec import structs
 from transactions_harness import A0, A1, TransactionsHarness
 from transactions_situations import (
     Situation,
@@ -38,6 +39,7 @@ from semel_coordinator.transactions.machine.end_txn import (
     EndTxnAnswer,
     EpochRow,
     refused,
+    row_of,
 )
 from semel_coordinator.transactions.machine.registration import REGISTRATION_TABLE
 from semel_coordinator.transactions.machine.states import COMPLETED, LEGAL_PREDECESSORS
@@ -262,3 +264,22 @@ def test_replay_asserts_the_table_of_states(situation: Situation, message: str) 
     harness.complete(key)
     with pytest.raises(AssertionError, match=message):
         harness.machine.replay(99, decided)
+
+
+@pytest.mark.parametrize(
+    "situation", [complete_commit, complete_abort, timed_out, fenced, older_committed, never_given]
+)
+@pytest.mark.parametrize(
+    "transactional_id",
+    ["{", "{0}", "{epoch:3000000000}", "{reason.__class__.__mro__}", "%s%n", "${epoch}"],
+)
+def test_the_id_in_a_refusal_is_no_template(situation: Situation, transactional_id: str) -> None:
+    harness = TransactionsHarness()
+    key = situation(harness)
+    known = harness.machine._state.producers[key.producer_id]
+    producer = structs.replace(known, transactional_id=transactional_id)
+    cell = END_TXN_TABLE[row_of(producer, key.producer_epoch)]
+    answer = cell.commit if cell.commit is not EndTxnAnswer.SUCCESS else cell.abort
+    message = refused(producer, key.producer_epoch, answer).message
+    assert message.startswith(f"{transactional_id!r}: ")
+    assert f"producer epoch {key.producer_epoch} " in message

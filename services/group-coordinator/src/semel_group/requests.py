@@ -8,6 +8,15 @@ from semel.common.v1 import participants_pb2 as participants
 from semel.group.v1 import group_pb2 as wire
 from semel_common.errors import InvalidGroupIdError, InvalidRequestError
 from semel_common.ids import TopicPartition
+from semel_common.wire.bounds import (
+    GROUPS_MAX,
+    ID_LENGTH_MAX,
+    MARKERS_MAX,
+    NAME_LENGTH_MAX,
+    OFFSETS_MAX,
+    SUBSCRIPTION_MAX,
+    TOPIC_NAME_LENGTH_MAX,
+)
 from semel_group.machine.values import (
     JOIN_EPOCH,
     LEAVE_EPOCH,
@@ -32,17 +41,6 @@ from semel_runtime.server.checks import (
     shown,
 )
 from semel_runtime.server.pages import check_token
-
-_GROUP_ID_LENGTH_MAX = 255
-_TOPIC_LENGTH_MAX = 249
-_TOPIC_ID_LENGTH_MAX = 64
-_SUBSCRIPTION_MAX = 1_000
-_PARTITIONS_MAX = 100_000
-"""Partitions that one request may name."""
-_MARKERS_MAX = 100_000
-_GROUPS_MAX = 10_000
-"""Groups that one request may name."""
-
 
 # -- membership ----------------------------------------------------------------------------------
 
@@ -93,9 +91,10 @@ def _subscription(request: wire.ConsumerGroupHeartbeatRequest) -> frozenset[str]
     if not request.HasField("subscription"):
         return None
     topics = request.subscription.topics
-    require_count("subscription.topics", topics, maximum=_SUBSCRIPTION_MAX)
+    require_count("subscription.topics", topics, maximum=SUBSCRIPTION_MAX)
     return frozenset(
-        require_name("subscription.topics", each, length_max=_TOPIC_LENGTH_MAX) for each in topics
+        require_name("subscription.topics", each, length_max=TOPIC_NAME_LENGTH_MAX)
+        for each in topics
     )
 
 
@@ -152,7 +151,7 @@ def new_offsets(topics: Sequence[wire.OffsetCommitTopic]) -> list[NewOffset]:
     """Read what is to be committed; at least one offset."""
     _check_partition_count("topics", topics)
     offsets = [_new_offset(topic, each) for topic in topics for each in topic.partitions]
-    require_count("topics.partitions", offsets, minimum=1, maximum=_PARTITIONS_MAX)
+    require_count("topics.partitions", offsets, minimum=1, maximum=OFFSETS_MAX)
     return offsets
 
 
@@ -221,7 +220,7 @@ def txn_commit(request: wire.TxnOffsetCommitRequest) -> TxnCommit:
 
 def txn_markers(request: participants.WriteTxnMarkersRequest) -> list[TxnMarker]:
     """Read the markers for groups."""
-    require_count("markers", request.markers, maximum=_MARKERS_MAX)
+    require_count("markers", request.markers, maximum=MARKERS_MAX)
     return [_txn_marker(each) for each in request.markers]
 
 
@@ -229,7 +228,7 @@ def _txn_marker(marker: participants.TxnMarker) -> TxnMarker:
     result = require_known("markers.result", marker.result, tuple(TransactionResult))
     epoch = require_int("markers.coordinator_epoch", marker.coordinator_epoch)
     require_count(
-        "markers.participants.group_ids", marker.participants.group_ids, maximum=_GROUPS_MAX
+        "markers.participants.group_ids", marker.participants.group_ids, maximum=GROUPS_MAX
     )
     return TxnMarker(
         transaction=_transaction(marker.producer_id, marker.producer_epoch),
@@ -253,7 +252,7 @@ def group_states(request: wire.ListGroupsRequest) -> frozenset[GroupState]:
 
 def group_ids(request: wire.DescribeGroupsRequest | wire.DeleteGroupsRequest) -> list[str]:
     """Read which groups are meant."""
-    require_count("group_ids", request.group_ids, maximum=_GROUPS_MAX)
+    require_count("group_ids", request.group_ids, maximum=GROUPS_MAX)
     return [group_id(each) for each in request.group_ids]
 
 
@@ -262,10 +261,10 @@ def group_ids(request: wire.DescribeGroupsRequest | wire.DeleteGroupsRequest) ->
 
 def group_id(value: str) -> str:
     """Return a group id. Raises InvalidGroupIdError."""
-    if not 0 < len(value) <= _GROUP_ID_LENGTH_MAX:
+    if not 0 < len(value) <= NAME_LENGTH_MAX:
         raise InvalidGroupIdError(
             f"group_id {shown(value)!r} has {len(value)} characters: "
-            f"must be 1 to {_GROUP_ID_LENGTH_MAX}",
+            f"must be 1 to {NAME_LENGTH_MAX}",
             field="group_id",
         )
     return value
@@ -287,14 +286,14 @@ def _topic_name(message: _Topic) -> TopicName:
     if not message.topic and not message.topic_id:
         raise InvalidRequestError("topic and topic_id are empty: one must be given", field="topic")
     if message.topic:
-        require_name("topic", message.topic, length_max=_TOPIC_LENGTH_MAX)
+        require_name("topic", message.topic, length_max=TOPIC_NAME_LENGTH_MAX)
     if message.topic_id:
         _topic_id("topic_id", message.topic_id)
     return TopicName(message.topic, message.topic_id)
 
 
 def _topic_id(field: str, value: str) -> str:
-    return require_name(field, value, length_max=_TOPIC_ID_LENGTH_MAX)
+    return require_name(field, value, length_max=ID_LENGTH_MAX)
 
 
 def _partition(value: int) -> int:
@@ -313,6 +312,6 @@ def _optional_name(field: str, value: str) -> str:
 
 
 def _check_partition_count(field: str, topics: Sequence[_WithPartitions]) -> None:
-    require_count(field, topics, maximum=_PARTITIONS_MAX)
+    require_count(field, topics, maximum=OFFSETS_MAX)
     count = sum(len(topic.partitions) for topic in topics)
-    require_count(f"{field}.partitions", range(count), maximum=_PARTITIONS_MAX)
+    require_count(f"{field}.partitions", range(count), maximum=OFFSETS_MAX)

@@ -28,13 +28,13 @@ from semel_broker.stored import read_batch, read_header
 from semel_common.batches import decode_records
 from semel_common.errors import SemelError
 from semel_common.payload_limits import OPENED_MAX_BYTES
+from semel_common.wire.bounds import ASKED_PARTITIONS_MAX
 from semel_common.wire.status import to_value
 from semel_runtime.journal.base import StoredBatch
 from semel_runtime.runner import Runner
 from semel_runtime.server.calls import Call
 from semel_runtime.server.checks import require_count, require_int
 
-_PARTITIONS_MAX = 10_000
 _BATCHES_PER_CALL = 20_000
 _BATCHES_PER_STEP = 1_000
 _OPENED_BYTES_PER_STEP = 1 << 20
@@ -62,7 +62,7 @@ class RecordCounter:
     async def count_records(self, request: CountRecordsRequest, call: Call) -> CountRecordsResponse:
         """Count in each partition; errors are values."""
         del call
-        require_count("partitions", request.partitions, minimum=1, maximum=_PARTITIONS_MAX)
+        require_count("partitions", request.partitions, minimum=1, maximum=ASKED_PARTITIONS_MAX)
         isolation = isolation_level(request.isolation_level)
         names = [partition_name(each) for each in request.partitions]
         starts = [require_int("from_offset", each.from_offset) for each in request.partitions]

@@ -8,12 +8,11 @@ from semel_broker.machine.records import Record
 from semel_broker.machine.values import DeletePosition
 from semel_broker.names import partition_name
 from semel_common.errors import InvalidRequestError, SemelError
+from semel_common.wire.bounds import ASKED_PARTITIONS_MAX
 from semel_common.wire.status import to_value
 from semel_runtime.runner import Runner
 from semel_runtime.server.calls import Call
 from semel_runtime.server.checks import require_count, require_int
-
-_PARTITIONS_MAX = 10_000
 
 
 class RecordDeleter:
@@ -28,7 +27,7 @@ class RecordDeleter:
     ) -> wire.DeleteRecordsResponse:
         """Delete from each partition for itself; errors are values."""
         del call
-        require_count("partitions", request.partitions, minimum=1, maximum=_PARTITIONS_MAX)
+        require_count("partitions", request.partitions, minimum=1, maximum=ASKED_PARTITIONS_MAX)
         positions = [_checked(each) for each in request.partitions]
         decide = partial(
             self._machine.delete_records, positions, validate_only=request.validate_only

@@ -21,6 +21,7 @@ from semel_broker.opening import PayloadOpener
 from semel_broker.reader import AsBatches, AsRecords, Cursor, Turns
 from semel_broker.waiters import Waiters
 from semel_common.errors import SemelError, ThrottlingQuotaExceededError
+from semel_common.wire.bounds import FETCHED_PARTITIONS_MAX
 from semel_common.wire.status import to_value
 from semel_runtime.runner import Runner
 from semel_runtime.server.calls import Call
@@ -44,7 +45,7 @@ class FetchLimits:
     past it, none waits for more records, and after a while new ones are refused."""
     room_max_wait_ms: int = 1_000
     """How long a call waits for others to give back what they hold."""
-    partitions_max: int = 10_000
+    partitions_max: int = FETCHED_PARTITIONS_MAX
     """The most partitions of one call."""
 
 

@@ -4,10 +4,8 @@ from typing import Protocol
 
 from semel_broker.machine.values import IsolationLevel, PartitionName
 from semel_common.errors import InvalidRequestError
+from semel_common.wire.bounds import ID_LENGTH_MAX, TOPIC_NAME_LENGTH_MAX
 from semel_runtime.server.checks import INT32_MAX, require_int, require_known, require_name
-
-_TOPIC_LENGTH_MAX = 249
-_TOPIC_ID_LENGTH_MAX = 64
 
 
 class NamesPartition(Protocol):
@@ -33,9 +31,9 @@ def partition_name(message: NamesPartition) -> PartitionName:
     """Return the partition that a part of a request names. Raises InvalidRequestError."""
     topic, topic_id = message.topic, message.topic_id
     if topic_id:
-        require_name("topic_id", topic_id, length_max=_TOPIC_ID_LENGTH_MAX)
+        require_name("topic_id", topic_id, length_max=ID_LENGTH_MAX)
     if topic:
-        require_name("topic", topic, length_max=_TOPIC_LENGTH_MAX)
+        require_name("topic", topic, length_max=TOPIC_NAME_LENGTH_MAX)
     elif not topic_id:
         raise InvalidRequestError("topic and topic_id are empty: one must be given", field="topic")
     partition = require_int("partition", message.partition, maximum=INT32_MAX)

@@ -27,6 +27,7 @@ from semel_broker.stored import read_batch, read_header
 from semel_common.batches import decode_records
 from semel_common.errors import InvalidRequestError, SemelError
 from semel_common.payload_limits import OPENED_MAX_BYTES
+from semel_common.wire.bounds import ASKED_PARTITIONS_MAX
 from semel_common.wire.status import to_value
 from semel_runtime.journal.base import BatchPosition, StoredBatch
 from semel_runtime.runner import Runner
@@ -39,7 +40,6 @@ _SPECS = (
     OffsetSpec.OFFSET_SPEC_LATEST,
     OffsetSpec.OFFSET_SPEC_MAX_TIMESTAMP,
 )
-_PARTITIONS_MAX = 10_000
 _HEADERS_PER_STEP = 100
 """How many batches a search by time looks at, from one on that the index has found. Those that are
 dropped, or late enough, stand side by side: all others are left to the index."""
@@ -70,7 +70,7 @@ class OffsetLister:
     async def list_offsets(self, request: ListOffsetsRequest, call: Call) -> ListOffsetsResponse:
         """Find one offset in each partition; errors are values."""
         del call
-        require_count("partitions", request.partitions, minimum=1, maximum=_PARTITIONS_MAX)
+        require_count("partitions", request.partitions, minimum=1, maximum=ASKED_PARTITIONS_MAX)
         isolation = isolation_level(request.isolation_level)
         names = [_checked(each) for each in request.partitions]
         plans = await self._runner.run(partial(self._machine.list_offsets, names, isolation))

@@ -10,6 +10,7 @@ from semel_broker.machine.records import ProducerState, Record
 from semel_common.errors import SemelError
 from semel_common.ids import TopicPartition
 from semel_common.sequences import next_sequence
+from semel_common.wire.bounds import DESCRIBED_PARTITIONS_MAX, ID_LENGTH_MAX
 from semel_common.wire.status import to_value
 from semel_runtime.clock import Clock
 from semel_runtime.runner import Runner
@@ -17,9 +18,7 @@ from semel_runtime.server.calls import Call
 from semel_runtime.server.checks import INT32_MAX, require_count, require_int, require_name
 from semel_runtime.server.pages import Page, no_room
 
-_PARTITIONS_MAX = 100
 _PRODUCERS_MAX = 1_000
-_TOPIC_ID_LENGTH_MAX = 64
 
 
 class ProducerDescriber:
@@ -34,11 +33,11 @@ class ProducerDescriber:
         self, request: wire.DescribeProducersRequest, _call: Call
     ) -> wire.DescribeProducersResponse:
         """Describe each partition, or say why not."""
-        require_count("partitions", request.partitions, minimum=1, maximum=_PARTITIONS_MAX)
+        require_count("partitions", request.partitions, minimum=1, maximum=DESCRIBED_PARTITIONS_MAX)
         limit = require_int("limit", request.limit, maximum=_PRODUCERS_MAX) or _PRODUCERS_MAX
         partitions = [
             TopicPartition(
-                require_name("topic_id", each.topic_id, length_max=_TOPIC_ID_LENGTH_MAX),
+                require_name("topic_id", each.topic_id, length_max=ID_LENGTH_MAX),
                 require_int("partition", each.partition, maximum=INT32_MAX),
             )
             for each in request.partitions

@@ -29,6 +29,7 @@ from semel_common.errors import (
     SemelError,
 )
 from semel_common.ids import TopicPartition
+from semel_common.wire import bounds
 from semel_common.wire.status import to_value
 from semel_runtime.clock import Clock
 from semel_runtime.journal.base import StoredBatch
@@ -45,12 +46,6 @@ from semel_runtime.server.checks import (
 
 _COMMIT = TransactionResult.TRANSACTION_RESULT_COMMIT
 _ABORT = TransactionResult.TRANSACTION_RESULT_ABORT
-_TRANSACTIONAL_ID_LENGTH_MAX = 255
-_PARTITIONS_MAX = 1_000
-_BATCHES_MAX = 1_000
-_PLAIN_RECORDS_MAX = 10_000
-"""Each of these records is handled by itself, and meanwhile nobody else is served."""
-_MARKERS_MAX = 10_000
 _NO_OFFSET = -1
 _OUTCOMES_PER_DECISION = 512
 """As many markers go into one decision: a journal append holds a bounded number of batches."""
@@ -98,7 +93,8 @@ class BrokerWriter:
         """
         del call
         self._check_cluster(request.cluster_id)
-        require_count("markers", request.markers, maximum=_MARKERS_MAX)
+        require_count("markers", request.markers, maximum=bounds.MARKERS_MAX)
+        _check_participants(request.markers)
         outcomes = [_outcomes(marker) for marker in request.markers]
         refusals = iter(await self._apply(_flat(outcomes), patient=not request.awaited))
         response = WriteTxnMarkersResponse()
@@ -172,17 +168,28 @@ def _flat(outcomes: Sequence[Sequence[Outcome]]) -> list[Outcome]:
 
 def _check_size(request: wire.ProduceRequest) -> None:
     """Check how much a request holds, before any of it is looked at."""
-    require_count("partitions", request.partitions, minimum=1, maximum=_PARTITIONS_MAX)
+    require_count(
+        "partitions", request.partitions, minimum=1, maximum=bounds.PRODUCED_PARTITIONS_MAX
+    )
     batches = plain_records = 0
     for each in request.partitions:
         batches += len(each.batches)
         if each.HasField("records"):  # To look into a message that is not there makes one.
             plain_records += len(each.records.records)
-    require_int("number of batches", batches, maximum=_BATCHES_MAX)
-    require_int("number of plain records", plain_records, maximum=_PLAIN_RECORDS_MAX)
+    require_int("number of batches", batches, maximum=bounds.BATCHES_MAX)
+    require_int("number of plain records", plain_records, maximum=bounds.PLAIN_RECORDS_MAX)
     if request.transactional_id:
-        length_max = _TRANSACTIONAL_ID_LENGTH_MAX
-        require_name("transactional_id", request.transactional_id, length_max=length_max)
+        require_name("transactional_id", request.transactional_id)
+
+
+def _check_participants(markers: Sequence[TxnMarker]) -> None:
+    """Check how much markers are about, before any of it is looked at."""
+    partitions = groups = 0
+    for marker in markers:
+        partitions += sum(len(topic.partitions) for topic in marker.participants.topics)
+        groups += len(marker.participants.group_ids)
+    require_int("number of partitions", partitions, maximum=bounds.ABORTED_PARTICIPANTS_MAX)
+    require_int("number of groups", groups, maximum=bounds.ABORTED_PARTICIPANTS_MAX)
 
 
 def _placed(

@@ -96,7 +96,7 @@ class FrameStream:
     ) -> Res:
         """Make one call; errors as ``Connection.call``."""
         if self._broken:
-            raise self._broken
+            raise self._broken.again()
         self._last_correlation_id += 1
         correlation_id = self._last_correlation_id
         write = self._types.write_request
@@ -116,6 +116,7 @@ class FrameStream:
             timer.cancel()
             if self._pending.pop(correlation_id, None) is not None and not self._broken:
                 self._outbox.put(*write(correlation_id, 0, "cancel", Cancel()))
+            del answer  # It keeps its error, whose frames keep it, and with it the request.
         if frame.WhichOneof("response") != method.field:
             raise self._refused(self._error_of(frame, method.name))
         response = getattr(frame, method.field)
@@ -167,7 +168,7 @@ class FrameStream:
         self._outbox.close()
         for answer in pending.values():
             if not answer.done():
-                answer.set_exception(error)
+                answer.set_exception(error.again())
 
     # -- inside ------------------------------------------------------------------------------------
 

@@ -20,6 +20,7 @@ from semel_common.library_log import get_logger
 from semel_common.tracing import TRACEPARENT
 from semel_common.wire import status
 from semel_common.wire.answers import ELEMENTS_MAX, parse
+from semel_common.wire.bounds import ANSWER_SIZE_MAX_BYTES
 from semel_common.wire.clusters import CLUSTER_ID
 from semel_common.wire.frame_stream import FrameStream, Opened
 from semel_common.wire.grpc_pipe import GrpcPipe, StreamCall
@@ -44,8 +45,9 @@ UnaryCallable: TypeAlias = "grpc.aio.UnaryUnaryMultiCallable[Message, bytes]"
 class ChannelOptions:
     """How channels are made."""
 
-    message_size_max_bytes: int = 64 << 20
-    """The largest message that is sent or taken."""
+    message_size_max_bytes: int = ANSWER_SIZE_MAX_BYTES
+    """The largest message that is sent or taken. A service refuses requests before they are so
+    large, and a cluster's metadata may come to it."""
     message_elements_max: int = ELEMENTS_MAX
     """How many fields, at all levels, and numbers in lists a message may hold that is taken. An
     element takes up to some 300 bytes of memory, so a message of few bytes may take much."""

@@ -8,7 +8,10 @@ from semel_common.wire.pieces import Pieces
 from semel_common.wire.pipe import Pipe
 
 MESSAGE_SIZE_SOFT_MAX_BYTES = 1 << 20
-"""A message takes no further frame once it is this large."""
+"""A message of several frames is no larger; a larger frame is a message of its own."""
+
+FRAMES_PER_MESSAGE_MAX = 4_096
+"""The same of their number: a service refuses a message of more than ``bounds.FRAMES_MAX``."""
 
 FRAMES_PER_SLICE = 16
 """A reader lets others run after so many frames. Callers that are answered together go on together:
@@ -69,11 +72,12 @@ class Outbox:
             return
         pieces: list[bytes] = []
         count = size = 0
-        while self._frames and size < MESSAGE_SIZE_SOFT_MAX_BYTES:
-            frame = self._frames.popleft()
-            pieces += frame
+        while self._frames and count < FRAMES_PER_MESSAGE_MAX:
+            size += sum(map(len, self._frames[0]))
+            if count and size > MESSAGE_SIZE_SOFT_MAX_BYTES:
+                break
+            pieces += self._frames.popleft()
             count += 1
-            size += sum(map(len, frame))
         if self._pipe.write(pieces):
             self._sent(count)
         else:

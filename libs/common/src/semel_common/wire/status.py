@@ -17,6 +17,9 @@ DOMAIN = "semel"
 ERROR_CLASS = "error_class"
 """The key of its metadata that has the name of the ErrorClass; the rest are the details."""
 
+_TEXT_MAX_BYTES = 1_200
+"""Of a message or a detail: gRPC drops a call whose trailing metadata is larger than 8 KiB, and
+sends the message in it twice."""
 _STATUS_DETAILS_KEY = "grpc-status-details-bin"
 
 MESSAGE_MAX_CHARACTERS = 4_096
@@ -60,13 +63,21 @@ def status_code_of(error: SemelError) -> grpc.StatusCode:
 
 def to_status(error: SemelError) -> status_pb2.Status:
     """Make the rich status of a failed call, with its ``ErrorInfo``."""
-    metadata = {**error.details, ERROR_CLASS: error.error_class.name}
+    details = {name: _shown(value) for name, value in error.details.items()}
+    metadata = {**details, ERROR_CLASS: error.error_class.name}
     info = error_details_pb2.ErrorInfo(reason=error.code.name, domain=DOMAIN, metadata=metadata)
     packed = any_pb2.Any()
     packed.Pack(info, deterministic=True)
     return status_pb2.Status(
-        code=status_code_of(error).value[0], message=error.message, details=[packed]
+        code=status_code_of(error).value[0], message=_shown(error.message), details=[packed]
     )
+
+
+def _shown(text: str) -> str:
+    """Return a text, cut to what fits into metadata: it may hold what a caller has sent."""
+    if len(text) <= _TEXT_MAX_BYTES // 4:
+        return text
+    return text.encode(errors="replace")[:_TEXT_MAX_BYTES].decode(errors="ignore")
 
 
 def from_rpc_error(error: grpc.aio.AioRpcError, address: str) -> SemelError:

@@ -1,28 +1,44 @@
 """The messages of each service's frame stream: parsed as usual, written without copies.
 
+A large message is looked through before it is parsed: see ``scan``.
+
 A frame is written in pieces: its few fixed fields, then the request or response, serialized once,
 as the field that it is. Messages of several frames are those pieces one after the other: that is
 how protobuf writes a repeated field. Making the messages and serializing them would give the same
 bytes, and copy every payload twice more.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar, cast
+from typing import NamedTuple, TypeVar, cast
 
 from google.protobuf.message import Message
 
 from semel.broker.v1 import broker_pb2 as broker
 from semel.coordinator.v1 import transactions_pb2 as transactions
 from semel.group.v1 import group_pb2 as group
+from semel_common.errors import InvalidRequestError
 from semel_common.wire.methods import BROKER, GROUP, TRANSACTIONS, Req
 from semel_common.wire.pieces import Outgoing, Pieces, pieces_of, tag, within
+from semel_common.wire.request_scan import (
+    SCANNED_FROM_BYTES,
+    correlation_id_of,
+    frames_of,
+    refused_frames,
+)
 
 RequestFrame = broker.RequestFrame | transactions.RequestFrame | group.RequestFrame
 ResponseFrame = broker.ResponseFrame | transactions.ResponseFrame | group.ResponseFrame
 StreamRequest = broker.StreamRequest | transactions.StreamRequest | group.StreamRequest
 StreamResponse = broker.StreamResponse | transactions.StreamResponse | group.StreamResponse
 M = TypeVar("M", bound=Message)
+
+
+class RefusedFrame(NamedTuple):
+    """A frame that was not parsed."""
+
+    correlation_id: int
+    error: InvalidRequestError
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +51,29 @@ class StreamTypes:
     stream_response: type[StreamResponse]
     parse_request: Callable[[bytes | bytearray], StreamRequest]
     parse_response: Callable[[bytes | bytearray], StreamResponse]
-    request_frame: Callable[..., RequestFrame]
+    request_frame: type[broker.RequestFrame | transactions.RequestFrame | group.RequestFrame]
     response_frame: Callable[..., ResponseFrame]
     request_tags: dict[str, bytes]
     """How the field of each request begins, by the field's name."""
     response_tags: dict[str, bytes]
+
+    def read_requests(self, message: bytes | bytearray) -> Sequence[RequestFrame | RefusedFrame]:
+        """Return the frames of a message; one that holds too much is refused, and never parsed.
+
+        Raises DecodeError, and InvalidRequestError for too many frames.
+        """
+        if len(message) < SCANNED_FROM_BYTES:
+            return self.parse_request(message).frames
+        spans = frames_of(self.stream_request.DESCRIPTOR, message)
+        refused = refused_frames(self.request_frame.DESCRIPTOR, message, spans)
+        if not refused:
+            return self.parse_request(message).frames
+        return [
+            RefusedFrame(correlation_id_of(message, span), refused[span])
+            if span in refused
+            else self.request_frame.FromString(bytes(message[span.start : span.end]))
+            for span in spans
+        ]
 
     def write_request(
         self,

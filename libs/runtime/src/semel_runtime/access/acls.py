@@ -8,6 +8,7 @@ from enum import IntEnum
 from msgspec import Struct
 
 from semel_common.errors import InvalidRequestError
+from semel_common.wire.bounds import NAME_LENGTH_MAX
 
 ANY = 0
 """In a filter: any number. Texts are any when they are empty."""
@@ -17,7 +18,6 @@ CLUSTER_NAME = "cluster"
 """The only name of a resource of the type CLUSTER."""
 USER = "User:"
 EVERYBODY = f"{USER}{WILDCARD}"
-NAME_LENGTH_MAX = 255
 _SHOWN_MAX = 60
 
 

@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from semel_common.wire.bounds import NAME_LENGTH_MAX
 from semel_runtime.access.acls import (
     EVERYBODY,
     Acl,
@@ -82,6 +83,8 @@ class Authorizer:
 
     def allows(self, question: Question) -> bool:
         """Return whether it is allowed."""
+        if len(question.resource_name) > NAME_LENGTH_MAX:
+            return self._decide(question)  # No resource has such a name: it is not remembered.
         known = self._decisions.get(question)
         if known is None:
             if len(self._decisions) >= DECISIONS_MAX:

@@ -5,7 +5,6 @@ authentication it has none. Permissions come from the table in ``needs``, rules 
 copy of the cluster's metadata: a change counts here as soon as the copy has it.
 """
 
-import structlog
 from google.protobuf.message import Message
 
 from semel_common.errors import (
@@ -20,6 +19,7 @@ from semel_common.errors import (
 from semel_common.wire.methods import Method
 from semel_runtime.access.acls import CLUSTER_NAME, Operation, ResourceType
 from semel_runtime.access.authorizer import Authorizer, Question
+from semel_runtime.access.denials import Denials, Denied
 from semel_runtime.access.items import Refusals, is_abort, leave_out, show, split
 from semel_runtime.access.naming import Ref, any_at, is_given, refs_at
 from semel_runtime.access.needs import NEEDS, Each, Ended, Needs, Shown, Whole
@@ -30,8 +30,6 @@ from semel_runtime.cluster.image import ClusterImage
 from semel_runtime.server.calls import Call, Endpoint
 from semel_runtime.server.long_polls import MAX_WAIT, is_long_poll
 from semel_runtime.server.principal import Principal
-
-log = structlog.get_logger(__name__)
 
 _ERRORS: dict[ResourceType, type[SemelError]] = {
     ResourceType.TOPIC: TopicAuthorizationFailedError,
@@ -64,6 +62,7 @@ class Guard:
         self._quotas = quotas
         self._services_are_known = services_are_known
         self._image: ClusterImage | None = None
+        self._denials = Denials()
 
     async def answer(
         self, endpoint: Endpoint[Message, Message], request: Message, call: Call
@@ -94,7 +93,7 @@ class Guard:
             tokens.check(method, request, principal)
         if self._authorizer is None:
             if self._services_are_known:
-                _check_not_for_services(method, request, str(principal))
+                self._check_not_for_services(method, request, principal)
             response = await endpoint.handler(request, call)
         else:
             response = await self._authorized_still(self._authorizer, endpoint, request, call)
@@ -132,8 +131,13 @@ class Guard:
         call: Call,
     ) -> Message:
         needs = NEEDS[endpoint.method.path]
-        asking = _Asking(authorizer, self._cluster, call.origin.principal)
-        refusals = asking.check(needs, endpoint.method, request)
+        principal, denied = call.origin.principal, Denied()
+        asking = _Asking(authorizer, self._cluster, principal, denied)
+        self._check_not_for_services(endpoint.method, request, principal)
+        try:
+            refusals = asking.check(needs, request)
+        finally:
+            self._denials.log(str(principal), endpoint.method.name, denied)
         if needs.lists and not any(map(asking.may_describe_any, needs.lists)):
             response = endpoint.method.response()
         elif refusals is None:
@@ -148,6 +152,23 @@ class Guard:
         if refusals is not None:
             refusals.answer(response)
         return response
+
+    def _check_not_for_services(
+        self, method: Method[Message, Message], request: Message, principal: Principal
+    ) -> None:
+        """Refuse another caller what only the cluster's own services may ask."""
+        needs = NEEDS[method.path]
+        if needs.cluster_only or any(is_given(request, each) for each in needs.cluster_only_with):
+            operation, denied = Operation.CLUSTER_ACTION.name, Denied()
+            error = denied.add(
+                ClusterAuthorizationFailedError(
+                    f"{principal} has no permission {operation} on the cluster for {method.name}",
+                    principal=str(principal),
+                    operation=operation,
+                )
+            )
+            self._denials.log(str(principal), method.name, denied)
+            raise error
 
     def _look_at_image(self) -> None:
         """Take the rules of the newest image; of one with the same rules, decisions are kept."""
@@ -165,16 +186,17 @@ class Guard:
 class _Asking:
     """One principal's questions about one request."""
 
-    def __init__(self, authorizer: Authorizer, cluster: ClusterCopy, principal: Principal) -> None:
+    def __init__(
+        self, authorizer: Authorizer, cluster: ClusterCopy, principal: Principal, denied: Denied
+    ) -> None:
         self._authorizer = authorizer
         self._cluster = cluster
         self._principal = str(principal)
+        self._denied = denied
+        self._known: dict[tuple[str, Ref], SemelError | None] = {}
 
-    def check(
-        self, needs: Needs, method: Method[Message, Message], request: Message
-    ) -> Refusals | None:
+    def check(self, needs: Needs, request: Message) -> Refusals | None:
         """Return which items are refused, if any; raises the refusal of the whole request."""
-        _check_not_for_services(method, request, self._principal)
         if self._cluster.image is None:
             # Its rules are not known: what they would allow must not be refused for good.
             raise CoordinatorNotAvailableError(
@@ -215,7 +237,7 @@ class _Asking:
         for ref in refs:
             error = self._why_not(clause.operation, clause.resource, ref)
             if error is not None and not self._has_any(clause.or_any):
-                raise _noted(error)
+                raise self._denied.add(error)
 
     def _require_ended(self, clause: Ended, request: Message) -> None:
         if is_abort(clause, request):
@@ -223,7 +245,7 @@ class _Asking:
         for ref in refs_at(request, clause.path):
             error = self._why_not_ended(clause, ref)
             if error is not None:
-                raise _noted(error)
+                raise self._denied.add(error)
 
     def _why_not_ended(self, clause: Ended, ref: Ref) -> SemelError | None:
         if ref.topic_id and self._cluster.find_topic(ref.topic_id) is None:
@@ -231,12 +253,19 @@ class _Asking:
         return self._why_not(clause.operation, clause.resource, ref)
 
     def _refused(self, clause: Each, ref: Ref) -> SemelError | None:
+        known = (clause.items, ref)
+        if known not in self._known:
+            self._known[known] = self._why_refused(clause, ref)
+        error = self._known[known]
+        return None if error is None else self._denied.add(error)
+
+    def _why_refused(self, clause: Each, ref: Ref) -> SemelError | None:
         error = self._why_not(clause.operation, clause.resource, ref)
         if error is not None and clause.or_cluster is not None:
             on_cluster = Ref(CLUSTER_NAME)
             if self._why_not(clause.or_cluster, ResourceType.CLUSTER, on_cluster) is None:
                 return None
-        return None if error is None else _noted(error)
+        return error
 
     def _has_any(self, wanted: tuple[Operation, ResourceType] | None) -> bool:
         return wanted is not None and self._authorizer.allows_any(self._principal, *wanted)
@@ -271,25 +300,3 @@ class _Asking:
             principal=self._principal,
             operation=operation.name,
         )
-
-
-def _check_not_for_services(
-    method: Method[Message, Message], request: Message, principal: str
-) -> None:
-    """Refuse somebody else what only the cluster's own services may ask."""
-    needs = NEEDS[method.path]
-    if needs.cluster_only or any(is_given(request, each) for each in needs.cluster_only_with):
-        operation = Operation.CLUSTER_ACTION.name
-        raise _noted(
-            ClusterAuthorizationFailedError(
-                f"{principal} has no permission {operation} on the cluster for {method.name}",
-                principal=principal,
-                operation=operation,
-            )
-        )
-
-
-def _noted(error: SemelError) -> SemelError:
-    """Let the log say that somebody was refused: an operator wants to know who tries what."""
-    log.info("authorization failed", reason=error.message)
-    return error

@@ -6,12 +6,15 @@ from typing import NamedTuple, Protocol
 
 from google.protobuf.message import Message
 
+from semel.common.v1.errors_pb2 import Error
 from semel.common.v1.participants_pb2 import TRANSACTION_RESULT_ABORT
 from semel_common.errors import SemelError
+from semel_common.wire.bounds import BOUNDS
 from semel_common.wire.status import to_value
 from semel_runtime.access.acls import ResourceType
 from semel_runtime.access.naming import Ref, is_given, parents_at, ref_of, refs_at
 from semel_runtime.access.needs import Each, Ended, Shown
+from semel_runtime.server.checks import require_count
 
 Refuse = Callable[[Each, Ref], SemelError | None]
 WhyNotEnded = Callable[[Ended, Ref], SemelError | None]
@@ -64,9 +67,13 @@ class Refusals:
         given = iter(getattr(response, field))
         merged = type(response)()
         answers = getattr(merged, field)
+        values: dict[int, Error] = {}
         for clause, item, error in self._items:
             if error is not None:
-                _refuse(answers, clause, item, error)
+                value = values.get(id(error))
+                if value is None:
+                    value = values[id(error)] = to_value(error)
+                _refuse(answers, clause, item, value)
             elif not clause.only_refused:
                 count = len(getattr(item, clause.per)) if clause.per else 1
                 answers.extend(islice(given, count))
@@ -85,12 +92,18 @@ def split(clauses: Iterable[Each], request: Message, refuse: Refuse) -> Refusals
         if clause.when is not None and getattr(request, clause.when[0]) != clause.when[1]:
             continue
         by_id = clause.items == "topic_ids"
-        for item in getattr(request, clause.items):
+        entries = getattr(request, clause.items)
+        require_count(clause.items, entries, maximum=_count_max(request, clause.items))
+        for item in entries:
             named = getattr(item, clause.key) if clause.key else item
             error = refuse(clause, ref_of(named, by_id=by_id))
             refused = refused or error is not None
             items.append(_Item(clause, item, error))
     return Refusals(request, items) if refused else None
+
+
+def _count_max(request: Message, items: str) -> int:
+    return BOUNDS[f"{request.DESCRIPTOR.full_name}.{items}"].count_max
 
 
 def is_abort(clause: Ended, request: Message) -> bool:
@@ -129,14 +142,14 @@ def _may_see(entry: object, clause: Shown, may_describe: MayDescribe) -> bool:
     )
 
 
-def _refuse(answers: Answers, clause: Each, item: object, error: SemelError) -> None:
+def _refuse(answers: Answers, clause: Each, item: object, error: Error) -> None:
     """Add the answers to a refused item."""
     for part in getattr(item, clause.per) if clause.per else (None,):
         result = answers.add()
         _name(result, clause, item)
         if part is not None:
             result.partition = getattr(part, "partition", part)  # type: ignore[attr-defined]  # the table says so
-        result.error.CopyFrom(to_value(error))  # type: ignore[attr-defined]  # every answer has one
+        result.error.CopyFrom(error)  # type: ignore[attr-defined]  # every answer has one
         if "base_offset" in result.DESCRIPTOR.fields_by_name:
             result.base_offset = -1  # type: ignore[attr-defined]  # as of every refused append
 

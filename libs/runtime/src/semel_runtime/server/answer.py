@@ -65,6 +65,7 @@ async def _answer(endpoint: Endpoint[Message, Message], request: Message, call: 
 def unknown_failure(endpoint: Endpoint[Message, Message], error: Exception) -> UnknownServerError:
     """Log an error that is no SemelError; return what its caller is told."""
     log.error("handler failed", method=endpoint.method.name, exc_info=error)
+    error.__traceback__ = None  # Its frames hold the request, and perhaps one another.
     return UnknownServerError(
         f"{endpoint.method.name} failed with {type(error).__name__}; see the server's log"
     )

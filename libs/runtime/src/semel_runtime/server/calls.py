@@ -28,6 +28,11 @@ class Written:
     def __init__(self) -> None:
         self._callbacks: list[Callable[[], None]] = []
 
+    @property
+    def is_awaited(self) -> bool:
+        """Whether anything is to happen."""
+        return bool(self._callbacks)
+
     def add(self, callback: Callable[[], None]) -> None:
         """Call this then."""
         self._callbacks.append(callback)

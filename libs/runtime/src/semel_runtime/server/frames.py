@@ -23,25 +23,27 @@ from semel_common.errors import InvalidRequestError, NetworkExceptionError, Seme
 from semel_common.wire import status
 from semel_common.wire.outbox import FRAMES_PER_SLICE, Outbox
 from semel_common.wire.pipe import Pipe
-from semel_common.wire.streams import RequestFrame, StreamTypes
+from semel_common.wire.streams import RefusedFrame, RequestFrame, StreamTypes
 from semel_runtime.server.answer import Answer, unknown_failure
 from semel_runtime.server.calls import Call, Endpoint, Written
 from semel_runtime.server.in_flight import InFlight
 from semel_runtime.server.lifetime import Lifetime
 from semel_runtime.server.limits import ServerLimits
 from semel_runtime.server.principal import Origin
+from semel_runtime.server.seldom import Seldom
 from semel_runtime.server.shares import Shares
 
 log = structlog.get_logger(__name__)
 
 EXPIRY_GRACE_S = 1.0
 """How long requests may still take that were in flight when their caller's token expired."""
+_BROKEN = Seldom()
 
 
 class _Arrived(NamedTuple):
     """A frame that waits to be taken up, with its share of the message's bytes."""
 
-    frame: RequestFrame
+    frame: RequestFrame | RefusedFrame
     size_bytes: int
 
 
@@ -109,10 +111,13 @@ class FrameSession:
         if self._ending:
             return
         try:
-            frames = self._types.parse_request(message).frames
-        except DecodeError:
+            frames = self._types.read_requests(message)
+        except (DecodeError, InvalidRequestError) as error:
             self._pipe.abort()
-            log.warning("client sends what is no request")
+            if count := _BROKEN.count():
+                log.warning(
+                    "client sends a message that is no request", reason=str(error), count=count
+                )
             return
         taking_up = bool(self._arrived)
         share = len(message) // len(frames) if frames else 0
@@ -185,7 +190,10 @@ class FrameSession:
         if self._arrived:
             asyncio.get_running_loop().call_soon(self._take_up)
 
-    def _accept(self, frame: RequestFrame, size: int) -> None:
+    def _accept(self, frame: RequestFrame | RefusedFrame, size: int) -> None:
+        if isinstance(frame, RefusedFrame):
+            self._answer_refusal(frame.correlation_id, frame.error, size)
+            return
         name = frame.WhichOneof("request")
         if name == "cancel":
             task = self._tasks.get(frame.correlation_id)
@@ -207,7 +215,10 @@ class FrameSession:
             "is in flight already" if frame.correlation_id in self._tasks else "carries no request"
         )
         error = InvalidRequestError(f"frame with correlation_id {frame.correlation_id} {reason}")
-        self._send(frame.correlation_id, "error", status.to_value(error), size, Written())
+        self._answer_refusal(frame.correlation_id, error, size)
+
+    def _answer_refusal(self, correlation_id: int, error: SemelError, size: int) -> None:
+        self._send(correlation_id, "error", status.to_value(error), size, Written())
 
     async def _run(
         self, endpoint: Endpoint[Message, Message], frame: RequestFrame, request: Message, size: int
@@ -230,7 +241,7 @@ class FrameSession:
             self._release(1, size)
             raise
         except SemelError as error:
-            self._send(correlation_id, "error", status.to_value(error), size, written)
+            self._send(correlation_id, "error", status.to_value(error.as_value()), size, written)
         except Exception as error:  # noqa: BLE001 - what looks on at a request: spans, metrics
             failure = unknown_failure(endpoint, error)
             self._send(correlation_id, "error", status.to_value(failure), size, written)

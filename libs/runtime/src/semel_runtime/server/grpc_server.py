@@ -12,7 +12,6 @@ from google.protobuf import descriptor_pool
 from google.protobuf.message import Message
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection, reflection_pb2
-from grpc_status import rpc_status
 from opentelemetry.trace import Tracer
 
 from semel.common.v1.frames_pb2 import OpenFramesRequest, OpenFramesResponse
@@ -21,7 +20,6 @@ from semel_common.errors import (
     SemelError,
     ThrottlingQuotaExceededError,
 )
-from semel_common.wire import status
 from semel_common.wire.frame_stream import LIMIT, STREAMS_LIMIT
 from semel_common.wire.methods import OPEN_FRAMES
 from semel_common.wire.pipe import Pipe
@@ -35,6 +33,7 @@ from semel_runtime.server.grpc_frames import GrpcServerPipe, StreamContext
 from semel_runtime.server.limits import ServerLimits
 from semel_runtime.server.long_polls import capped
 from semel_runtime.server.principal import Origin
+from semel_runtime.server.refusing import refuse
 from semel_runtime.server.shares import Ledger
 from semel_runtime.server.socket_frames import FrameSockets
 from semel_runtime.server.spans import ServerSpans
@@ -276,10 +275,13 @@ class GrpcServer:
                 origin = await gate.admit(context)
                 self._check_room(origin)
             except SemelError as error:
-                await context.abort_with_status(rpc_status.to_status(status.to_status(error)))
-                raise
-            session_on = partial(self._session, service, origin)
-            await GrpcServerPipe().serve(requests, context, session_on)
+                refusal = error.as_value()
+            else:
+                await GrpcServerPipe().serve(
+                    requests, context, partial(self._session, service, origin)
+                )
+                return
+            await refuse(context, refusal)
 
         return grpc.stream_stream_rpc_method_handler(stream)
 
@@ -350,7 +352,7 @@ def _channel_arguments(limits: ServerLimits) -> list[tuple[str, int]]:
     return [
         # Two processes on one port would share its calls without a word.
         ("grpc.so_reuseport", 0),
-        ("grpc.max_send_message_length", limits.message_size_max_bytes),
+        ("grpc.max_send_message_length", limits.answer_size_max_bytes),
         ("grpc.max_receive_message_length", limits.message_size_max_bytes),
         # Also the time for the first bytes of HTTP/2, and without TLS.
         ("grpc.server_handshake_timeout_ms", limits.handshake_timeout_ms),

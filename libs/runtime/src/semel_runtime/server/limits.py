@@ -2,13 +2,17 @@
 
 from dataclasses import dataclass
 
+from semel_common.wire.bounds import ANSWER_SIZE_MAX_BYTES, MESSAGE_SIZE_MAX_BYTES
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerLimits:
     """Limits of the listeners of one process."""
 
-    message_size_max_bytes: int = 64 << 20
-    """The largest gRPC message taken or sent."""
+    message_size_max_bytes: int = MESSAGE_SIZE_MAX_BYTES
+    """The largest message taken."""
+    answer_size_max_bytes: int = ANSWER_SIZE_MAX_BYTES
+    """The largest gRPC message sent."""
     stream_in_flight_max_bytes: int = 64 << 20
     """Bytes of requests that are not answered, and of answers that are not written, on one stream;
     past it, the stream is not read."""

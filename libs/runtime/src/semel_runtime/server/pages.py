@@ -13,13 +13,13 @@ from collections.abc import Iterator, Sequence
 from google.protobuf.message import Message
 
 from semel_common.errors import InvalidRequestError, MessageTooLargeError
+from semel_common.wire.bounds import PAGE_TOKEN_LENGTH_MAX
 from semel_runtime.server.checks import require_int
 
 ITEMS_MAX = 10_000
 """The most entries of a page, and as many as a page has if no limit is named."""
 BYTES_MAX = 3 << 20
 """About the most bytes of a page, so that it fits the 4 MiB that gRPC's clients take by default."""
-_TOKEN_LENGTH_MAX = 8_192
 _SORTED_PER_TURN = 5_000
 """Keys that are sorted before others have their turn."""
 
@@ -66,7 +66,7 @@ def no_room(what: str) -> MessageTooLargeError:
 
 def check_token(token: str) -> str:
     """Return a page token, which is none of another list. Raises InvalidRequestError."""
-    if len(token) > _TOKEN_LENGTH_MAX:
+    if len(token) > PAGE_TOKEN_LENGTH_MAX:
         raise InvalidRequestError(
             f"page_token has {len(token)} characters: send one as an answer gave it",
             field="page_token",

@@ -1,24 +1,29 @@
 """Unary calls: every handler as a method that any gRPC client can call.
 
-What was sent is parsed once its caller is let in: it may make a message of many times its size.
+To gRPC, these methods take a stream of messages: on the wire, a call with one message is the same.
+So the caller is let in by the metadata before its message is read. Of a caller without a proof,
+gRPC holds no more than its window for one stream.
 """
 
 import asyncio
 from collections.abc import Iterable
 from itertools import groupby
+from typing import TypeAlias
 
 import grpc
 from google.protobuf.message import DecodeError, Message
-from grpc_status import rpc_status
 
 from semel_common.errors import InvalidRequestError, SemelError
 from semel_common.tracing import TRACEPARENT
-from semel_common.wire import status
+from semel_common.wire.request_scan import check_request
 from semel_runtime.server.answer import Answer
 from semel_runtime.server.calls import Call, Endpoint, Handlers, Written
 from semel_runtime.server.error_status import raise_first, wants_status
 from semel_runtime.server.gate import Caller, Gate
 from semel_runtime.server.principal import Origin
+from semel_runtime.server.refusing import refuse
+
+UnaryContext: TypeAlias = "grpc.aio.ServicerContext[bytes, Message]"
 
 
 def unary_handlers(
@@ -58,11 +63,17 @@ async def _admitted(endpoint: Endpoint[Message, Message], gate: Gate, caller: Ca
 
 def _parsed(endpoint: Endpoint[Message, Message], message: bytes) -> Message:
     """Return the request that a message is; raises InvalidRequestError."""
+    request = endpoint.method.request
     try:
-        return endpoint.method.request.FromString(message)
+        check_request(request, message)
+        return request.FromString(message)
+    except InvalidRequestError as error:
+        _count_refusal(endpoint, error)
+        raise
     except DecodeError as error:
-        name = endpoint.method.request.DESCRIPTOR.name
-        refusal = InvalidRequestError(f"the message of {len(message)} bytes is no {name}")
+        refusal = InvalidRequestError(
+            f"the message of {len(message):,} bytes is no {request.DESCRIPTOR.name}"
+        )
         _count_refusal(endpoint, refusal)
         raise refusal from error
 
@@ -75,28 +86,59 @@ def _count_refusal(endpoint: Endpoint[Message, Message], error: SemelError) -> N
 def _method_handler(
     endpoint: Endpoint[Message, Message], gate: Gate, answer: Answer
 ) -> "grpc.RpcMethodHandler[bytes, Message]":
-    async def behaviour(
-        message: bytes, context: "grpc.aio.ServicerContext[bytes, Message]"
-    ) -> Message:
+    async def behaviour(_requests: object, context: UnaryContext) -> Message | None:
         written = Written()
-        context.add_done_callback(lambda _: written.settle())  # type: ignore[arg-type]  # stubs want a class
-        metadata = tuple(context.invocation_metadata() or ())
         try:
-            call = Call(
-                origin=await _admitted(endpoint, gate, context),
-                written=written,
-                traceparent=traceparent_of(metadata),
-                deadline=_deadline(context.time_remaining()),
-            )
-            response = await answer(endpoint, _parsed(endpoint, message), call)
-            if wants_status(metadata):
-                raise_first(response)
+            return await _answered(endpoint, gate, answer, context, written)
         except SemelError as error:
-            await context.abort_with_status(rpc_status.to_status(status.to_status(error)))
-            raise
-        return response
+            refusal = error.as_value()
+        finally:
+            _settle_once_sent(written)
+        # Here, where no exception is handled: gRPC's own would be kept with the one in hand.
+        await refuse(context, refusal)
+        return None
 
-    return grpc.unary_unary_rpc_method_handler(
+    return grpc.stream_unary_rpc_method_handler(
         behaviour,
         response_serializer=endpoint.method.response.SerializeToString,
     )
+
+
+async def _answered(
+    endpoint: Endpoint[Message, Message],
+    gate: Gate,
+    answer: Answer,
+    context: UnaryContext,
+    written: Written,
+) -> Message:
+    """Return the answer to a call; raises SemelError."""
+    call = Call(
+        origin=await _admitted(endpoint, gate, context),
+        written=written,
+        traceparent=traceparent_of(context.invocation_metadata() or ()),
+        deadline=_deadline(context.time_remaining()),
+    )
+    response = await answer(endpoint, _parsed(endpoint, await _message(endpoint, context)), call)
+    if wants_status(context.invocation_metadata() or ()):
+        raise_first(response)
+    return response
+
+
+async def _message(endpoint: Endpoint[Message, Message], context: UnaryContext) -> bytes:
+    """Return the message of a call; a second one is never read."""
+    message: object = await context.read()
+    if isinstance(message, bytes):
+        return message
+    refusal = InvalidRequestError(f"{endpoint.method.name} was called without a message")
+    _count_refusal(endpoint, refusal)
+    raise refusal
+
+
+def _settle_once_sent(written: Written) -> None:
+    """Settle what waits for the answer when gRPC's task for the call has ended.
+
+    A callback of the context would do the same, and keep the call until the garbage collector runs.
+    """
+    task = asyncio.current_task()
+    if written.is_awaited and task is not None:
+        task.add_done_callback(lambda _: written.settle())

@@ -7,6 +7,14 @@ from semel.coordinator.v1 import cluster_pb2 as wire
 from semel.coordinator.v1 import moves_pb2 as moves_wire
 from semel.coordinator.v1 import quotas_pb2 as quotas_wire
 from semel_common.errors import InvalidRequestError
+from semel_common.wire.bounds import (
+    FILTERS_MAX,
+    HOST_LENGTH_MAX,
+    ID_LENGTH_MAX,
+    LISTENERS_MAX,
+    NAMES_MAX,
+    REASSIGNMENTS_MAX,
+)
 from semel_coordinator.controller.machine import Completion, InstanceKey, Registration
 from semel_runtime.claims import CLAIMS_MAX, ClaimHistory, JournalClaim, JournalMark
 from semel_runtime.cluster.controller_memory import mark_from_wire
@@ -21,16 +29,7 @@ from semel_runtime.server.checks import (
     shown,
 )
 
-NAMES_MAX = 1_000
-"""Topics, topic ids or keys in one request."""
-FILTERS_MAX = 100
-"""Each of them is held against each rule."""
 MAX_WAIT_MS_MAX = 300_000
-LISTENERS_MAX = 8
-REASSIGNMENTS_MAX = 10_000
-"""Partitions in one request: as many as a topic may have."""
-_ID_LENGTH_MAX = 64
-_HOST_LENGTH_MAX = 253
 _PORT_MAX = 65_535
 _COORDINATOR_TYPES = (wire.COORDINATOR_TYPE_GROUP, wire.COORDINATOR_TYPE_TRANSACTION)
 
@@ -84,6 +83,8 @@ def check_alter_client_quotas(request: quotas_wire.AlterClientQuotasRequest) -> 
     """Check an AlterClientQuotas request, but for the limits."""
     require_count("changes", request.changes, minimum=1, maximum=NAMES_MAX)
     _require_users([each.user for each in request.changes])
+    for each in request.changes:
+        require_count("changes.remove", each.remove, maximum=NAMES_MAX)
 
 
 def check_describe_client_quotas(request: quotas_wire.DescribeClientQuotasRequest) -> None:
@@ -131,7 +132,7 @@ def read_decommissioned(request: wire.DecommissionInstanceRequest) -> InstanceKe
 def read_completion(request: moves_wire.CompletePartitionReassignmentRequest) -> Completion:
     """Check a CompletePartitionReassignment request, and return what it says."""
     return Completion(
-        topic_id=require_name("topic_id", request.topic_id, length_max=_ID_LENGTH_MAX),
+        topic_id=require_name("topic_id", request.topic_id, length_max=ID_LENGTH_MAX),
         partition=require_int("partition", request.partition, maximum=INT32_MAX),
         leader_epoch=require_int("leader_epoch", request.leader_epoch, maximum=INT64_MAX - 1),
         broker_id=require_int("broker_id", request.broker_id, maximum=INT32_MAX),
@@ -142,7 +143,7 @@ def read_registration(request: wire.RegisterInstanceRequest) -> Registration:
     """Check a RegisterInstance request, and return what it says."""
     role = require_known("role", request.role, tuple(ServiceRole))
     if request.cluster_id:
-        require_name("cluster_id", request.cluster_id, length_max=_ID_LENGTH_MAX)
+        require_name("cluster_id", request.cluster_id, length_max=ID_LENGTH_MAX)
     return Registration(
         instance=Instance(
             role=ServiceRole(role),
@@ -151,7 +152,7 @@ def read_registration(request: wire.RegisterInstanceRequest) -> Registration:
         ),
         cluster_id=request.cluster_id,
         claim_epoch=require_int("claim_epoch", request.claim_epoch, minimum=1),
-        claim_token=require_name("claim_token", request.claim_token, length_max=_ID_LENGTH_MAX),
+        claim_token=require_name("claim_token", request.claim_token, length_max=ID_LENGTH_MAX),
         journal_end_offset=require_int(
             "journal_end_offset", request.journal_end_offset, maximum=INT64_MAX
         ),
@@ -183,7 +184,7 @@ def _read_history(request: wire.RegisterInstanceRequest) -> ClaimHistory | None:
 def _read_mark(mark: wire.JournalMark) -> JournalMark:
     require_int("controller.claim_epoch", mark.claim_epoch, minimum=1, maximum=INT64_MAX)
     require_int("controller.end_offset", mark.end_offset, maximum=INT64_MAX)
-    require_name("controller.claim_token", mark.claim_token, length_max=_ID_LENGTH_MAX)
+    require_name("controller.claim_token", mark.claim_token, length_max=ID_LENGTH_MAX)
     return mark_from_wire(mark)
 
 
@@ -196,11 +197,11 @@ def _read_listeners(listeners: list[wire.AdvertisedListener]) -> tuple[Listener,
 
 
 def _read_listener(listener: wire.AdvertisedListener) -> Listener:
-    host = require_name("listeners.host", listener.host, length_max=_HOST_LENGTH_MAX)
+    host = require_name("listeners.host", listener.host, length_max=HOST_LENGTH_MAX)
     if not host.isprintable() or set(host) & set(" /,[]"):
         raise InvalidRequestError(f"listeners.host {host!r} is not a host", field="listeners.host")
     return Listener(
-        name=require_name("listeners.name", listener.name, length_max=_ID_LENGTH_MAX),
+        name=require_name("listeners.name", listener.name, length_max=ID_LENGTH_MAX),
         host=host,
         port=require_int("listeners.port", listener.port, minimum=1, maximum=_PORT_MAX),
     )
@@ -215,4 +216,4 @@ def _require_topics_once(names: list[str]) -> None:
 
 def _require_ids(field: str, ids: list[str]) -> None:
     for each in ids:
-        require_name(field, each, length_max=_ID_LENGTH_MAX)
+        require_name(field, each, length_max=ID_LENGTH_MAX)

@@ -9,6 +9,7 @@ from collections.abc import Callable
 import structlog
 
 from semel.coordinator.v1 import outcomes_pb2 as wire
+from semel_common.wire.bounds import OPERATOR_LENGTH_MAX
 from semel_common.wire.methods import ABORT_TRANSACTION, FENCE_PRODUCER
 from semel_coordinator.transactions import requests
 from semel_coordinator.transactions.machine import TransactionLimits, TransactionsMachine
@@ -18,8 +19,6 @@ from semel_runtime.server.calls import Call, Handlers
 from semel_runtime.server.checks import require_name
 
 log = structlog.get_logger(__name__)
-
-_OPERATOR_LENGTH_MAX = 1_000
 
 
 class OperatorsService:
@@ -109,6 +108,6 @@ class OperatorsService:
 def _check_operator(operator: wire.Operator, *, dry_run: bool) -> None:
     """Who acts must say who they are, and why: it is for the log."""
     if not dry_run or operator.name:
-        require_name("operator.name", operator.name, length_max=_OPERATOR_LENGTH_MAX)
+        require_name("operator.name", operator.name, length_max=OPERATOR_LENGTH_MAX)
     if not dry_run or operator.reason:
-        require_name("operator.reason", operator.reason, length_max=_OPERATOR_LENGTH_MAX)
+        require_name("operator.reason", operator.reason, length_max=OPERATOR_LENGTH_MAX)

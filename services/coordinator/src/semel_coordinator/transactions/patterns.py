@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from typing import assert_never
 
 from semel_common.errors import InvalidRequestError
+from semel_common.wire.bounds import PATTERN_LENGTH_MAX
 from semel_runtime.server.checks import require_name, shown
 
-_LENGTH_MAX = 255
 _DEPTH_MAX = 20
 """Groups within groups."""
 _STATES_MAX = 100
@@ -67,7 +67,7 @@ def pattern(field: str, text: str) -> Callable[[str], bool] | None:
     """
     if not text:
         return None
-    require_name(field, text, length_max=_LENGTH_MAX)
+    require_name(field, text, length_max=PATTERN_LENGTH_MAX)
     try:
         return _Program(_Parser(text).parse()).matches
     except _PatternError as error:

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from semel.common.v1 import participants_pb2
 from semel.coordinator.v1 import transactions_pb2 as wire
 from semel_common.ids import TopicPartition
+from semel_common.wire.bounds import PRODUCER_IDS_MAX, TRACEPARENT_LENGTH_MAX
 from semel_coordinator.transactions.machine import (
     FenceInquiry,
     Inquiry,
@@ -28,10 +29,6 @@ from semel_runtime.server.checks import (
     require_known,
     require_name,
 )
-
-_PRODUCER_IDS_MAX = 10_000
-_TRACEPARENT_LENGTH_MAX = 64
-"""W3C's version 00 has 55 characters."""
 
 _STATES: dict[int, TransactionState] = {
     wire.TRANSACTION_STATE_EMPTY: TransactionState.EMPTY,
@@ -168,7 +165,7 @@ def list_filter(request: wire.ListTransactionsRequest) -> ListFilter:
     require_count("states", request.states, maximum=len(_STATES))
     for index, state in enumerate(request.states):
         require_known(f"states[{index}]", state, tuple(_STATES))
-    require_count("producer_ids", request.producer_ids, maximum=_PRODUCER_IDS_MAX)
+    require_count("producer_ids", request.producer_ids, maximum=PRODUCER_IDS_MAX)
     running_longer_than_ms: int | None = None
     if request.HasField("running_longer_than_ms"):
         running_longer_than_ms = require_int(
@@ -188,4 +185,4 @@ def list_filter(request: wire.ListTransactionsRequest) -> ListFilter:
 def traceparent(call: Call) -> str:
     """Return the trace context if it can be one, and is recorded: it is stored."""
     given = call.traceparent
-    return "" if len(given) > _TRACEPARENT_LENGTH_MAX or given.endswith("-00") else given
+    return "" if len(given) > TRACEPARENT_LENGTH_MAX or given.endswith("-00") else given

@@ -3,8 +3,8 @@
 import re
 
 from semel_common.errors import InvalidTopicError
+from semel_common.wire.bounds import TOPIC_NAME_LENGTH_MAX
 
-TOPIC_NAME_LENGTH_MAX = 249
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
 _SHOWN_MAX = 60
 

@@ -107,9 +107,7 @@ def refused(producer: Producer, producer_epoch: int, answer: EndTxnAnswer) -> Se
     """Make the error of an answer that is one."""
     row = row_of(producer, producer_epoch)
     details = _facts(producer, producer_epoch)
-    message = f"{producer.transactional_id!r}: {_MESSAGES[row]}".format(
-        epoch=producer_epoch, current=producer.producer_epoch, reason=producer.abort_reason
-    )
+    message = f"{producer.transactional_id!r}: {_sentence(row, producer, producer_epoch)}"
     match answer:
         case EndTxnAnswer.INVALID_TXN_STATE:
             return InvalidTxnStateError(message, **details)
@@ -124,21 +122,31 @@ def refused(producer: Producer, producer_epoch: int, answer: EndTxnAnswer) -> Se
             assert_never(answer)
 
 
-_MESSAGES = {
-    EpochRow.CURRENT: "producer epoch {epoch} is the current one",
-    EpochRow.LAST_PREPARED: (
-        "the transaction of producer epoch {epoch} is prepared: CompletePreparedTxn ends it"
-    ),
-    EpochRow.LAST_COMMITTED: "the transaction of producer epoch {epoch} is committed",
-    EpochRow.LAST_ABORTED_BY_CLIENT: "the transaction of producer epoch {epoch} is aborted",
-    EpochRow.LAST_ABORTED_FOR_CLIENT: (
-        "the transaction of producer epoch {epoch} is aborted ({reason}); {current} is the next"
-    ),
-    # A successor holds the current epoch: it is nobody else's business.
-    EpochRow.LAST_FENCED: "producer epoch {epoch} is fenced by a newer producer instance",
-    EpochRow.OLDER: "producer epoch {epoch} is too old: a newer producer instance has taken over",
-    EpochRow.NEVER_GIVEN: "producer epoch {epoch} was never given out",
-}
+def _sentence(row: EpochRow, producer: Producer, producer_epoch: int) -> str:
+    """Say where an epoch stands."""
+    of_transaction = f"the transaction of producer epoch {producer_epoch} is"
+    of_epoch = f"producer epoch {producer_epoch}"
+    match row:
+        case EpochRow.CURRENT:
+            return f"{of_epoch} is the current one"
+        case EpochRow.LAST_PREPARED:
+            return f"{of_transaction} prepared: CompletePreparedTxn ends it"
+        case EpochRow.LAST_COMMITTED:
+            return f"{of_transaction} committed"
+        case EpochRow.LAST_ABORTED_BY_CLIENT:
+            return f"{of_transaction} aborted"
+        case EpochRow.LAST_ABORTED_FOR_CLIENT:
+            next_epoch = producer.producer_epoch
+            return f"{of_transaction} aborted ({producer.abort_reason}); {next_epoch} is the next"
+        case EpochRow.LAST_FENCED:
+            # The current epoch belongs to the successor: its number is for the successor only.
+            return f"{of_epoch} is fenced by a newer producer instance"
+        case EpochRow.OLDER:
+            return f"{of_epoch} is too old: a newer producer instance has taken over"
+        case EpochRow.NEVER_GIVEN:
+            return f"{of_epoch} was never given out"
+        case _:
+            assert_never(row)
 
 
 def _facts(producer: Producer, producer_epoch: int) -> dict[str, str]:
