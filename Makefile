@@ -64,7 +64,7 @@ hostile: $(SYNCED) ## attacks on real processes, and what each took: ATTACKS="a 
 	PYTHONPATH=tests $(BIN)/python -m hostile --messages $(or $(MESSAGES),10000) --seed $(or $(SEED),0) $(ATTACKS)
 
 damage: $(SYNCED) ## flip bits in each kind of page of journals, and look what is served: TRIALS=n SEED=k
-	PYTHONPATH=tests:services/partition-broker/tests:libs/runtime/tests $(BIN)/python -m damage --trials $(or $(TRIALS),8) --seed $(or $(SEED),0)
+	PYTHONPATH=tests $(BIN)/python -m damage --trials $(or $(TRIALS),8) --seed $(or $(SEED),0)
 
 untrusted: $(SYNCED) ## the SDK against a server that lies: ANSWERS=n SEED=k
 	PYTHONPATH=tests $(BIN)/python -m untrusted --answers $(or $(ANSWERS),20000) --seed $(or $(SEED),0)

@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from broker_service import READ_COMMITTED, Broker
-
+from damage.broker import TOPIC, Broker
 from semel.broker.v1 import broker_pb2 as wire
 from semel_common.batches import decode_records
 from semel_common.wire.methods import COUNT_RECORDS, FETCH, LIST_OFFSETS
 
+READ_COMMITTED = wire.ISOLATION_LEVEL_READ_COMMITTED
 _SEARCHES = 16
 """As many times are searched for, and as many counts begun, in each partition."""
 
@@ -60,7 +60,7 @@ async def read(broker: Broker, partition: int, truth: Partition | None = None) -
 async def _ends(broker: Broker, partition: int) -> tuple[int, int]:
     found = []
     for spec in (wire.OFFSET_SPEC_EARLIEST, wire.OFFSET_SPEC_LATEST):
-        asked = wire.ListOffsetsPartition(topic="orders", partition=partition, spec=spec)
+        asked = wire.ListOffsetsPartition(topic=TOPIC, partition=partition, spec=spec)
         request = wire.ListOffsetsRequest(isolation_level=READ_COMMITTED, partitions=[asked])
         (result,) = (await broker.call(LIST_OFFSETS, request)).partitions
         assert not result.HasField("error"), result.error
@@ -74,7 +74,7 @@ async def _fetch_all(
     """Fetch from the start to the end. What is passed over without an error is no record."""
     at = found.start_offset
     while at < found.end_offset:
-        asked = wire.FetchPartition(topic="orders", partition=partition, fetch_offset=at)
+        asked = wire.FetchPartition(topic=TOPIC, partition=partition, fetch_offset=at)
         request = wire.FetchRequest(
             isolation_level=READ_COMMITTED, plain_records=plain, partitions=[asked]
         )
@@ -117,7 +117,7 @@ def _opened(result: wire.FetchPartitionResult) -> dict[int, tuple[bytes, int]]:
 async def _count(broker: Broker, partition: int, at: int, found: Partition) -> None:
     total, offset = 0, at
     while offset < found.end_offset:
-        asked = wire.CountRecordsPartition(topic="orders", partition=partition, from_offset=offset)
+        asked = wire.CountRecordsPartition(topic=TOPIC, partition=partition, from_offset=offset)
         request = wire.CountRecordsRequest(isolation_level=READ_COMMITTED, partitions=[asked])
         (result,) = (await broker.call(COUNT_RECORDS, request)).partitions
         if result.HasField("error"):
@@ -129,7 +129,7 @@ async def _count(broker: Broker, partition: int, at: int, found: Partition) -> N
 
 
 async def _search(broker: Broker, partition: int, time_ms: int, found: Partition) -> None:
-    asked = wire.ListOffsetsPartition(topic="orders", partition=partition, timestamp_ms=time_ms)
+    asked = wire.ListOffsetsPartition(topic=TOPIC, partition=partition, timestamp_ms=time_ms)
     request = wire.ListOffsetsRequest(isolation_level=READ_COMMITTED, partitions=[asked])
     (result,) = (await broker.call(LIST_OFFSETS, request)).partitions
     if result.HasField("error"):

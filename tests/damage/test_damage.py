@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from damage.broker import SERVICE
 from damage.pages import PageKind
 from damage.trials import SERVICES, Outcome, Volumes, attempt
-from damage.volumes import BROKER
 from semel_broker.machine.records import LogIdsGiven
 from semel_broker.serde import BrokerSerde
 from semel_local.checking import check
@@ -34,7 +34,7 @@ async def test_no_flipped_bit_is_served(volumes: Volumes, service: str, tmp_path
 
 
 def test_the_volume_of_the_broker_has_pages_of_each_kind(volumes: Volumes) -> None:
-    assert set(volumes.kinds(BROKER)) == set(PageKind)
+    assert set(volumes.kinds(SERVICE)) == set(PageKind)
 
 
 @pytest.mark.parametrize("service", SERVICES)
@@ -48,7 +48,7 @@ def test_a_sound_volume_is_clean_and_stays_as_it_is(volumes: Volumes, service: s
 
 async def test_a_volume_with_a_write_ahead_log_is_checked_with_it(tmp_path: Path) -> None:
     running, copy = tmp_path / "running", tmp_path / "copy"
-    async with await SqliteJournal.open(running, service=BROKER) as journal:
+    async with await SqliteJournal.open(running, service=SERVICE) as journal:
         await journal.claim("first")
         for number in range(3):
             record = BrokerSerde().encode(LogIdsGiven(next_log_id=number))

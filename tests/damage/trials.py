@@ -12,15 +12,12 @@ from enum import StrEnum
 from pathlib import Path
 from random import Random
 
-from broker_service import serving
-
+from damage.broker import PARTITIONS, SERVICE, serving
 from damage.pages import PageKind, flip, pages
 from damage.reading import Partition, read
 from damage.volumes import (
-    BROKER,
     COORDINATOR,
     GROUP,
-    PARTITIONS,
     everything,
     make_broker,
     make_coordinators,
@@ -32,7 +29,7 @@ from semel_runtime.journal.base import Entry
 from semel_runtime.journal.sqlite import SqliteJournal
 from semel_runtime.journal.sqlite.folder import JOURNAL_FILE
 
-SERVICES = (BROKER, COORDINATOR, GROUP)
+SERVICES = (SERVICE, COORDINATOR, GROUP)
 _BITS_MAX = 3
 _PATIENCE_S = 60
 """A service that neither serves nor refuses within it hangs."""
@@ -71,7 +68,7 @@ class Volumes:
     @classmethod
     async def make(cls, folder: Path) -> "Volumes":
         """Write them."""
-        partitions = await make_broker(folder / BROKER)
+        partitions = await make_broker(folder / SERVICE)
         return cls(folder, partitions, await make_coordinators(folder))
 
     def kinds(self, service: str) -> list[PageKind]:
@@ -89,7 +86,7 @@ async def attempt(volumes: Volumes, service: str, kind: PageKind, seed: int, wor
     where = flip(work / JOURNAL_FILE, span, random, bits=random.randint(1, _BITS_MAX))
     checked = _is_found(work)
     async with asyncio.timeout(_PATIENCE_S):
-        if service == BROKER:
+        if service == SERVICE:
             outcome, detail = await _broker(volumes.partitions, work)
         else:
             outcome, detail = await _start(volumes.entries[service], service, work)
@@ -114,8 +111,8 @@ def _is_found(folder: Path) -> bool:
 async def _broker(truth: list[Partition], folder: Path) -> tuple[Outcome, str]:
     try:
         async with (
-            await SqliteJournal.open(folder, service=BROKER) as journal,
-            serving(journal, log_tail_cache_bytes=0) as broker,
+            await SqliteJournal.open(folder, service=SERVICE) as journal,
+            serving(journal) as broker,
         ):
             found = [await read(broker, number, truth[number]) for number in range(PARTITIONS)]
     except JournalError as error:

@@ -8,20 +8,15 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
-from broker_harness import BROKER_ID
-from broker_service import ABORT, COMMIT, Broker, batch, plain, serving
-
+from damage.broker import ABORT, COMMIT, PARTITIONS, SERVICE, TOPIC, Broker, batch, serving
 from damage.reading import Partition, read
 from semel.broker.v1 import broker_pb2 as wire
-from semel.common.v1.records_pb2 import RecordBatch
-from semel_common.wire.methods import DELETE_RECORDS, PRODUCE
+from semel_common.wire.methods import DELETE_RECORDS
 from semel_local.cluster import LocalCluster
 from semel_runtime.journal.base import Entry, Piece
 from semel_runtime.journal.sqlite import SqliteJournal
 
-BROKER = f"semel-broker {BROKER_ID}"
 COORDINATOR, GROUP = "semel-coordinator 0", "semel-group 0"
-PARTITIONS = 2
 _SMALL_BATCHES = 1_400
 _LARGE_BATCHES = 24
 _DELETED = 12
@@ -36,8 +31,8 @@ _READ_BYTES = 1 << 20
 async def make_broker(folder: Path) -> list[Partition]:
     """Write a broker's volume; return what committed readers find in each partition."""
     async with (
-        await SqliteJournal.open(folder, service=BROKER) as journal,
-        serving(journal, log_tail_cache_bytes=0) as broker,
+        await SqliteJournal.open(folder, service=SERVICE) as journal,
+        serving(journal) as broker,
     ):
         await _write(broker)
         await _delete(broker)
@@ -73,32 +68,25 @@ async def everything(journal: SqliteJournal) -> list[Entry]:
 
 
 async def _write(broker: Broker) -> None:
-    await broker.produce(batch(b"aborted", b"aborted"))
-    await broker.end(ABORT)
-    await broker.produce(batch(b"committed", epoch=1))
-    await broker.end(COMMIT, epoch=1)
+    await broker.produce(0, batch(b"aborted", b"aborted", epoch=0))
+    await broker.end(0, 0, ABORT)
+    await broker.produce(0, batch(b"committed", epoch=1))
+    await broker.end(0, 1, COMMIT)
     for first in range(0, _SMALL_BATCHES, _BATCHES_PER_CALL):
         batches = [
-            plain(b"%d" % n * 20, b"%d" % -n * 20, timestamps_ms=[n * 10, n * 10 + 1])
+            batch(b"%d" % n * 20, b"%d" % -n * 20, timestamps_ms=[n * 10, n * 10 + 1])
             for n in range(first, first + _BATCHES_PER_CALL)
         ]
-        await _produce(broker, 0, batches)
+        await broker.produce(0, *batches)
     for n in range(_LARGE_BATCHES):
-        value = (b"%06d" % n) * 7_000
-        await _produce(broker, 1, [plain(value, timestamps_ms=[n * 10])])
-
-
-async def _produce(broker: Broker, partition: int, batches: Sequence[RecordBatch]) -> None:
-    request = wire.ProducePartition(topic="orders", partition=partition, batches=batches)
-    (result,) = (await broker.call(PRODUCE, wire.ProduceRequest(partitions=[request]))).partitions
-    assert not result.HasField("error"), result.error
+        await broker.produce(1, batch(b"%06d" % n * 7_000, timestamps_ms=[n * 10]))
 
 
 async def _delete(broker: Broker) -> None:
     """Cut off the first of the large batches, and wait until their pages are free."""
-    position = wire.DeleteRecordsPartition(topic="orders", partition=1, before_offset=_DELETED)
+    position = wire.DeleteRecordsPartition(topic=TOPIC, partition=1, before_offset=_DELETED)
     await broker.call(DELETE_RECORDS, wire.DeleteRecordsRequest(partitions=[position]))
-    store = broker.app._environment.journal.batches
+    store = broker.journal.batches
     while await store.read(1, 0, max_bytes=1, upto=_DELETED):  # noqa: ASYNC110 - no event tells
         await asyncio.sleep(0)
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from semel.common.v1.records_pb2 import RecordBatch
+from semel_broker.machine import BrokerMachine
 from semel_broker.machine.gaps import is_allowed
 from semel_broker.machine.log import PartitionLog
 from semel_broker.machine.records import LogCompacted
@@ -80,12 +81,16 @@ class CompactionWatch:
 
     def rewritten(
         self,
+        machine: BrokerMachine,
         log_id: int,
         before: Sequence[StoredBatch],
         after: Sequence[StoredBatch],
         check: Check,
     ) -> None:
         """Be told that a step of a pass is on disk."""
+        for log in machine.logs():
+            if log.log_id == log_id:
+                _check_gaps(log, after, check)
         shown = self._shown()
         stable = self._stable.get(log_id, 0)
         check(
@@ -135,7 +140,7 @@ class CompactionWatch:
         return view
 
 
-def check_gaps(log: PartitionLog, batches: Sequence[StoredBatch], check: Check) -> None:
+def _check_gaps(log: PartitionLog, batches: Sequence[StoredBatch], check: Check) -> None:
     """Check that a log knows each gap between its batches, from its start on."""
     at = log.log_start_offset
     for each in batches:

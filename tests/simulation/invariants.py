@@ -42,7 +42,7 @@ from semel_local.layout import Role, ServiceName
 from semel_runtime.clock import Clock
 from semel_runtime.journal.base import StoredBatch
 from semel_runtime.participant.coordinator_epochs import CoordinatorEpochSeen
-from simulation.compaction import CompactionWatch, check_gaps
+from simulation.compaction import CompactionWatch
 from simulation.disk import SimulatedVolume
 from simulation.durable import Durable, JointFact, Transaction
 from simulation.group_moves import GroupMovesWatch
@@ -202,10 +202,7 @@ class Watch:
         self, partition: int, before: Sequence[StoredBatch], after: Sequence[StoredBatch]
     ) -> None:
         """Be told that compaction has changed a log."""
-        self.compaction.rewritten(partition, before, after, self._check)
-        log = self._machine._logs.get(partition)
-        if log is not None:
-            check_gaps(log, after, self._check)
+        self.compaction.rewritten(self._machine, partition, before, after, self._check)
 
     def compare(self) -> None:
         """Replay the journal into an empty machine, and compare it with the one that lives."""

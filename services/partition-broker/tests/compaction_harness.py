@@ -8,7 +8,8 @@ from semel.common.v1.records_pb2 import Codec, RecordBatch
 from semel_broker.compaction.keys import KeyMap
 from semel_broker.compaction.payloads import ReadBatch, open_batch, rewrite
 from semel_broker.compaction.rules import Cleaning
-from semel_broker.stored import NEVER, read_batch, seal_batch, strip
+from semel_broker.integrity import NEVER
+from semel_broker.stored import read_batch, seal_batch, strip
 from semel_common.batches import Columns, control_batch, decode_records, seal
 from semel_common.errors import CorruptMessageError
 from semel_runtime.journal.base import StoredBatch

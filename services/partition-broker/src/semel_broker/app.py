@@ -168,20 +168,23 @@ class BrokerApp:
             inquiries=inquiries,
             purger=purger,
             retention=retention,
-            compactor=Compactor(
-                runner,
-                machine,
-                store,
-                logs,
-                environment.clock,
-                environment.offload,
-                settings.compactor_options(),
-            ),
+            compactor=self._compactor(runner, store, logs),
             expiry=self._expiry(runner),
             taker=taker,
             scrubber=Scrubber(
                 runner, machine, LogReader(medium, reports), settings.scrub_options()
             ),
+        )
+
+    def _compactor(self, runner: Runner[Record], store: TailStore, logs: LogReader) -> Compactor:
+        return Compactor(
+            runner,
+            self._machine,
+            store,
+            logs,
+            self._environment.clock,
+            self._environment.offload,
+            self._settings.compactor_options(),
         )
 
     def _expiry(self, runner: Runner[Record]) -> ProducerExpiry[TopicPartition, Record]:

@@ -10,8 +10,9 @@ from semel_runtime.testing.volume import MemoryVolume
 
 @in_virtual_time
 async def test_damage_that_no_client_reads_is_found(volume: MemoryVolume) -> None:
-    options = {"log_check_interval_ms": 1_000, "log_check_bytes_per_second": 1 << 10}
-    async with serving(volume, **options) as broker:
+    async with serving(
+        volume, log_check_interval_ms=1_000, log_check_bytes_per_second=1 << 10
+    ) as broker:
         for number in range(40):
             await broker.produce(plain(b"%d" % number * 500))
         batches = volume.content.batches[0]
