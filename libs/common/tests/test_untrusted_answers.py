@@ -19,10 +19,10 @@ from semel_common.errors import (
 from semel_common.untrusted_text import natural_number
 from semel_common.wire import status
 from semel_common.wire.answers import parse
-from semel_common.wire.frame_stream import ARRIVED_MAX, FrameStream
+from semel_common.wire.frame_stream import ARRIVED_MAX, FrameStream, Opened
 from semel_common.wire.grpc_connection import check_offer
 from semel_common.wire.methods import BROKER, FETCH, METADATA, PRODUCE
-from semel_common.wire.pipe import Pipe, PipeUser
+from semel_common.wire.pipe import PipeUser
 from semel_common.wire.scan import Bounds
 from semel_common.wire.streams import STREAMS
 
@@ -156,8 +156,8 @@ class Calling:
             self.stream.call(FETCH, broker.FetchRequest(), timeout_ms=60_000)
         )
 
-    async def _open(self, _: PipeUser) -> Pipe:
-        return self.pipe
+    async def _open(self, _: PipeUser) -> Opened:
+        return Opened(self.pipe, max_idle_ms=0)
 
     async def answered(self, *messages: bytes) -> SemelError:
         """Receive messages, and return the error of the call."""
@@ -243,7 +243,7 @@ async def test_reading_pauses_while_frames_wait_to_be_handed_out() -> None:
 
 
 async def test_pipe_that_fails_by_a_defect_leaves_no_call_waiting() -> None:
-    async def broken(_: PipeUser) -> Pipe:
+    async def broken(_: PipeUser) -> Opened:
         raise ZeroDivisionError
 
     stream = FrameStream(broken, STREAMS[BROKER], HERE, BOUNDS)
