@@ -39,8 +39,8 @@ BETWEEN_SERVICES = {
     "WriteTxnMarkers",
 }
 """RPCs that the SDK does not call."""
-CHECKED_ELSEWHERE = {"OpenFrames", "Produce"}
-"""By the connection, and by the sender, who knows the batches of a request that is written."""
+CHECKED_ELSEWHERE = {"OpenFrames"}
+"""By the connection."""
 
 
 def test_every_public_operation_is_driven() -> None:

@@ -51,17 +51,27 @@ class _Batch(Protocol):
 
 def check_produced(batches: Sequence[_Batch], answer: broker.ProduceResponse) -> None:
     """Check the answer to batches, each for another partition; raises ``Unfit``."""
-    counted("partitions", answer.partitions, batches)
-    for batch, result in zip(batches, answer.partitions, strict=True):
-        in_place("partitions", result, batch.topic_partition)
-        if is_refused("partitions", result):
+    results = answer.partitions
+    if len(results) != len(batches):
+        counted("partitions", results, batches)
+    for batch, result in zip(batches, results, strict=True):
+        place = batch.topic_partition
+        if result.partition != place.partition or result.topic_id != place.topic_id:
+            in_place("partitions", result, place)
+        elif result.HasField("error"):
+            is_refused("partitions", result)
             _check_mismatch(result.error)
-            continue
-        offset = result.base_offset
+        else:
+            _check_stored(batch, result)
+
+
+def _check_stored(batch: _Batch, result: broker.ProducePartitionResult) -> None:
+    offset = result.base_offset
+    if not 0 <= offset <= INT64_MAX - batch.record_count:
         within("partitions.base_offset", offset, 0, INT64_MAX - batch.record_count)
-        at_least("partitions.log_start_offset", result.log_start_offset)
-        if batch.expected_base_offset is not None:
-            same("partitions.base_offset", offset, batch.expected_base_offset)
+    if batch.expected_base_offset is not None:
+        same("partitions.base_offset", offset, batch.expected_base_offset)
+    at_least("partitions.log_start_offset", result.log_start_offset)
 
 
 def _check_mismatch(error: Error) -> None:
@@ -70,6 +80,17 @@ def _check_mismatch(error: Error) -> None:
     is_mismatch = error.code == ERROR_CODE_BASE_OFFSET_MISMATCH
     if is_mismatch and natural_number(log_end_offset) is None:
         raise Unfit("error.metadata.log_end_offset", log_end_offset, "is no offset")
+
+
+@CHECKS.of(methods.PRODUCE)
+def _produce(request: broker.ProduceRequest, answer: broker.ProduceResponse) -> None:
+    """Check the answer to a request that can be read; ``check_produced`` is for written ones."""
+    counted("partitions", answer.partitions, request.partitions)
+    for asked, result in zip(request.partitions, answer.partitions, strict=True):
+        in_place("partitions", result, asked)
+        if not is_refused("partitions", result):
+            at_least("partitions.base_offset", result.base_offset)
+            at_least("partitions.log_start_offset", result.log_start_offset)
 
 
 @CHECKS.of(methods.FETCH)
