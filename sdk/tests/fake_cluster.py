@@ -67,6 +67,7 @@ class FakeCluster:
 
     def __init__(self, brokers: int = 1) -> None:
         self.brokers = brokers
+        self.cluster_id = "c"
         self.version = 1
         self.topics: dict[str, str] = {}
         self.logs: dict[ids.TopicPartition, Log] = {}
@@ -174,6 +175,10 @@ class FakeCluster:
 
     # -- the network -----------------------------------------------------------------------------
 
+    def cluster_at(self, address: str) -> str:
+        del address
+        return self.cluster_id
+
     def connect(self, address: str) -> FakeConnection:
         return FakeConnection(self, address)
 
@@ -207,7 +212,7 @@ class FakeCluster:
 
     def _metadata(self, request: cluster.MetadataRequest) -> cluster.MetadataResponse:
         response = cluster.MetadataResponse(
-            cluster_id="c",
+            cluster_id=self.cluster_id,
             version=self.version,
             layout=cluster.ClusterLayout(
                 transaction_log_partitions=1,

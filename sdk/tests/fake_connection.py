@@ -7,12 +7,17 @@ from typing import Protocol
 from google.protobuf.message import Message
 
 from aiosemel.errors import RequestTimedOutError
+from semel_common.wire.clusters import check_cluster
 from semel_common.wire.methods import Method, Req, Res
 from semel_common.wire.pieces import Outgoing
 
 
 class FakeServices(Protocol):
-    """Whoever answers."""
+    """The services behind all addresses."""
+
+    def cluster_at(self, address: str) -> str:
+        """Return the id of the cluster of the service at an address."""
+        ...
 
     async def deliver(self, address: str, name: str, request: Message) -> Message:
         """Answer a request, or raise a SemelError."""
@@ -33,8 +38,10 @@ class FakeConnection:
         *,
         timeout_ms: int,
         traceparent: str = "",
+        cluster_id: str = "",
     ) -> Res:
         del traceparent
+        check_cluster(cluster_id, self.services.cluster_at(self.address))
         copy = method.request.FromString(request.SerializeToString())
         try:
             async with asyncio.timeout(timeout_ms / 1000):

@@ -79,6 +79,8 @@ class FakeCluster:
         self.brokers = brokers
         self.coordinators = coordinators
         self.cluster_id = "c"
+        self.strangers: dict[str, str] = {}
+        """Clusters of addresses where services of other clusters are, by address."""
         self.coordinator_host = "coordinator"
         self.version = 1
         self.topics: dict[str, str] = {}
@@ -172,6 +174,9 @@ class FakeCluster:
             log.raise_fence(state.producer_id, state.epoch)
 
     # -- the network -----------------------------------------------------------------------------
+
+    def cluster_at(self, address: str) -> str:
+        return self.strangers.get(address, self.cluster_id)
 
     def connect(self, address: str) -> FakeConnection:
         return FakeConnection(self, address)

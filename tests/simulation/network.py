@@ -18,6 +18,7 @@ from google.protobuf.message import Message
 from semel.common.v1.errors_pb2 import Error
 from semel_common.errors import NetworkExceptionError, RequestTimedOutError, SemelError
 from semel_common.wire import status
+from semel_common.wire.clusters import check_cluster
 from semel_common.wire.methods import Method, Req, Res
 from semel_common.wire.pieces import Outgoing, message_of
 from semel_runtime.server.answer import answer
@@ -93,6 +94,8 @@ class Exchange:
     timeout_ms: int
     answer: "asyncio.Future[bytes]"
     number: int
+    cluster_id: str
+    """That the call is for; empty: it names none."""
     task: "asyncio.Task[None] | None" = None
     cancelled: bool = False
 
@@ -145,7 +148,13 @@ class Network:
     # -- a call ----------------------------------------------------------------------------------
 
     async def call(
-        self, source: str, address: str, method: Method[Req, Res], request: Req, timeout_ms: int
+        self,
+        source: str,
+        address: str,
+        method: Method[Req, Res],
+        request: Req,
+        timeout_ms: int,
+        cluster_id: str = "",
     ) -> Res:
         """Make one call; see ``Connection.call``."""
         loop = self._loop
@@ -160,6 +169,7 @@ class Network:
             timeout_ms=timeout_ms,
             answer=loop.create_future(),
             number=self._calls,
+            cluster_id=cluster_id,
         )
         self._send(exchange)
         timer = loop.call_later(timeout_ms / 1000, _time_out, exchange)
@@ -189,6 +199,7 @@ class Network:
                 exchange.timeout_ms,
                 nobody,
                 exchange.number,
+                exchange.cluster_id,
             )
             self._loop.call_later(later_s, self._arrive, again, context=WORLD)
         self._loop.call_later(self._delay_s(weather), self._arrive, exchange, context=WORLD)
@@ -223,6 +234,7 @@ class Network:
         expected = self.observer.arrived(server.name, server.life, request)
         deadline = self._loop.time() + exchange.timeout_ms / 1000
         try:
+            check_cluster(exchange.cluster_id, server.handlers.cluster_id())
             response = await answer(
                 endpoint, request, Call(origin=Origin(listener="default"), deadline=deadline)
             )
@@ -330,11 +342,14 @@ class Connection:
         *,
         timeout_ms: int,
         traceparent: str = "",
+        cluster_id: str = "",
     ) -> Res:
         """Make one call; see ``Connection.call``."""
         del traceparent
         message = message_of(method, request)
-        return await self.network.call(self.source, self.address, method, message, timeout_ms)
+        return await self.network.call(
+            self.source, self.address, method, message, timeout_ms, cluster_id
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,12 +12,16 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator
 from functools import partial
 from random import Random
 
+from google.protobuf.message import Message
+
+from aiosemel._cluster_identity import ClusterIdentity
 from aiosemel._metadata import ClusterMetadata, Role, TopicMetadata
 from aiosemel._refreshing import Refreshing
 from aiosemel._retry import Deadline, pause_before_repeat, pause_ms, pauses_ms
 from aiosemel._throttling import ThrottledConnector
 from aiosemel.errors import (
     ClosedError,
+    InconsistentClusterIdError,
     RefreshRetriableError,
     RequestTimedOutError,
     RetriableError,
@@ -27,6 +31,7 @@ from semel.coordinator.v1 import cluster_pb2 as cluster
 from semel_common.ids import TopicPartition
 from semel_common.wire.connection import Connection, Connector
 from semel_common.wire.methods import METADATA, Method, Req, Res
+from semel_common.wire.pieces import Outgoing
 
 Route = Callable[[], str]
 """Returns the address, ``host:port``, of who is in charge now, or raises RefreshRetriableError."""
@@ -46,7 +51,9 @@ class Cluster:
         self._connector = ThrottledConnector(connector)
         self._options = options
         self._random = random
-        self.known = Refreshing(bootstrap, options, random, self._ask_for_metadata)
+        self.identity = ClusterIdentity(options.cluster_id)
+        """Which cluster it is; every call names it."""
+        self.known = Refreshing(bootstrap, options, random, self._ask_for_metadata, self.identity)
         """What is known of the cluster, and kept fresh."""
         self.closed = False
         """Whether nobody is to be asked any more, because the client is not open."""
@@ -185,25 +192,59 @@ class Cluster:
         deadline: Deadline,
         request_timeout_ms: int | None = None,
     ) -> Res:
-        """Send a request to an address once. Raises what ``Connection.call`` raises."""
-        longest_ms = request_timeout_ms or self._options.request_timeout_ms
-        timeout_ms = min(longest_ms, deadline.remaining_ms())
-        if timeout_ms <= 0:
-            raise RequestTimedOutError(f"no time is left for {method.name} at {address}")
-        return await self.connection(address).call(method, request, timeout_ms=timeout_ms)
+        """Send a request to an address once. Raises what ``send`` raises."""
+        timeout_ms = self._timeout_ms(address, method, deadline, request_timeout_ms)
+        return await self.send(address, method, request, timeout_ms=timeout_ms)
+
+    async def send(
+        self, address: str, method: Method[Req, Res], request: Outgoing[Req], *, timeout_ms: int
+    ) -> Res:
+        """Send a request to an address once, for callers that retry in a way of their own.
+
+        Raises what ``Connection.call`` raises; BrokerNotAvailableError when the service there
+        belongs to another cluster: then metadata says where to send it. Raises
+        InconsistentClusterIdError when the client has ended, ClosedError when it is not open.
+        """
+        connection = self._connection(address)
+        try:
+            return await connection.call(
+                method, request, timeout_ms=timeout_ms, cluster_id=self.identity.cluster_id
+            )
+        except InconsistentClusterIdError as error:
+            raise self.identity.misled(error, address) from error
 
     async def _ask_for_metadata(
         self, address: str, request: cluster.MetadataRequest, deadline: Deadline
     ) -> cluster.MetadataResponse:
-        return await self.attempt_at(address, METADATA, request, deadline=deadline)
+        """Ask once. Raises InconsistentClusterIdError for the metadata of another cluster."""
+        timeout_ms = self._timeout_ms(address, METADATA, deadline, None)
+        connection = self._connection(address)
+        try:
+            response = await connection.call(
+                METADATA, request, timeout_ms=timeout_ms, cluster_id=self.identity.cluster_id
+            )
+        except InconsistentClusterIdError as error:
+            raise self.identity.refused(error, address) from error
+        self.identity.learn(response.cluster_id, address)
+        return response
 
-    def connection(self, address: str) -> Connection:
-        """Return the connection to an address, for who retries in a way of its own.
+    def _timeout_ms(
+        self,
+        address: str,
+        method: Method[Message, Message],
+        deadline: Deadline,
+        request_timeout_ms: int | None,
+    ) -> int:
+        longest_ms = request_timeout_ms or self._options.request_timeout_ms
+        timeout_ms = min(longest_ms, deadline.remaining_ms())
+        if timeout_ms <= 0:
+            raise RequestTimedOutError(f"no time is left for {method.name} at {address}")
+        return timeout_ms
 
-        Raises ClosedError when the client is not open.
-        """
+    def _connection(self, address: str) -> Connection:
         if self.closed:
             raise ClosedError("the client is not open")
+        self.identity.check()
         return self._connector.connect(address)
 
     def random_id(self) -> str:

@@ -11,6 +11,7 @@ from typing import TypeAlias
 from aiosemel.errors import (
     BrokerNotAvailableError,
     CoordinatorNotAvailableError,
+    InconsistentClusterIdError,
     SemelError,
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
@@ -178,10 +179,16 @@ def merge(known: ClusterMetadata | None, response: cluster.MetadataResponse) -> 
     """Return what is known after an answer: topics that it does not name stay as they were.
 
     An answer that is older than what is known, from an instance that lags behind, changes nothing.
+    Raises InconsistentClusterIdError for an answer of another cluster.
     """
     answered = _from_response(response)
-    if known is None or known.cluster_id != answered.cluster_id:
+    if known is None:
         return answered
+    if known.cluster_id != answered.cluster_id:
+        raise InconsistentClusterIdError(
+            f"this client belongs to cluster {known.cluster_id}, but cluster"
+            f" {answered.cluster_id} answers; make a new client"
+        )
     if answered.version < known.version:
         return known
     gone = answered.topic_errors.keys()

@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from random import Random
 
+from aiosemel._cluster_identity import ClusterIdentity
 from aiosemel._failures import Failures
 from aiosemel._metadata import (
     COORDINATOR,
@@ -21,6 +22,7 @@ from aiosemel._names import check_topic_name
 from aiosemel._retry import Deadline, out_of_time, pause_before_repeat, pauses_ms
 from aiosemel.errors import (
     CoordinatorNotAvailableError,
+    InconsistentClusterIdError,
     RequestTimedOutError,
     RetriableError,
     UnknownTopicOrPartitionError,
@@ -49,13 +51,19 @@ class Refreshing:
     """The metadata of one client, which asks for it when it has to."""
 
     def __init__(
-        self, bootstrap: tuple[str, ...], options: ClientOptions, random: Random, ask: Ask
+        self,
+        bootstrap: tuple[str, ...],
+        options: ClientOptions,
+        random: Random,
+        ask: Ask,
+        identity: ClusterIdentity,
     ) -> None:
         """Take the addresses to begin with; the first question does the first I/O."""
         self._bootstrap = bootstrap
         self._options = options
         self._random = random
         self._ask = ask
+        self._identity = identity
         self._metadata: ClusterMetadata | None = None
         self._topics_wanted: dict[str, None] = {}
         self._topics_asked: set[str] = set()
@@ -67,6 +75,7 @@ class Refreshing:
         self._refreshing_all = False
         self._asked = 0
         self._patience_ms = METADATA_PATIENCE_MS
+        self._strangers = Failures()
         self.failures = Failures()
         """Of asking everyone who may answer."""
         self._absent: dict[str, Failures] = {}
@@ -178,7 +187,8 @@ class Refreshing:
         """Ask for metadata once, or share the answer of a request under way.
 
         Tries every address that is known. Raises RequestTimedOutError at the deadline; until then
-        it goes on, for without metadata there is nothing else to do.
+        it goes on, for without metadata there is nothing else to do. Raises
+        InconsistentClusterIdError, and ends the client, when another cluster answers.
         """
         await self._refresh(deadline, all_topics=True)
 
@@ -186,6 +196,7 @@ class Refreshing:
         """Ask for all topics that are wanted, or for those that are not known."""
         pauses = self._backoff()
         while True:
+            self._identity.check()
             under_way, suffices = self._refreshing, self._refreshing_all or not all_topics
             if under_way is None:
                 if await self._refresh_now(pauses, deadline, all_topics=all_topics):
@@ -227,6 +238,7 @@ class Refreshing:
         known = {} if all_topics or self._metadata is None else self._metadata.topics
         names = [name for name in self._topics_wanted if name not in known]
         last: RetriableError = _nobody_answers(self._bootstrap)
+        another: InconsistentClusterIdError | None = None
         is_late = deadline.remaining_ms() < METADATA_PATIENCE_MS
         addresses = self._cluster_addresses()
         # One that hangs must not keep the others from being asked.
@@ -236,6 +248,9 @@ class Refreshing:
             attempt_deadline = min(deadline, Deadline.after_ms(patience_ms), key=lambda d: d.at)
             try:
                 await self._ask_one(self.next_coordinator(), names, attempt_deadline)
+            except InconsistentClusterIdError as error:
+                another = error  # Its address may have been an instance of this cluster before.
+                continue
             except RetriableError as error:
                 last = error
                 _log.debug("metadata not answered: %s", error)
@@ -245,7 +260,12 @@ class Refreshing:
             self._topics_answered = set(names)
             self.failures.succeeded()
             self._patience_ms = METADATA_PATIENCE_MS
+            if another is not None:
+                _log.log(self._strangers.failed(another), "an address is left out: %s", another)
             return True
+        if another is not None:
+            self._identity.end_with(another)
+            raise another
         if is_late and deadline.passed:  # That says nothing of those who were asked.
             raise out_of_time(last) from last
         where = ", ".join(addresses)

@@ -52,13 +52,18 @@ class ThrottledConnection:
         *,
         timeout_ms: int,
         traceparent: str = "",
+        cluster_id: str = "",
     ) -> Res:
         """Make one call, as soon as the service wants to hear it; see ``Connection.call``."""
         if self.muted_until and method.path not in NEVER_THROTTLED:
             timeout_ms = await self._wait(timeout_ms)
         try:
             response = await self.inner.call(
-                method, request, timeout_ms=timeout_ms, traceparent=traceparent
+                method,
+                request,
+                timeout_ms=timeout_ms,
+                traceparent=traceparent,
+                cluster_id=cluster_id,
             )
         except ThrottlingQuotaExceededError as error:
             self._mute(int(error.details.get(_THROTTLE_TIME, "0")))

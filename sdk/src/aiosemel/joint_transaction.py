@@ -15,6 +15,7 @@ from aiosemel.errors import (
     ApplicationRecoverableError,
     ClosedError,
     IllegalStateError,
+    InconsistentClusterIdError,
     InvalidRequestError,
     JointOutcomeUnknownError,
     JointOwnerMismatchError,
@@ -118,6 +119,8 @@ class JointTransaction:
         raises JointOutcomeUnknownError without.
         """
         was_unknown = self._is_unknown
+        if not was_unknown:  # Nothing is sent then, so the outcome is not unknown.
+            self._context.cluster.identity.check()
         request = self._commit_request(receipts, wait_until_visible=wait_until_visible)
         self._sent = request
         if self._outcome is JointOutcome.ABORTED:
@@ -273,7 +276,12 @@ class JointTransaction:
             raise TransactionAbortedError(
                 f"{what} is not committed: {error.message}", **error.details
             ) from error
-        unclear = (RetriableError, ApplicationRecoverableError, ClosedError)
+        unclear = (
+            RetriableError,
+            ApplicationRecoverableError,
+            ClosedError,
+            InconsistentClusterIdError,
+        )
         if was_unknown or isinstance(error, unclear):
             raise self._unknown(error.message) from error
         self._sent = None

@@ -34,6 +34,10 @@ class ClientOptions:
     """The longest such pause, in milliseconds."""
     metadata_max_age_ms: int = 300_000
     """How old metadata may become before it is asked for again, in milliseconds."""
+    cluster_id: str | None = None
+    """The id of the cluster that the client is for, as ``semel cluster describe`` shows it; another
+    cluster refuses the client's first call. None: the client is for the cluster that answers first.
+    Either way the client belongs to one cluster for its whole life."""
 
     def __post_init__(self) -> None:
         """Refuse what cannot work, with InvalidConfigError."""

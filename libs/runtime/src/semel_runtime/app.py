@@ -10,7 +10,7 @@ import signal
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, NamedTuple, Protocol, Self, TypeVar
@@ -25,6 +25,7 @@ from semel_common.errors import (
 )
 from semel_common.memory import keep_freed_memory
 from semel_common.telemetry import Telemetry, open_telemetry
+from semel_common.wire.clusters import ClusterConnector
 from semel_common.wire.connection import Connector
 from semel_common.wire.grpc_connection import ChannelOptions, GrpcConnector
 from semel_common.wire.traced import TracedConnector
@@ -77,10 +78,25 @@ class Environment:
     """Records spans; None: nobody wants any."""
     metrics: "Metrics | None" = None
     """None: nobody asks for them."""
+    cluster_id: Callable[[], str] = str
+    """Returns the cluster of the service; empty as long as it is not known."""
+
+    def within(self, cluster: ClusterCopy) -> Self:
+        """Return the environment of a service that belongs to this cluster.
+
+        Its calls name the cluster, and it refuses calls for other clusters.
+        """
+
+        def cluster_id() -> str:
+            return cluster.cluster_id
+
+        connector = ClusterConnector(self.connector, cluster_id)
+        return replace(self, connector=connector, cluster_id=cluster_id)
 
     def new_handlers(self, guard: Guards | None) -> Handlers:
         """Return handlers whose requests are counted, if anybody asks, and guarded, if need be."""
-        return Handlers(None if self.metrics is None else self.metrics.requests, guard)
+        requests = None if self.metrics is None else self.metrics.requests
+        return Handlers(requests, guard, self.cluster_id)
 
 
 class App(Protocol):

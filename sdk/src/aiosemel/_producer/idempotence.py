@@ -4,7 +4,12 @@ from aiosemel._context import Context
 from aiosemel._producer.batch import Batch, Request
 from aiosemel._producer.pipeline import Pipeline
 from aiosemel._retry import Deadline
-from aiosemel.errors import ApplicationRecoverableError, RetriableError, SemelError
+from aiosemel.errors import (
+    ApplicationRecoverableError,
+    InconsistentClusterIdError,
+    RetriableError,
+    SemelError,
+)
 from aiosemel.options import ProducerOptions
 from semel.coordinator.v1.transactions_pb2 import InitProducerIdRequest
 from semel_common.library_log import get_logger
@@ -28,7 +33,12 @@ class Idempotence:
         self.pipeline = Pipeline(context, options, self)
 
     def check(self) -> None:
-        """Raise ApplicationRecoverableError once nothing can be sent any more."""
+        """Raise ApplicationRecoverableError once nothing can be sent any more.
+
+        Raises InconsistentClusterIdError when no producer of this client can send any more.
+        """
+        if isinstance(self._error, InconsistentClusterIdError):
+            raise InconsistentClusterIdError(self._error.message, **self._error.details)
         if self._error is not None:
             raise ApplicationRecoverableError(
                 f"this producer is done: {self._error.message}"

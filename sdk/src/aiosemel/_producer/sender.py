@@ -17,6 +17,7 @@ from aiosemel._producer.encode import produce_request
 from aiosemel._producer.spans import spans_of
 from aiosemel._retry import Deadline
 from aiosemel.errors import (
+    InconsistentClusterIdError,
     RefreshRetriableError,
     RetriableError,
     SemelError,
@@ -205,8 +206,8 @@ class Sender:
             compression=self._options.compression,
         )
         try:
-            response = await self._cluster.connection(request.broker).call(
-                PRODUCE, message, timeout_ms=self._options.request_timeout_ms
+            response = await self._cluster.send(
+                request.broker, PRODUCE, message, timeout_ms=self._options.request_timeout_ms
             )
         except SemelError as error:
             return [error] * len(request.batches)
@@ -233,6 +234,10 @@ class Sender:
         errors = [error for _, error in refused]
         if any(isinstance(error, RefreshRetriableError) for error in errors):
             await self._refresh()
+        if (end := self._cluster.identity.end) is not None:
+            for batch, _ in refused:
+                self._give_up(batch, end)
+            return
         if any(isinstance(error, RetriableError) for error in errors):
             _log.debug("%d batches are sent again: %s", len(refused), errors[0])
             await self._cluster.pause(max(batch.attempts for batch, _ in refused))
@@ -243,6 +248,8 @@ class Sender:
     async def _refresh(self) -> None:
         try:
             await self._cluster.refresh(Deadline.after_ms(self._options.request_timeout_ms))
+        except InconsistentClusterIdError as error:
+            self._owner.broken(error)
         except SemelError as error:
             _log.debug("metadata not refreshed: %s", error)
 

@@ -39,6 +39,7 @@ from aiosemel._producer.transaction_states import (
 from aiosemel.errors import (
     ApplicationRecoverableError,
     IllegalStateError,
+    InconsistentClusterIdError,
     InvalidProducerIdMappingError,
     ProducerFencedError,
     RetriableError,
@@ -405,8 +406,12 @@ class TransactionManager:
         """Return the error that stands in the way of a call, to be raised once more."""
         error = self.error
         assert error is not None
-        if self.state is State.ABORTABLE_ERROR:
-            kind: type[SemelError] = TransactionAbortableError
+        kind: type[SemelError]
+        if isinstance(error, InconsistentClusterIdError):
+            kind = type(error)
+            message = "no call of this client reaches its cluster"
+        elif self.state is State.ABORTABLE_ERROR:
+            kind = TransactionAbortableError
             message = "the transaction can only be aborted"
         else:
             kind = type(error) if isinstance(error, _FATAL) else ApplicationRecoverableError

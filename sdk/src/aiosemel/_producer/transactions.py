@@ -30,6 +30,7 @@ from aiosemel._retry import Deadline
 from aiosemel.errors import (
     ClosedError,
     IllegalStateError,
+    InconsistentClusterIdError,
     RequestTimedOutError,
     RetriableError,
     SemelError,
@@ -273,11 +274,12 @@ class Transactions:
         try:
             await self._offsets.wait(deadline)
             await self.pipeline.flush(deadline)
+            self._cluster.identity.check()
         except asyncio.CancelledError:
             self.manager.withdraw()
             self.abort_in_background(TransactionAbortableError(f"{asked} was cancelled"))
             raise
-        except RequestTimedOutError:
+        except (RequestTimedOutError, InconsistentClusterIdError):
             self.manager.withdraw()
             raise
 

@@ -37,7 +37,6 @@ class CoordinatorApp:
     def __init__(self, settings: CoordinatorSettings, environment: Environment) -> None:
         """Read the secrets of producer tokens, if there are any; do no other I/O yet."""
         self._settings = settings
-        self._environment = environment
         self._machine = CoordinatorMachine(
             instance_id=settings.instance_id,
             controller_limits=settings.controller_limits(),
@@ -46,7 +45,8 @@ class CoordinatorApp:
         self._versions = VersionGate(self._machine.show_changes)
         self._stack = AsyncExitStack()
         self._parts: _Parts | None = None
-        self.handlers = environment.new_handlers(guard_of(settings, self._machine.cluster))
+        self._environment = environment.within(self._machine.cluster)
+        self.handlers = self._environment.new_handlers(guard_of(settings, self._machine.cluster))
         self.ready = asyncio.Event()
         self.failed = asyncio.Event()
 

@@ -49,11 +49,11 @@ class GroupApp:
     def __init__(self, settings: GroupSettings, environment: Environment) -> None:
         """Read the secrets of producer tokens, if there are any; do no other I/O yet."""
         self._settings = settings
-        self._environment = environment
         self._machine = GroupMachine(settings.instance_id, settings.group_limits())
         self._stack = AsyncExitStack()
         self._background: _Background | None = None
-        self.handlers = environment.new_handlers(guard_of(settings, self._machine.cluster))
+        self._environment = environment.within(self._machine.cluster)
+        self.handlers = self._environment.new_handlers(guard_of(settings, self._machine.cluster))
         self.ready = asyncio.Event()
         self.failed = asyncio.Event()
 

@@ -16,9 +16,12 @@ class Connection(Protocol):
         *,
         timeout_ms: int,
         traceparent: str = "",
+        cluster_id: str = "",
     ) -> Res:
         """Make one call and return its answer. ``traceparent`` goes with it, if there is one.
 
+        ``cluster_id`` names the cluster that the call is for; a service of another cluster refuses
+        it with InconsistentClusterIdError. Empty: the call is for the cluster of the service.
         Raises the SemelError that the service answered; RequestTimedOutError when no answer came in
         ``timeout_ms``, NetworkExceptionError when the connection broke: after either, the request
         may have taken effect.

@@ -14,6 +14,7 @@ from semel_common.errors import NetworkExceptionError
 from semel_common.library_log import get_logger
 from semel_common.tracing import TRACEPARENT
 from semel_common.wire import status
+from semel_common.wire.clusters import CLUSTER_ID
 from semel_common.wire.frame_stream import FrameStream
 from semel_common.wire.grpc_pipe import GrpcPipe, StreamCall
 from semel_common.wire.methods import OPEN_FRAMES, Method, Req, Res
@@ -86,7 +87,8 @@ class GrpcConnection:
         self._certificates = credentials.certificates()
         self._channel = self._new_channel(self._certificates)
         self._left: grpc.aio.Channel | None = None
-        self._streams: dict[str, FrameStream] = {}
+        self._streams: dict[tuple[str, str], FrameStream] = {}
+        """By service, and by the cluster that their calls name: a stream names it once."""
 
     async def call(
         self,
@@ -95,15 +97,16 @@ class GrpcConnection:
         *,
         timeout_ms: int,
         traceparent: str = "",
+        cluster_id: str = "",
     ) -> Res:
         """Make one call; see ``Connection.call``."""
         if method.stream is not None:
-            return await self._stream(method.stream).call(
+            return await self._stream(method.stream, cluster_id).call(
                 method, request, timeout_ms=timeout_ms, traceparent=traceparent
             )
-        metadata = await self._credentials.metadata()
+        metadata = await self._metadata(cluster_id)
         if traceparent:
-            metadata = (*(metadata or ()), (TRACEPARENT, traceparent))
+            metadata = (*metadata, (TRACEPARENT, traceparent))
         channel = await self._current_channel()
         unary = channel.unary_unary(
             method.path, method.request.SerializeToString, method.response.FromString
@@ -151,20 +154,24 @@ class GrpcConnection:
         arguments += self._credentials.channel_arguments()
         return grpc.aio.secure_channel(self._address, certificates.channel, options=arguments)
 
-    def _stream(self, service: str) -> FrameStream:
-        stream = self._streams.get(service)
+    async def _metadata(self, cluster_id: str) -> tuple[tuple[str, str], ...]:
+        credentials = await self._credentials.metadata()
+        return (*credentials, (CLUSTER_ID, cluster_id)) if cluster_id else credentials
+
+    def _stream(self, service: str, cluster_id: str) -> FrameStream:
+        key = service, cluster_id
+        stream = self._streams.get(key)
         if stream is None or stream.broken:
-            open_pipe = partial(self._open_pipe, service)
-            stream = self._streams[service] = FrameStream(
-                open_pipe, STREAMS[service], self._address
-            )
+            open_pipe = partial(self._open_pipe, service, cluster_id)
+            stream = self._streams[key] = FrameStream(open_pipe, STREAMS[service], self._address)
         return stream
 
-    async def _open_pipe(self, service: str, user: PipeUser) -> Pipe:
+    async def _open_pipe(self, service: str, cluster_id: str, user: PipeUser) -> Pipe:
         offer = await self.call(
             OPEN_FRAMES,
             OpenFramesRequest(service=service),
             timeout_ms=self._options.connect_timeout_ms,
+            cluster_id=cluster_id,
         )
         if offer.port:
             try:
@@ -176,7 +183,7 @@ class GrpcConnection:
                     offer.port,
                     error,
                 )
-        metadata = await self._credentials.metadata()
+        metadata = await self._metadata(cluster_id)
         channel = await self._current_channel()
         call: StreamCall = channel.stream_stream(STREAMS[service].path)(metadata=metadata)
         return GrpcPipe(call, user, self._address)

@@ -34,19 +34,28 @@ class TracedConnection:
         *,
         timeout_ms: int,
         traceparent: str = "",
+        cluster_id: str = "",
     ) -> Coroutine[None, None, Res]:
         """Make one call; see ``Connection.call``.
 
         What is not recorded goes straight on: it is not even awaited here.
         """
         if is_recorded() and not traceparent:
-            return self._traced(method, request, timeout_ms)
+            return self._traced(method, request, timeout_ms, cluster_id)
         return self._inner.call(
-            method, request, timeout_ms=timeout_ms, traceparent=traceparent or NOT_RECORDED
+            method,
+            request,
+            timeout_ms=timeout_ms,
+            traceparent=traceparent or NOT_RECORDED,
+            cluster_id=cluster_id,
         )
 
     async def _traced(
-        self, method: Method[Req, Res], request: Outgoing[Req], timeout_ms: int
+        self,
+        method: Method[Req, Res],
+        request: Outgoing[Req],
+        timeout_ms: int,
+        cluster_id: str,
     ) -> Res:
         span = self._tracer.start_span(
             rpc_spans.span_name(method),
@@ -58,7 +67,11 @@ class TracedConnection:
         traceparent = write(span.get_span_context())
         try:
             response = await self._inner.call(
-                method, request, timeout_ms=timeout_ms, traceparent=traceparent
+                method,
+                request,
+                timeout_ms=timeout_ms,
+                traceparent=traceparent,
+                cluster_id=cluster_id,
             )
         except SemelError as error:
             rpc_spans.failed(span, error)

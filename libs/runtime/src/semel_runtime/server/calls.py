@@ -95,9 +95,16 @@ class Handlers:
     """The handlers of one process."""
 
     def __init__(
-        self, metrics: "RequestMetrics | None" = None, guard: Guards | None = None
+        self,
+        metrics: "RequestMetrics | None" = None,
+        guard: Guards | None = None,
+        cluster_id: Callable[[], str] = str,
     ) -> None:
-        """Start with none; ``metrics`` counts their requests, ``guard`` stands in front of all."""
+        """Start with none; ``metrics`` counts their requests, ``guard`` stands in front of all.
+
+        ``cluster_id`` returns the cluster of the process; empty as long as it is not known.
+        """
+        self.cluster_id = cluster_id
         self._guard = guard
         self._endpoints: dict[str, Endpoint[Message, Message]] = {}
         self._metrics = metrics

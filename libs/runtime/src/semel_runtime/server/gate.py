@@ -3,10 +3,10 @@
 By a client certificate: the principal's name is the certificate's first URI, else its first DNS
 name, else its common name. By a bearer token, in the metadata of the call: where tokens are asked
 for, the token says who calls, and a certificate only opens the door. Frame streams have the
-principal of the call that opened them.
+principal of the call that opened them. A call that names another cluster is refused here too.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -14,6 +14,7 @@ import structlog
 from msgspec.structs import replace
 
 from semel_common.errors import SaslAuthenticationError
+from semel_common.wire.clusters import CLUSTER_ID, check_cluster
 from semel_common.wire.security import AUTHORIZATION, BEARER
 from semel_runtime.server.principal import ANONYMOUS, Origin, Principal
 from semel_runtime.server.seldom import Seldom
@@ -58,6 +59,7 @@ class Gate:
 
     def __init__(self, listener: str, security: ListenerSecurity) -> None:
         """Let nobody in yet."""
+        self._cluster_id: Callable[[], str] = str
         self.tls = security.tls
         self._listener = listener
         self._tokens = security.tokens
@@ -68,8 +70,18 @@ class Gate:
     async def admit(self, caller: Caller) -> Origin:
         """Return where a call comes from; raises SaslAuthenticationError.
 
-        Raises BrokerNotAvailableError while tokens cannot be checked.
+        Raises BrokerNotAvailableError while tokens cannot be checked, and what ``check_cluster``
+        raises. The proof of identity comes first: a caller without one learns nothing.
         """
+        origin = await self._proven(caller)
+        check_cluster(_value_of(CLUSTER_ID, caller), self._cluster_id())
+        return origin
+
+    def belong_to(self, cluster_id: Callable[[], str]) -> None:
+        """Refuse calls for other clusters; ``cluster_id`` answers empty until it is known."""
+        self._cluster_id = cluster_id
+
+    async def _proven(self, caller: Caller) -> Origin:
         if self._tokens is not None:
             return self._origin(await self._bearer(caller, self._tokens))
         if self.tls is not None and self.tls.asks_clients:
@@ -109,10 +121,17 @@ def name_in_certificate(auth_context: Mapping[str, Iterable[bytes]]) -> str:
     raise SaslAuthenticationError("the certificate has no URI, no DNS name and no common name")
 
 
-def _token_of(caller: Caller) -> str:
+def _value_of(name: str, caller: Caller) -> str:
+    """Return the first value of a name in a call's metadata; empty if there is none."""
     for key, value in caller.invocation_metadata() or ():
-        if key == AUTHORIZATION and isinstance(value, str):
-            if value[: len(BEARER)].lower() == BEARER.lower():
-                return value[len(BEARER) :].strip()
-            raise SaslAuthenticationError("the metadata authorization holds no bearer token")
+        if key == name and isinstance(value, str):
+            return value
+    return ""
+
+
+def _token_of(caller: Caller) -> str:
+    if value := _value_of(AUTHORIZATION, caller):
+        if value[: len(BEARER)].lower() == BEARER.lower():
+            return value[len(BEARER) :].strip()
+        raise SaslAuthenticationError("the metadata authorization holds no bearer token")
     raise SaslAuthenticationError("no token: it belongs into the metadata authorization")

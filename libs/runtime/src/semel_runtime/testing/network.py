@@ -12,6 +12,7 @@ from enum import Enum, auto
 from google.protobuf.message import Message
 
 from semel_common.errors import NetworkExceptionError, RequestTimedOutError
+from semel_common.wire.clusters import check_cluster
 from semel_common.wire.methods import Method, Req, Res
 from semel_common.wire.pieces import Outgoing, message_of
 from semel_runtime.server.answer import answer
@@ -74,12 +75,15 @@ class MemoryNetwork:
         timeout_ms: int,
         traceparent: str = "",
         principal: Principal = ANONYMOUS,
+        cluster_id: str = "",
     ) -> Res:
         """Carry one call; see ``Connection.call``."""
         fault = self.decide(address, method, request)
         await asyncio.sleep(0)
         if fault is Fault.LOSE_REQUEST:
             raise NetworkExceptionError(f"request to {address} was lost")
+        if address in self._handlers:
+            check_cluster(cluster_id, self._handlers[address].cluster_id())
         if fault is Fault.REPEAT:
             task = self._start(address, method, request, timeout_ms, traceparent, principal)
             await self._wait(task, address, timeout_ms)
@@ -157,6 +161,7 @@ class MemoryConnection:
         *,
         timeout_ms: int,
         traceparent: str = "",
+        cluster_id: str = "",
     ) -> Res:
         """Make one call; see ``Connection.call``."""
         return await self._network.deliver(
@@ -166,4 +171,5 @@ class MemoryConnection:
             timeout_ms,
             traceparent,
             self._principal,
+            cluster_id,
         )
