@@ -92,8 +92,9 @@ def _reused(patch: pytest.MonkeyPatch) -> None:
         state: TransactionsState, *args: Any, partition: int, now_ms: int
     ) -> Result[TransactionKey, TransactionsRecord]:
         result = first_init(state, *args, partition=partition, now_ms=now_ms)
-        given = state.producer_ids_given.get(partition, 0)
-        ids = (producer_id_of(partition, number) for number in range(1, given + 1))
+        given = state.ids_given(partition)
+        numbers = range(given.start + 1, given.count + 1)
+        ids = (producer_id_of(partition, number) for number in numbers)
         free = next((each for each in ids if each not in state.producers), None)
         if free is None:
             return result

@@ -18,7 +18,6 @@ from google.protobuf.message import Message
 from semel.common.v1.errors_pb2 import Error
 from semel_common.errors import NetworkExceptionError, RequestTimedOutError, SemelError
 from semel_common.wire import status
-from semel_common.wire.clusters import check_cluster
 from semel_common.wire.methods import Method, Req, Res
 from semel_common.wire.pieces import Outgoing, message_of
 from semel_runtime.server.answer import answer
@@ -234,7 +233,7 @@ class Network:
         expected = self.observer.arrived(server.name, server.life, request)
         deadline = self._loop.time() + exchange.timeout_ms / 1000
         try:
-            check_cluster(exchange.cluster_id, server.handlers.cluster_id())
+            server.handlers.check_cluster(exchange.cluster_id)
             response = await answer(
                 endpoint, request, Call(origin=Origin(listener="default"), deadline=deadline)
             )

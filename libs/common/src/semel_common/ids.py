@@ -1,6 +1,7 @@
 """How ids are built, so that anyone finds who is in charge from an id alone."""
 
 from enum import StrEnum
+from hashlib import blake2b
 from typing import NamedTuple
 
 from semel_common.partitioner import partition_for_key
@@ -11,6 +12,8 @@ NO_PRODUCER_ID = 0
 _COUNTER_BITS = 48
 PRODUCER_IDS_PER_PARTITION = (1 << _COUNTER_BITS) - 1
 TRANSACTION_LOG_PARTITIONS_MAX = 1 << 15
+_COUNTER_START_BITS = 45
+"""An eighth of all counters: the rest is room for those that follow the start of a cluster."""
 
 
 class InternalTopic(StrEnum):
@@ -49,7 +52,7 @@ def participant_sort_key(participant: Participant) -> tuple[int, str, int]:
 
 
 def producer_id_of(transaction_log_partition: int, counter: int) -> int:
-    """Build the ``counter``-th producer id (from 1) of a transaction-log partition."""
+    """Build the producer id with this counter of a transaction-log partition."""
     assert 0 <= transaction_log_partition < TRANSACTION_LOG_PARTITIONS_MAX
     assert 0 < counter <= PRODUCER_IDS_PER_PARTITION
     return (transaction_log_partition << _COUNTER_BITS) | counter
@@ -61,8 +64,18 @@ def transaction_log_partition_of(producer_id: int) -> int:
 
 
 def producer_id_counter_of(producer_id: int) -> int:
-    """Return which producer id of its transaction-log partition this is, from 1."""
+    """Return the counter of a producer id: the next id of the partition has the next counter."""
     return producer_id & PRODUCER_IDS_PER_PARTITION
+
+
+def producer_id_counters_start(cluster_id: str) -> int:
+    """Return the counter behind which a cluster's producer ids begin.
+
+    It is spread by the cluster's id, so that two clusters hardly ever give out the same ids: what
+    a producer of one has sent is no repeat in the other.
+    """
+    digest = blake2b(cluster_id.encode(), digest_size=8).digest()
+    return int.from_bytes(digest) >> (64 - _COUNTER_START_BITS)
 
 
 def partition_for_id(name: str, partition_count: int) -> int:

@@ -78,8 +78,8 @@ class Environment:
     """Records spans; None: nobody wants any."""
     metrics: "Metrics | None" = None
     """None: nobody asks for them."""
-    cluster_id: Callable[[], str] = str
-    """Returns the cluster of the service; empty as long as it is not known."""
+    cluster_id: Callable[[], str] | None = None
+    """Returns the cluster of the service, empty as long as it is not known; None: it has none."""
 
     def within(self, cluster: ClusterCopy) -> Self:
         """Return the environment of a service that belongs to this cluster.

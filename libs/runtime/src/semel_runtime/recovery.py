@@ -30,7 +30,8 @@ RECOVERED = "recovered"
 
 _FLOOR_BITS = 10
 _PRODUCER_IDS_BITS = 5
-"""There is less room for them: 48 bits. These last until the year 2248."""
+"""There is less room for them: 48 bits. With what a cluster's counters start behind, at most 2^45,
+these last until the year 2213."""
 
 R = TypeVar("R")
 
@@ -53,7 +54,10 @@ class Recovery(Struct, frozen=True, kw_only=True):
 
     @property
     def producer_ids_floor(self) -> int:
-        """Likewise, of the producer ids of one transaction-log partition: 32 a millisecond."""
+        """Likewise, of producer ids, for each partition of the transaction log: 32 a millisecond.
+
+        It is counted from where the counters of the cluster start.
+        """
         return self.now_ms << _PRODUCER_IDS_BITS
 
     def __str__(self) -> str:

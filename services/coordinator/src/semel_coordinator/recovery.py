@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
+from semel_common.ids import producer_id_counters_start
 from semel_coordinator.controller import CONTROLLER_ID
 from semel_coordinator.controller.machine import ControllerLimits, ControllerMachine, InstanceKey
 from semel_coordinator.controller.records import CONTROLLER_RECORDS
@@ -87,7 +88,8 @@ async def _raise_all(
         _owned(recovery.instance_id, image),
         image=image,
         floor=recovery.floor,
-        producer_ids_floor=recovery.producer_ids_floor,
+        producer_ids_floor=recovery.producer_ids_floor
+        + producer_id_counters_start(image.cluster_id),
         now_ms=recovery.now_ms,
     )
     if not recovery.dry_run:

@@ -408,7 +408,7 @@ def test_the_recovery_of_an_older_volume_keeps_to_what_is_led_there(pair: Pair) 
     assert image_now is not None
     floor = 1_000
     records = old.machine.raised(
-        range(10), image=image_now, floor=floor, producer_ids_floor=500, now_ms=old.now_ms
+        range(10), image=image_now, floor=floor, producer_ids_floor=1 << 46, now_ms=old.now_ms
     )
     old.run(Result(None, records))
     handed_over = TransactionLogHandedOver(partition=PARTITION, leader_epoch=0)
@@ -431,7 +431,7 @@ def test_a_recovery_raises_nothing_of_what_moves_here(pair: Pair) -> None:
     image_now = pair.new.cluster.image
     assert image_now is not None
     records = pair.new.machine.raised(
-        (), image=image_now, floor=1_000, producer_ids_floor=500, now_ms=pair.new.now_ms
+        (), image=image_now, floor=1_000, producer_ids_floor=1 << 46, now_ms=pair.new.now_ms
     )
     pair.new.run(Result(None, records))
     assert state_of(pair.new.machine) == before

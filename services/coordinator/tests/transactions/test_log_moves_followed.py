@@ -48,7 +48,7 @@ def test_what_moves_once_more_stays_handed_over(pair: Pair) -> None:
 
 def test_no_partition_is_looked_up_while_nothing_moves() -> None:
     """Whoever goes through hundreds of thousands of ids would hash each of them."""
-    ownership = Ownership(TransactionsState(), instance_id=0, cluster=ClusterCopy())
+    ownership = Ownership(TransactionsState(ClusterCopy()), instance_id=0, cluster=ClusterCopy())
     assert ownership.serves_id("app")
     with pytest.raises(CoordinatorNotAvailableError):
         ownership.partition_for("app")
@@ -83,7 +83,9 @@ def test_moves_between_others_are_no_business_of_who_was_never_asked(pair: Pair)
 
 
 def test_nothing_arrives_before_the_cluster_is_known() -> None:
-    moves = TransactionLogMoves(TransactionsState(), instance_id=1, cluster=ClusterCopy())
+    moves = TransactionLogMoves(
+        TransactionsState(ClusterCopy()), instance_id=1, cluster=ClusterCopy()
+    )
     assert moves.arrivals() == Result([])
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeAlias
 from google.protobuf.message import Message
 from msgspec import Struct
 
+from semel_common.wire.clusters import check_cluster
 from semel_common.wire.methods import Method, Req, Res
 from semel_runtime.server.principal import Origin
 
@@ -98,13 +99,14 @@ class Handlers:
         self,
         metrics: "RequestMetrics | None" = None,
         guard: Guards | None = None,
-        cluster_id: Callable[[], str] = str,
+        cluster_id: Callable[[], str] | None = None,
     ) -> None:
         """Start with none; ``metrics`` counts their requests, ``guard`` stands in front of all.
 
-        ``cluster_id`` returns the cluster of the process; empty as long as it is not known.
+        ``cluster_id`` returns the cluster of the process, empty as long as it is not known; None:
+        the process belongs to no cluster, and serves calls for all.
         """
-        self.cluster_id = cluster_id
+        self._cluster_id = cluster_id
         self._guard = guard
         self._endpoints: dict[str, Endpoint[Message, Message]] = {}
         self._metrics = metrics
@@ -114,6 +116,11 @@ class Handlers:
         assert method.path not in self._endpoints, f"{method.path} has a handler already"
         metrics = self._metrics and self._metrics.of(method.service, method.name)
         self._endpoints[method.path] = Endpoint(method, handler, metrics, self._guard)  # type: ignore[arg-type]  # the path ties request and handler
+
+    def check_cluster(self, named: str) -> None:
+        """Raise what ``check_cluster`` raises for a call that names this cluster."""
+        if self._cluster_id is not None:
+            check_cluster(named, self._cluster_id())
 
     def __iter__(self) -> Iterator[Endpoint[Message, Message]]:
         """Iterate over all endpoints in the order of their registration."""

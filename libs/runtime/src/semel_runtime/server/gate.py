@@ -14,7 +14,7 @@ import structlog
 from msgspec.structs import replace
 
 from semel_common.errors import SaslAuthenticationError
-from semel_common.wire.clusters import CLUSTER_ID, check_cluster
+from semel_common.wire.clusters import CLUSTER_ID
 from semel_common.wire.security import AUTHORIZATION, BEARER
 from semel_runtime.server.principal import ANONYMOUS, Origin, Principal
 from semel_runtime.server.seldom import Seldom
@@ -59,7 +59,7 @@ class Gate:
 
     def __init__(self, listener: str, security: ListenerSecurity) -> None:
         """Let nobody in yet."""
-        self._cluster_id: Callable[[], str] = str
+        self._check_cluster: Callable[[str], None] = _check_nothing
         self.tls = security.tls
         self._listener = listener
         self._tokens = security.tokens
@@ -70,16 +70,17 @@ class Gate:
     async def admit(self, caller: Caller) -> Origin:
         """Return where a call comes from; raises SaslAuthenticationError.
 
-        Raises BrokerNotAvailableError while tokens cannot be checked, and what ``check_cluster``
-        raises. The proof of identity comes first: a caller without one learns nothing.
+        Raises BrokerNotAvailableError while tokens cannot be checked, and what
+        ``Handlers.check_cluster`` raises. The proof of identity comes first: a caller without a
+        proof learns nothing.
         """
         origin = await self._proven(caller)
-        check_cluster(_value_of(CLUSTER_ID, caller), self._cluster_id())
+        self._check_cluster(_value_of(CLUSTER_ID, caller))
         return origin
 
-    def belong_to(self, cluster_id: Callable[[], str]) -> None:
-        """Refuse calls for other clusters; ``cluster_id`` answers empty until it is known."""
-        self._cluster_id = cluster_id
+    def belong_to(self, check_cluster: Callable[[str], None]) -> None:
+        """Let this check the cluster that a call names; empty: it names none."""
+        self._check_cluster = check_cluster
 
     async def _proven(self, caller: Caller) -> Origin:
         if self._tokens is not None:
@@ -119,6 +120,10 @@ def name_in_certificate(auth_context: Mapping[str, Iterable[bytes]]) -> str:
             if name:
                 return name.decode()
     raise SaslAuthenticationError("the certificate has no URI, no DNS name and no common name")
+
+
+def _check_nothing(_named: str) -> None:
+    """Serve calls for every cluster."""
 
 
 def _value_of(name: str, caller: Caller) -> str:

@@ -110,7 +110,7 @@ class GrpcServer:
         self._endpoints = _endpoints_by_stream(handlers)
         handlers.add(OPEN_FRAMES, self._open_frames)
         for name, server in self._servers.items():
-            self._gates[name].belong_to(handlers.cluster_id)
+            self._gates[name].belong_to(handlers.check_cluster)
             self._register(server, handlers, self._gates[name])
         await self._set_health(NOT_SERVING)
         await self._health.set(LIVENESS, SERVING)

@@ -12,7 +12,6 @@ from enum import Enum, auto
 from google.protobuf.message import Message
 
 from semel_common.errors import NetworkExceptionError, RequestTimedOutError
-from semel_common.wire.clusters import check_cluster
 from semel_common.wire.methods import Method, Req, Res
 from semel_common.wire.pieces import Outgoing, message_of
 from semel_runtime.server.answer import answer
@@ -83,7 +82,7 @@ class MemoryNetwork:
         if fault is Fault.LOSE_REQUEST:
             raise NetworkExceptionError(f"request to {address} was lost")
         if address in self._handlers:
-            check_cluster(cluster_id, self._handlers[address].cluster_id())
+            self._handlers[address].check_cluster(cluster_id)
         if fault is Fault.REPEAT:
             task = self._start(address, method, request, timeout_ms, traceparent, principal)
             await self._wait(task, address, timeout_ms)

@@ -88,6 +88,7 @@ def write(record: TransactionsRecord, out: journal.TransactionsRecord) -> None: 
         case ProducerIdsGiven():
             out.producer_ids_given.partition = record.partition
             out.producer_ids_given.count = record.count
+            out.producer_ids_given.start = record.start
         case CoordinatorEpoch():
             out.coordinator_epoch.partition = record.partition
             out.coordinator_epoch.coordinator_epoch = record.coordinator_epoch
@@ -156,7 +157,7 @@ def _read_counter(
             )
         case "producer_ids_given":
             given = message.producer_ids_given
-            return ProducerIdsGiven(partition=given.partition, count=given.count)
+            return ProducerIdsGiven(partition=given.partition, count=given.count, start=given.start)
         case "coordinator_epoch":
             raised = message.coordinator_epoch
             return CoordinatorEpoch(

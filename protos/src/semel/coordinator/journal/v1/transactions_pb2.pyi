@@ -164,23 +164,29 @@ Global___CoordinatorEpochRecord: _TypeAlias = CoordinatorEpochRecord  # noqa: Y0
 
 @_typing.final
 class ProducerIdsGivenRecord(_message.Message):
-    """ProducerIdsGivenRecord is how many producer ids a transaction-log partition has given out."""
+    """ProducerIdsGivenRecord says which producer ids a transaction-log partition has given out: those
+    with the counters from start + 1 to count.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
     PARTITION_FIELD_NUMBER: _builtins.int
     COUNT_FIELD_NUMBER: _builtins.int
+    START_FIELD_NUMBER: _builtins.int
     partition: _builtins.int
     count: _builtins.int
+    start: _builtins.int
+    """0 in partitions whose first producer id was given out by a release without this field."""
     def __init__(
         self,
         *,
         partition: _builtins.int = ...,
         count: _builtins.int = ...,
+        start: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["count", b"count", "partition", b"partition"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["count", b"count", "partition", b"partition", "start", b"start"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -7,6 +7,7 @@ anything was registered in it; so do those that are prepared, unless the call as
 """
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from semel_common.errors import InvalidTransactionTimeoutError, ProducerFencedError
 from semel_common.ids import PRODUCER_IDS_PER_PARTITION, producer_id_of
@@ -53,9 +54,9 @@ def check_timeout(limits: TransactionLimits, timeout_ms: int) -> None:
 
 def give_producer_id(state: TransactionsState, partition: int) -> ProducerIdsGiven:
     """Return the record that gives out the next producer id of a transaction-log partition."""
-    count = state.producer_ids_given.get(partition, 0) + 1
-    assert count <= PRODUCER_IDS_PER_PARTITION, "2^48 ids are more than anyone asks for"
-    return ProducerIdsGiven(partition=partition, count=count)
+    given = state.ids_given(partition)
+    assert given.count < PRODUCER_IDS_PER_PARTITION, "2^48 ids are more than anyone asks for"
+    return replace(given, count=given.count + 1)
 
 
 def first_init(

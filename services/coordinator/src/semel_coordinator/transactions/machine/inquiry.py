@@ -22,7 +22,6 @@ from semel_common.errors import (
 )
 from semel_common.ids import (
     Participant,
-    producer_id_counter_of,
     transaction_log_partition_of,
 )
 from semel_coordinator.transactions.machine.decisions import aborted
@@ -235,8 +234,7 @@ class Inquirer:
         producer = self._state.producers.get(producer_id)
         if producer is not None:
             return producer.producer_epoch
-        given = self._state.producer_ids_given.get(transaction_log_partition_of(producer_id), 0)
-        return None if 0 < producer_id_counter_of(producer_id) <= given else NO_EPOCH
+        return None if self._state.was_given(producer_id) else NO_EPOCH
 
     def _known(
         self,

@@ -94,7 +94,7 @@ class TransactionsMachine:
     ) -> None:
         """Start with nothing. The copy says how many partitions and coordinators there are."""
         self._limits = limits
-        self._state = TransactionsState()
+        self._state = TransactionsState(cluster)
         self._ownership = Ownership(self._state, instance_id=instance_id, cluster=cluster)
         self.moves = TransactionLogMoves(self._state, instance_id=instance_id, cluster=cluster)
         self.upkeep = Upkeep(self._state, limits, self._ownership, self._producer)

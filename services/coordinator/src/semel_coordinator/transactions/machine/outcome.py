@@ -17,7 +17,7 @@ from semel_common.errors import (
     InvalidRequestError,
     TransactionalIdNotFoundError,
 )
-from semel_common.ids import producer_id_counter_of, transaction_log_partition_of
+from semel_common.ids import transaction_log_partition_of
 from semel_coordinator.transactions.machine.entities import Producer, TransactionKey
 from semel_coordinator.transactions.machine.ownership import Ownership
 from semel_coordinator.transactions.machine.records import TransactionsRecord
@@ -117,8 +117,7 @@ def _producer_id(state: TransactionsState, ownership: Ownership, name: Transacti
 
 def _of_unknown_producer(state: TransactionsState, producer_id: int) -> OutcomeAnswer:
     """Answer for a producer id that has expired, never had transactions, or was never given."""
-    given = state.producer_ids_given.get(transaction_log_partition_of(producer_id), 0)
-    was_given = 0 < producer_id_counter_of(producer_id) <= given
+    was_given = state.was_given(producer_id)
     outcome = KnownOutcome.TOO_OLD_TO_KNOW if was_given else KnownOutcome.NEVER_GIVEN
     return OutcomeAnswer(outcome=outcome, producer_id=producer_id)
 

@@ -6,7 +6,7 @@ a registration writes only what is new.
 
 from msgspec import Struct
 
-from semel_common.ids import Participant
+from semel_common.ids import Participant, producer_id_counter_of
 from semel_coordinator.transactions.machine.entities import (
     DecidedTransaction,
     PreparedTransaction,
@@ -25,10 +25,17 @@ class CoordinatorEpoch(Struct, frozen=True, kw_only=True):
 
 
 class ProducerIdsGiven(Struct, frozen=True, kw_only=True):
-    """How many producer ids a transaction-log partition has given out."""
+    """A transaction-log partition has given out the ids with the counters ``start`` + 1 to here."""
 
     partition: int
     count: int
+    """The counter of the last producer id."""
+    start: int = 0
+    """0: the first producer id was given out by a release whose counters all began at 1."""
+
+    def includes(self, producer_id: int) -> bool:
+        """Whether a producer id of the partition was given out."""
+        return self.start < producer_id_counter_of(producer_id) <= self.count
 
 
 class ParticipantsAdded(Struct, frozen=True, kw_only=True):

@@ -57,7 +57,10 @@ def raised(
             yield producer.raised(floor, now_ms)
     for partition in partitions:
         yield CoordinatorEpoch(partition=partition, coordinator_epoch=floor)
-        yield ProducerIdsGiven(partition=partition, count=producer_ids_floor)
+        known = state.producer_ids_given.get(partition)
+        # All ids up to the floor may have been given out, so they all count as given.
+        start = 0 if known is None else known.start
+        yield ProducerIdsGiven(partition=partition, count=producer_ids_floor, start=start)
 
 
 def _disowned(known: JointId) -> JointId:

@@ -7,7 +7,11 @@ ids and transactions there are.
 from collections.abc import Collection, Iterable, Iterator
 from typing import assert_never
 
-from semel_common.ids import Participant, transaction_log_partition_of
+from semel_common.ids import (
+    Participant,
+    producer_id_counters_start,
+    transaction_log_partition_of,
+)
 from semel_coordinator.transactions.machine.entities import (
     DecidedTransaction,
     OngoingTransaction,
@@ -46,16 +50,18 @@ from semel_coordinator.transactions.machine.states import (
     Outcome,
     TransactionState,
 )
+from semel_runtime.cluster.copy import ClusterCopy
 
 
 class TransactionsState:
     """Transactional ids, their producers, and the transactions that are not complete."""
 
-    def __init__(self) -> None:
-        """Start with nothing."""
+    def __init__(self, cluster: ClusterCopy) -> None:
+        """Start with nothing. The cluster says where its producer ids begin."""
+        self._cluster = cluster
         self.coordinator_epochs: dict[int, int] = {}
         """By transaction-log partition."""
-        self.producer_ids_given: dict[int, int] = {}
+        self.producer_ids_given: dict[int, ProducerIdsGiven] = {}
         """By transaction-log partition."""
         self.transactional_ids: dict[str, TransactionalId] = {}
         self.producers: dict[int, Producer] = {}
@@ -93,6 +99,18 @@ class TransactionsState:
     def is_known(self, transactional_id: str) -> bool:
         """Whether a transactional id is that of a producer, or of joint transactions."""
         return transactional_id in self.transactional_ids or transactional_id in self.joints.by_id
+
+    def ids_given(self, partition: int) -> ProducerIdsGiven:
+        """Return which producer ids a transaction-log partition has given out."""
+        known = self.producer_ids_given.get(partition)
+        if known is not None:
+            return known
+        start = producer_id_counters_start(self._cluster.cluster_id)
+        return ProducerIdsGiven(partition=partition, count=start, start=start)
+
+    def was_given(self, producer_id: int) -> bool:
+        """Whether a producer id was given out, as far as this instance knows."""
+        return self.ids_given(transaction_log_partition_of(producer_id)).includes(producer_id)
 
     def incomplete_count(self, producer_id: int) -> int:
         """Return how many transactions of a producer wait for their markers."""
@@ -155,7 +173,7 @@ class TransactionsState:
                 self.principals.leave(self.transactional_ids.pop(record.transactional_id).principal)
                 del self.producers[record.producer_id]
             case ProducerIdsGiven():
-                self.producer_ids_given[record.partition] = record.count
+                self.producer_ids_given[record.partition] = record
             case CoordinatorEpoch():
                 self.coordinator_epochs[record.partition] = record.coordinator_epoch
             case JointPoolShrunk():
@@ -205,10 +223,7 @@ class TransactionsState:
             CoordinatorEpoch(partition=partition, coordinator_epoch=coordinator_epoch)
             for partition, coordinator_epoch in self.coordinator_epochs.items()
         ]
-        records += [
-            ProducerIdsGiven(partition=partition, count=count)
-            for partition, count in self.producer_ids_given.items()
-        ]
+        records += self.producer_ids_given.values()
         records += self.transactional_ids.values()
         # Before the producers, whose epochs say that these are decided.
         records += self.prepared.values()
