@@ -29,6 +29,7 @@ from semel_common.sequences import next_sequence
 from semel_group.machine import commits as commits_module
 from semel_group.machine.machine import GroupMachine
 from semel_group.machine.offsets import machine as offsets_module
+from semel_group.machine.offsets import producer as offsets_producer
 from semel_group.machine.offsets import state as offsets_state
 from semel_group.machine.offsets.machine import OffsetsMachine
 from semel_group.machine.offsets.state import GroupOffsets
@@ -163,6 +164,11 @@ def _reopened(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(PartitionLog, "_append", moved)
 
 
+@defect("repeat-by-sequence", "another batch under used sequences is taken for a repeat")
+def _by_sequence(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(broker_producer, "check_same", lambda *_, **__: None)
+
+
 # -- groups --------------------------------------------------------------------------------------
 
 
@@ -171,8 +177,13 @@ def _no_sequence(patch: pytest.MonkeyPatch) -> None:
     def check_only_epoch(state: Any, transaction: Transaction, _sequence: int) -> None:
         check_epoch(*transaction, fence=state.fence, highest_epoch=state.producer_epoch)
 
-    patch.setattr(OffsetsMachine, "is_repeat", lambda *_: False)
+    patch.setattr(OffsetsMachine, "is_repeat", lambda *_, **__: False)
     patch.setattr(offsets_module, "check_next", check_only_epoch)
+
+
+@defect("repeat-by-offsets-sequence", "another TxnOffsetCommit under a used sequence is a repeat")
+def _offsets_by_sequence(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(offsets_producer, "check_same", lambda *_, **__: None)
 
 
 @defect("late-marker-moves-back", "a late marker moves a group back behind a later commit")

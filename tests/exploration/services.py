@@ -28,7 +28,14 @@ from semel_broker.machine import BrokerMachine, LogLimits
 from semel_broker.machine.records import BatchAppended, MarkerAppended
 from semel_broker.machine.values import BatchHeader, Outcome, PartitionName, ProducePartition
 from semel_common.errors import SemelError
-from semel_common.ids import GroupId, Participant, TopicPartition, partition_for_id, producer_id_of
+from semel_common.ids import (
+    GroupId,
+    Participant,
+    TopicPartition,
+    partition_for_id,
+    producer_id_counters_start,
+    producer_id_of,
+)
 from semel_coordinator.transactions.machine import (
     DecidedTransaction,
     InitProducerId,
@@ -57,13 +64,13 @@ from semel_runtime.machine import Result
 from semel_runtime.participant import inquiry
 
 ID = "id"
-PRODUCER_ID = producer_id_of(partition_for_id(ID, 1), 1)
 TIMEOUT_MS = 1_000
 EARLY_MS = 1
 LATE_MS = EARLY_MS + TIMEOUT_MS
 TICK_MS = LATE_MS + TIMEOUT_MS
 """When participants ask, and the time passes: by then what began before has timed out."""
 CLUSTER_ID = "cluster"
+PRODUCER_ID = producer_id_of(partition_for_id(ID, 1), producer_id_counters_start(CLUSTER_ID) + 1)
 TOPIC = Topic(topic_id="topic-id", name="topic", partitions=(PartitionLeader(0, 0),))
 PLACE = TopicPartition(TOPIC.topic_id, 0)
 NAMED: dict[str, Participant] = {BROKER: PLACE, GROUP: GroupId("group")}
@@ -241,6 +248,7 @@ class Broker:
                     producer_epoch=epoch,
                     base_sequence=0,
                     transactional=True,
+                    crc32c=epoch,
                 )
                 request = ProducePartition(name=name, batches=(header,))
                 result = machine.produce([request], now_ms=EARLY_MS)

@@ -2,8 +2,9 @@
 
 It ends transactions by what is registered, as Kafka's clients do; it commits without waiting for
 the answers to what it sent, naming nobody; it moves a group several times in a transaction, and
-outside of it meanwhile; and now and then it makes an epoch up, moves a group when its transaction
-has ended, or moves one as a member in a partition that it does not hold.
+outside of it meanwhile; it sends another record under a sequence that is used; and now and then it
+makes an epoch up, moves a group when its transaction has ended, or moves one as a member in a
+partition that it does not hold.
 """
 
 from contextlib import AbstractContextManager, suppress
@@ -22,7 +23,12 @@ from semel_checker.operations import (
 
 from aiosemel import ProducerFencedError, SemelError
 from aiosemel._retry import Deadline
-from aiosemel.errors import AbortableTransactionError, RetriableError, StaleMemberEpochError
+from aiosemel.errors import (
+    AbortableTransactionError,
+    OutOfOrderSequenceNumberError,
+    RetriableError,
+    StaleMemberEpochError,
+)
 from semel.broker.v1 import broker_pb2 as broker
 from semel.common.v1 import participants_pb2 as participants
 from semel.common.v1.records_pb2 import Record
@@ -81,8 +87,8 @@ class ByHand:
                 await after(random.uniform(0, 500))
 
     async def _transact(self, hand: "Hand", random: Random) -> None:
-        kinds = ("registered", "unanswered", "made up", "late", "as a member")
-        kind = random.choices(kinds, (5, 3, 1, 2, 1))[0]
+        kinds = ("registered", "unanswered", "made up", "late", "as a member", "used sequence")
+        kind = random.choices(kinds, (5, 3, 1, 2, 1, 2))[0]
         partition = random.randrange(PARTITIONS)
         try:
             match kind:
@@ -94,6 +100,8 @@ class ByHand:
                     await hand.end(_COMMIT, participants.Participants())
                 case "late":
                     await self._late(hand, random)
+                case "used sequence":
+                    await self._under_used_sequences(hand, partition)
                 case "as a member":
                     await self._as_member(hand, f"{random.getrandbits(64)}")
                 case _:
@@ -112,6 +120,21 @@ class ByHand:
             if random.random() < 0.5:
                 await hand.commit_offset(self._next_offset(), transactional=False)
         await hand.end(_ABORT if random.random() < 0.1 else _COMMIT, None)
+
+    async def _under_used_sequences(self, hand: "Hand", partition: int) -> None:
+        """Send something else under sequences that are used, as two producers with one id do."""
+        await hand.add_partitions(partition)
+        await hand.send(partition, self._value(hand))
+        with suppress(OutOfOrderSequenceNumberError):
+            await hand.send_under_last_sequence(partition, self._value(hand))
+        await hand.add_offsets(BOOKS)
+        await hand.commit_offset(self._next_offset(), transactional=True)
+        try:
+            await hand.hold_offsets(hand.offsets_of(BOOKS, self._next_offset()))
+        except OutOfOrderSequenceNumberError:
+            await hand.end(_COMMIT, None)
+        else:
+            self._around.failures.append(f"{BOOKS} took another commit of offsets for a repeat")
 
     async def _late(self, hand: "Hand", random: Random) -> None:
         await hand.add_offsets(BOOKS)
@@ -192,6 +215,11 @@ class Hand:
         with self._settled(op):
             offset = await self._produce(partition, request)
         self._recorder.returned(self.process, op, Outcome.OK, Sent(base_offset=offset))
+
+    async def send_under_last_sequence(self, partition: int, value: str) -> None:
+        """Send a record as if it were the one before, which is another."""
+        self._sequences[partition] -= 1
+        await self.send(partition, value)
 
     def send_later(self, partition: int, value: str) -> None:
         """Send a record and forget it."""

@@ -1,5 +1,7 @@
 """Ids name who is in charge; keys find the partition that Kafka's clients would choose."""
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,6 +16,7 @@ from semel_common.ids import (
     participant_sort_key,
     partition_for_id,
     producer_id_counter_of,
+    producer_id_counters_start,
     producer_id_of,
     transaction_log_partition_of,
 )
@@ -50,6 +53,22 @@ def test_a_producer_id_names_the_partition_that_gave_it(partition: int, counter:
     assert 0 < producer_id < 1 << 63
     assert transaction_log_partition_of(producer_id) == partition
     assert producer_id_counter_of(producer_id) == counter
+
+
+@given(st.text())
+def test_the_counters_of_a_cluster_have_room_behind_their_start(cluster_id: str) -> None:
+    start = producer_id_counters_start(cluster_id)
+    assert 0 <= start < PRODUCER_IDS_PER_PARTITION // 8 + 1
+    assert start == producer_id_counters_start(cluster_id)
+
+
+def test_the_counters_of_clusters_start_far_from_one_another() -> None:
+    starts = sorted(producer_id_counters_start(f"cluster {number}") for number in range(1_000))
+    assert min(after - before for before, after in pairwise(starts)) > 1_000_000
+
+
+def test_the_start_of_a_clusters_counters_is_for_ever() -> None:
+    assert producer_id_counters_start("cluster") == 6_590_072_270_748
 
 
 def test_every_partition_of_ids_has_an_owner() -> None:

@@ -48,6 +48,7 @@ def image(
     topics: Sequence[str] = ("topic-a", "topic-b"),
     version: int = 1,
     registered: bool = True,
+    cluster_id: str = CLUSTER_ID,
 ) -> ClusterImage:
     """A cluster with two brokers; partition p of each topic is led by broker p."""
     instances = [
@@ -66,7 +67,7 @@ def image(
         for instance_id in range(count)
     ]
     return ClusterImage(
-        cluster_id=CLUSTER_ID,
+        cluster_id=cluster_id,
         version=version,
         layout=Layout(
             transaction_log_partitions=10,
@@ -115,6 +116,7 @@ class TransactionsHarness:
         coordinators: int = 1,
         limits: TransactionLimits | None = None,
         claim: bool = True,
+        cluster_id: str = CLUSTER_ID,
     ) -> None:
         self.now_ms = NOW_MS
         self.serde = TransactionsSerde()
@@ -125,7 +127,7 @@ class TransactionsHarness:
         """Whether the last call went through a commit in any case."""
         self._instance_id = instance_id
         self._limits = limits or TransactionLimits()
-        self.cluster = cluster_copy(image(coordinators=coordinators))
+        self.cluster = cluster_copy(image(coordinators=coordinators, cluster_id=cluster_id))
         self.machine = self.new_machine()
         if claim:
             self.run(self.machine.claim())

@@ -35,12 +35,13 @@ from semel_common.errors import (
     UnknownTopicOrPartitionError,
 )
 from semel_group.machine import GroupLimits, GroupMachine
+from semel_group.machine.offsets.producer import after_commit, is_repeat, unknown_producer
 from semel_group.machine.records import (
     OffsetRemoved,
     TransactionEnded,
     TxnOffsetsCommitted,
 )
-from semel_group.machine.values import Committer
+from semel_group.machine.values import Committer, Transaction
 from semel_runtime.machine import Result
 from semel_runtime.participant.coordinator_epochs import CoordinatorEpochSeen
 
@@ -206,7 +207,11 @@ def test_one_of_the_last_five_is_a_repeat_and_the_next_is_new(last: int, sequenc
         group.txn_commit({0: each}, sequence=each)
     before = len(group.journal)
     if last - 4 <= sequence <= last:
-        group.txn_commit({0: 99}, sequence=sequence)
+        group.txn_commit({0: sequence}, sequence=sequence)
+        assert group.written(before) == []
+        used = f"base sequence {sequence} .* was used for something else"
+        with pytest.raises(OutOfOrderSequenceNumberError, match=used):
+            group.txn_commit({0: 99}, sequence=sequence)
         assert group.written(before) == []
     elif sequence == last + 1:
         group.txn_commit({0: 99}, sequence=sequence)
@@ -215,6 +220,25 @@ def test_one_of_the_last_five_is_a_repeat_and_the_next_is_new(last: int, sequenc
         expected = f"base sequence {sequence} .* is not the expected {last + 1}"
         with pytest.raises(OutOfOrderSequenceNumberError, match=expected):
             group.txn_commit({0: 99}, sequence=sequence)
+
+
+def test_a_repeat_may_name_its_offsets_in_another_order(group: GroupHarness) -> None:
+    group.txn_commit({0: 1, 1: 2}, metadata="m")
+    before = len(group.journal)
+    group.txn_commit({1: 2, 0: 1}, metadata="m")
+    for offsets, metadata in (({0: 1}, "m"), ({0: 2, 1: 1}, "m"), ({0: 1, 1: 2}, "n")):
+        with pytest.raises(OutOfOrderSequenceNumberError, match="was used for something else"):
+            group.txn_commit(offsets, metadata=metadata)
+    assert group.written(before) == []
+
+
+def test_commits_of_an_older_journal_are_known_by_their_sequence_alone() -> None:
+    state = after_commit(unknown_producer("g", 1), 0, 0, None)
+    state = after_commit(state, 0, 1, 7)
+    assert is_repeat(state, Transaction(1, 0), 0, crc32c=99)
+    assert is_repeat(state, Transaction(1, 0), 1, crc32c=7)
+    with pytest.raises(OutOfOrderSequenceNumberError):
+        is_repeat(state, Transaction(1, 0), 1, crc32c=8)
 
 
 def test_a_repeat_is_answered_even_if_the_member_is_gone(group: GroupHarness) -> None:

@@ -96,6 +96,7 @@ def header(
     count: int = 1,
     transactional: bool = True,
     size_bytes: int = 0,
+    crc32c: int = 0,
 ) -> BatchHeader:
     """A batch as the machine sees it."""
     return BatchHeader(
@@ -105,6 +106,7 @@ def header(
         base_sequence=sequence,
         transactional=transactional and producer_id != PLAIN,
         size_bytes=size_bytes,
+        crc32c=crc32c,
     )
 
 

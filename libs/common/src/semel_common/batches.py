@@ -9,8 +9,6 @@ from collections.abc import MutableSequence, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-import google_crc32c
-
 from semel.common.v1.records_pb2 import (
     Codec,
     ControlRecord,
@@ -21,6 +19,7 @@ from semel.common.v1.records_pb2 import (
     Records,
 )
 from semel_common.compression import compress, decompress
+from semel_common.crc import crc32c
 from semel_common.encoded import KEYS_TAG, EncodedRecords
 from semel_common.errors import CorruptMessageError, InvalidConfigError, MessageTooLargeError
 from semel_common.headers import HeaderPairs
@@ -356,10 +355,7 @@ def checksum(batch: RecordBatch, *payload: bytes) -> int:
         batch.codec,
         batch.max_timestamp_ms,
     )
-    crc: int = google_crc32c.value(header)
-    for piece in payload:
-        crc = google_crc32c.extend(crc, piece)
-    return crc
+    return crc32c(header, *payload)
 
 
 def check_crc(batch: RecordBatch, payload: bytes) -> None:

@@ -1,7 +1,15 @@
 """InitProducerId: ids and epochs, fencing, and repeats that take nothing from a successor."""
 
 import pytest
-from transactions_harness import A0, B0, GROUP, NOW_MS, TransactionsHarness, after
+from transactions_harness import (
+    A0,
+    B0,
+    CLUSTER_ID,
+    GROUP,
+    NOW_MS,
+    TransactionsHarness,
+    after,
+)
 
 from semel_common.errors import (
     CoordinatorNotAvailableError,
@@ -10,14 +18,24 @@ from semel_common.errors import (
     ProducerFencedError,
     ThrottlingQuotaExceededError,
 )
-from semel_common.ids import partition_for_id, transaction_log_partition_of
+from semel_common.ids import (
+    partition_for_id,
+    producer_id_counter_of,
+    producer_id_counters_start,
+    producer_id_of,
+    transaction_log_partition_of,
+)
 from semel_coordinator.transactions.machine import (
     InitProducerId,
+    InquiryOutcome,
+    ProducerIdsGiven,
+    TransactionKey,
     TransactionLimits,
     TransactionsMachine,
     TransactionState,
 )
 from semel_runtime.cluster.copy import ClusterCopy
+from semel_runtime.machine import Result
 
 
 def call(*, transactional_id: str = "app", timeout_ms: int = 1_000) -> InitProducerId:
@@ -50,6 +68,50 @@ def test_no_producer_id_is_given_out_twice() -> None:
         harness.restart()
     assert len(set(given)) == len(given)
     assert min(given) > 0
+
+
+def test_the_producer_ids_of_a_cluster_begin_where_its_id_says() -> None:
+    starts = set()
+    for cluster_id in ("one", "two"):
+        harness = TransactionsHarness(cluster_id=cluster_id)
+        start = producer_id_counters_start(cluster_id)
+        key = harness.run(harness.machine.give_producer_id())
+        assert producer_id_counter_of(key.producer_id) == start + 1
+        assert producer_id_counter_of(harness.init("app").producer_id) == start + 1
+        harness.restart()
+        key = harness.run(harness.machine.give_producer_id())
+        assert producer_id_counter_of(key.producer_id) == start + 2
+        starts.add(start)
+    assert len(starts) == 2
+
+
+def test_a_partition_that_counts_from_one_goes_on_with_that() -> None:
+    """It has given out ids in a release whose counters all began at 1."""
+    harness = TransactionsHarness()
+    partition = partition_for_id("app", 10)
+    harness.run(Result(None, [ProducerIdsGiven(partition=partition, count=41)]))
+    assert producer_id_counter_of(harness.init("app").producer_id) == 42
+    first, unknown, begun = (
+        TransactionKey(producer_id_of(partition, counter), 7)
+        for counter in (1, 43, producer_id_counters_start(CLUSTER_ID) + 1)
+    )
+    answers = harness.inquire((first, A0), (unknown, A0), (begun, A0))
+    assert [each.outcome for each in answers] == [
+        InquiryOutcome.ABORTED,
+        InquiryOutcome.NEVER_GIVEN,
+        InquiryOutcome.NEVER_GIVEN,
+    ]
+
+
+def test_ids_below_the_start_were_never_given() -> None:
+    harness = TransactionsHarness()
+    key = harness.run(harness.machine.give_producer_id())
+    below = TransactionKey(key.producer_id - 1, 0)
+    answers = harness.inquire((key, A0), (below, A0))
+    assert [each.outcome for each in answers] == [
+        InquiryOutcome.ABORTED,
+        InquiryOutcome.NEVER_GIVEN,
+    ]
 
 
 def test_an_id_of_another_owner_is_refused() -> None:

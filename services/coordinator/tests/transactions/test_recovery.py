@@ -18,7 +18,7 @@ from semel_coordinator.transactions.machine import (
 from semel_runtime.machine import Result
 
 FLOOR = 1 << 50
-PRODUCER_IDS_FLOOR = 1 << 45
+PRODUCER_IDS_FLOOR = 1 << 46
 
 
 def recover(harness: TransactionsHarness, partitions: Sequence[int] = range(10)) -> None:

@@ -15,6 +15,7 @@ from semel_broker.names import partition_name
 from semel_broker.stored import SealedBatch, seal_batch
 from semel_common.batches import Columns, check_crc, open_payload, position_without_key, seal
 from semel_common.compression import check_declared_size
+from semel_common.crc import crc32c
 from semel_common.errors import InvalidRecordError, InvalidRequestError, MessageTooLargeError
 from semel_common.ids import NO_PRODUCER_ID
 from semel_common.payload_limits import HEADERS_MAX, HEADERS_PER_RECORD_MAX, OPENED_MAX_BYTES
@@ -128,7 +129,9 @@ def _receive_plain(plain: PlainRecords, now_ms: int, limits: ProduceLimits) -> S
         base_sequence=plain.base_sequence,
         transactional=plain.transactional,
     )
-    sealed = seal_batch(batch, batch.payload)
+    # Without timestamps, a repeat makes another batch: what was sent is the same.
+    sent = crc32c(plain.SerializeToString(deterministic=True))
+    sealed = seal_batch(batch, batch.payload, crc32c=sent)
     _check(sealed, limits)
     return sealed
 

@@ -138,6 +138,8 @@ def _write_batch(record: records.BatchAppended, message: journal.BatchAppended) 
     message.size_bytes = record.size_bytes
     if record.begins_segment:
         message.begins_segment = True
+    if record.crc32c is not None:
+        message.crc32c = record.crc32c
 
 
 def _read_batch(message: journal.BatchAppended) -> records.BatchAppended:
@@ -152,6 +154,7 @@ def _read_batch(message: journal.BatchAppended) -> records.BatchAppended:
         appended_ms=message.appended_ms,
         size_bytes=message.size_bytes,
         begins_segment=message.begins_segment,
+        crc32c=message.crc32c if message.HasField("crc32c") else None,
     )
 
 
@@ -303,6 +306,7 @@ def _write_producer(record: records.ProducerState, message: journal.ProducerStat
             base_sequence=batch.base_sequence,
             record_count=batch.record_count,
             base_offset=batch.base_offset,
+            crc32c=batch.crc32c,
         )
 
 
@@ -314,7 +318,12 @@ def _read_producer(message: journal.ProducerState) -> records.ProducerState:
         producer_epoch=message.producer_epoch,
         expected_sequence=message.expected_sequence,
         batches=tuple(
-            records.AppendedBatch(each.base_sequence, each.record_count, each.base_offset)
+            records.AppendedBatch(
+                each.base_sequence,
+                each.record_count,
+                each.base_offset,
+                each.crc32c if each.HasField("crc32c") else None,
+            )
             for each in message.batches
         ),
         open_epochs=tuple(message.open_epochs),

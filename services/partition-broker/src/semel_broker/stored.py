@@ -44,8 +44,11 @@ class SealedBatch(Struct, frozen=True, kw_only=True):
         )
 
 
-def seal_batch(batch: RecordBatch, payload: bytes) -> SealedBatch:
-    """Take a checked batch apart: the message itself becomes the header that is stored."""
+def seal_batch(batch: RecordBatch, payload: bytes, *, crc32c: int | None = None) -> SealedBatch:
+    """Take a checked batch apart: the message itself becomes the header that is stored.
+
+    ``crc32c`` is what a repeat of it has in common with it; None: that of the batch.
+    """
     batch.ClearField("delete_horizon_ms")  # compaction's, not a client's
     return SealedBatch(
         header=BatchHeader(
@@ -55,6 +58,7 @@ def seal_batch(batch: RecordBatch, payload: bytes) -> SealedBatch:
             base_sequence=batch.base_sequence,
             transactional=batch.transactional,
             size_bytes=len(payload),
+            crc32c=batch.crc32c if crc32c is None else crc32c,
         ),
         max_timestamp_ms=batch.max_timestamp_ms,
         stored_header=strip(batch),

@@ -163,6 +163,8 @@ def test_a_repeat_is_known_and_a_gap_refused_at_the_new_leader(brokers: TwoBroke
     assert brokers.new.append(sequence=2) == 2
     with pytest.raises(OutOfOrderSequenceNumberError):
         brokers.new.append(sequence=4)
+    with pytest.raises(OutOfOrderSequenceNumberError, match="was used for something else"):
+        brokers.new.produce(header(sequence=2, crc32c=99))
 
 
 def test_a_fenced_producer_stays_fenced(brokers: TwoBrokers) -> None:

@@ -24,7 +24,11 @@ from hypothesis import strategies as st
 from semel_broker.machine import BrokerMachine, LogLimits
 from semel_broker.machine.records import LogCompacted, MarkerAppended
 from semel_broker.serde import BrokerSerde
-from semel_common.errors import SemelError, TransactionCoordinatorFencedError
+from semel_common.errors import (
+    OutOfOrderSequenceNumberError,
+    SemelError,
+    TransactionCoordinatorFencedError,
+)
 
 LIMITS = LogLimits(
     producers_max=3, open_transactions_max=3, open_epochs_max=3, message_max_bytes=1_000
@@ -215,6 +219,9 @@ def test_the_whole_window_of_repeats_survives_a_restart() -> None:
     for machine in (broker.replayed(), broker.restored()):
         broker.machine = machine
         assert [broker.append(sequence=each) for each in range(1, 6)] == [1, 2, 3, 4, 5]
+        for each in range(1, 6):
+            with pytest.raises(OutOfOrderSequenceNumberError, match="was used for something else"):
+                broker.produce(header(sequence=each, crc32c=99))
 
 
 def test_the_oldest_open_transaction_is_still_the_first_after_a_restart() -> None:

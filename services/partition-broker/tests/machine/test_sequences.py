@@ -1,10 +1,12 @@
 """Idempotent appends: repeats, epochs and sequences of one producer in one partition."""
 
 import pytest
-from broker_harness import OTHER, PLAIN, BrokerHarness, at, header, outcome
+from broker_harness import OTHER, PLAIN, PRODUCER, BrokerHarness, at, header, outcome
+from msgspec.structs import replace
 
 from semel_broker.machine import LogLimits
-from semel_broker.machine.records import BatchAppended
+from semel_broker.machine.producer import repeated, unknown
+from semel_broker.machine.records import AppendedBatch, BatchAppended
 from semel_broker.machine.values import PartitionName, ProducePartition
 from semel_common.errors import (
     ConcurrentTransactionsError,
@@ -68,6 +70,32 @@ def test_c131_what_is_neither_a_repeat_nor_next_is_out_of_order(
         broker.append(sequence=sequence, count=count)
     assert caught.value.details == {"base_sequence": str(sequence), "expected_sequence": "16"}
     assert broker.entities() == before
+
+
+@pytest.mark.parametrize("back", range(5))
+def test_another_batch_under_a_used_sequence_is_no_repeat(broker: BrokerHarness, back: int) -> None:
+    for number in range(8):
+        broker.produce(header(sequence=2 * number, count=2, crc32c=number))
+    written = len(broker.journal)
+    known, sequence = 7 - back, 2 * (7 - back)
+    with pytest.raises(OutOfOrderSequenceNumberError) as caught:
+        broker.produce(header(sequence=sequence, count=2, crc32c=99))
+    assert f"base sequence {sequence} of producer" in caught.value.message
+    assert "was used for something else" in caught.value.message
+    assert caught.value.details == {
+        "base_sequence": str(sequence),
+        "crc32c": "99",
+        "known_crc32c": str(known),
+    }
+    assert len(broker.journal) == written
+    again = broker.produce(header(sequence=sequence, count=2, crc32c=known))
+    assert again.base_offset == sequence
+
+
+def test_batches_of_an_older_journal_are_known_by_their_sequence_alone() -> None:
+    appended = AppendedBatch(base_sequence=0, record_count=1, base_offset=7)
+    state = replace(unknown(0, PRODUCER), producer_epoch=0, batches=(appended,))
+    assert repeated(state, header(crc32c=99)) == appended
 
 
 def test_c134_an_older_epoch_is_refused(broker: BrokerHarness) -> None:

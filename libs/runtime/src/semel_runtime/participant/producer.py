@@ -48,6 +48,25 @@ def check_sequence(
         )
 
 
+def check_same(
+    producer_id: int, producer_epoch: int, base_sequence: int, *, crc32c: int, known: int | None
+) -> None:
+    """Refuse what has the sequence of something else that was taken, and so is no repeat (step 2).
+
+    ``known`` is the CRC-32C of what was taken; None: it is not known. Raises
+    OutOfOrderSequenceNumberError.
+    """
+    if known is not None and crc32c != known:
+        raise OutOfOrderSequenceNumberError(
+            f"base sequence {base_sequence} of producer {producer_id} in epoch {producer_epoch} "
+            f"was used for something else: its CRC-32C is {known:#010x}, that of this request is "
+            f"{crc32c:#010x}; two producers have one id, or a producer did not repeat what it sent",
+            base_sequence=base_sequence,
+            crc32c=crc32c,
+            known_crc32c=known,
+        )
+
+
 def fence_after(fence: int, producer_epoch: int, *, current_epoch: int | None = None) -> int:
     """Return the fence after the outcome of an epoch; it never goes back.
 

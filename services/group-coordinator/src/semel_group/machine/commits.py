@@ -1,9 +1,11 @@
 """Whether one offset may be committed, whoever commits it and however."""
 
 from collections import Counter
+from collections.abc import Iterable
 
 from msgspec import Struct
 
+from semel_common.crc import crc32c
 from semel_common.errors import (
     InvalidRequestError,
     OffsetMetadataTooLargeError,
@@ -59,6 +61,16 @@ class Admission(Struct, frozen=True, kw_only=True):
             metadata=offset.metadata,
             commit_time_ms=self.commit_time_ms,
         )
+
+
+def checksum(offsets: Iterable[NewOffset]) -> int:
+    """Return the CRC-32C of offsets as they were sent, whatever their order."""
+    return crc32c(b"", *sorted(map(_canonical, offsets)))
+
+
+def _canonical(offset: NewOffset) -> bytes:
+    numbers = f"{offset.partition}\0{offset.committed_offset}\0"
+    return "\0".join((*offset.topic, numbers, offset.metadata)).encode()
 
 
 def distinct(offsets: list[OffsetCommitted]) -> tuple[OffsetCommitted, ...]:

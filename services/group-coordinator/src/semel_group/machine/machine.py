@@ -16,7 +16,7 @@ from semel_common.errors import (
     SemelError,
 )
 from semel_common.ids import GroupId, TopicPartition
-from semel_group.machine.commits import Admission, check_current, distinct
+from semel_group.machine.commits import Admission, check_current, checksum, distinct
 from semel_group.machine.deletion import GroupDeletion
 from semel_group.machine.describe import described, listed
 from semel_group.machine.fetch import OffsetsPage, fetch_all, fetch_named, holders
@@ -132,7 +132,8 @@ class GroupMachine:
         """
         self.moves.check_in_charge(committer.group_id)
         self.cluster.check_producer_id(transaction.producer_id)
-        if self.offsets.is_repeat(committer.group_id, transaction, base_sequence):
+        sent = checksum(offsets)
+        if self.offsets.is_repeat(committer.group_id, transaction, base_sequence, crc32c=sent):
             return Result(None)
         admission = self._admission(committer, now_ms)
         commit = TxnOffsetsCommitted(
@@ -142,6 +143,7 @@ class GroupMachine:
             base_sequence=base_sequence,
             start_time_ms=now_ms,
             offsets=distinct([admission.admit(each) for each in offsets]),
+            crc32c=sent,
         )
         return self.offsets.txn_offset_commit(commit)
 

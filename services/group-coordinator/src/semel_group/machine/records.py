@@ -114,6 +114,8 @@ class TxnOffsetsCommitted(Struct, frozen=True, kw_only=True):
     start_time_ms: int
     """When the transaction's first offsets for this group came."""
     offsets: tuple[OffsetCommitted, ...]
+    crc32c: int | None = None
+    """Over the offsets as they were sent; None in journals of releases that did not know it."""
 
 
 class TransactionEnded(Struct, frozen=True, kw_only=True):
@@ -152,6 +154,8 @@ class ProducerState(Struct, frozen=True, kw_only=True):
     """The base sequence of that epoch's last commit."""
     last_ended_ms: int
     """When the last of its transactions ended here; 0: not known, or none has."""
+    crc32cs: tuple[int, ...] = ()
+    """Of the last commits of ``producer_epoch``, the newest last: as many as are known."""
 
 
 class ProducerForgotten(Struct, frozen=True, kw_only=True):

@@ -113,6 +113,7 @@ def _txn_to_journal(commit: TxnOffsetsCommitted) -> journal.TxnOffsetsCommittedR
         base_sequence=commit.base_sequence,
         start_time_ms=commit.start_time_ms,
         offsets=[_committed_to_journal(each, "") for each in commit.offsets],
+        crc32c=commit.crc32c,
     )
 
 
@@ -124,6 +125,7 @@ def _txn_from_journal(commit: journal.TxnOffsetsCommittedRecord) -> TxnOffsetsCo
         base_sequence=commit.base_sequence,
         start_time_ms=commit.start_time_ms,
         offsets=tuple(_committed_from_journal(each, commit.group_id) for each in commit.offsets),
+        crc32c=commit.crc32c if commit.HasField("crc32c") else None,
     )
 
 
@@ -179,6 +181,7 @@ def _producer_to_journal(state: ProducerState) -> journal.ProducerStateRecord:
         producer_epoch=state.producer_epoch,
         last_sequence=state.last_sequence,
         last_ended_ms=state.last_ended_ms,
+        crc32cs=state.crc32cs,
     )
 
 
@@ -190,6 +193,7 @@ def _producer_from_journal(state: journal.ProducerStateRecord) -> ProducerState:
         producer_epoch=state.producer_epoch,
         last_sequence=state.last_sequence,
         last_ended_ms=state.last_ended_ms,
+        crc32cs=tuple(state.crc32cs),
     )
 
 

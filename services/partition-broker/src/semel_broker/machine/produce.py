@@ -92,6 +92,7 @@ class _Candidate:
             appended_ms=now_ms,
             size_bytes=batch.size_bytes,
             begins_segment=begins_segment,
+            crc32c=batch.crc32c if batch.producer_id != NO_PRODUCER_ID else None,
         )
         if batch.producer_id != NO_PRODUCER_ID:
             state = self._producer(batch.producer_id)

@@ -22,6 +22,7 @@ from semel_runtime.participant.producer import (
     NO_EPOCH,
     REPEATS_KEPT,
     check_epoch,
+    check_same,
     check_sequence,
     fence_after,
 )
@@ -48,11 +49,21 @@ def unknown(log_id: int, producer_id: int) -> ProducerState:
 
 
 def repeated(state: ProducerState, batch: BatchHeader) -> AppendedBatch | None:
-    """Return the batch of which this one is a repeat (step 2)."""
+    """Return the batch of which this one is a repeat (step 2).
+
+    Raises OutOfOrderSequenceNumberError for another batch that was sent under the same sequences.
+    """
     if batch.producer_epoch != state.producer_epoch:
         return None
     for known in state.batches:
         if known.base_sequence == batch.base_sequence and known.record_count == batch.record_count:
+            check_same(
+                batch.producer_id,
+                batch.producer_epoch,
+                batch.base_sequence,
+                crc32c=batch.crc32c,
+                known=known.crc32c,
+            )
             return known
     return None
 
@@ -82,7 +93,9 @@ def after_batch(state: ProducerState, batch: BatchAppended) -> ProducerState:
     """Return the state once a batch was appended."""
     newer = batch.producer_epoch > state.producer_epoch
     opened = batch.transactional and batch.producer_epoch not in state.open_epochs
-    appended = AppendedBatch(batch.base_sequence, batch.record_count, batch.base_offset)
+    appended = AppendedBatch(
+        batch.base_sequence, batch.record_count, batch.base_offset, batch.crc32c
+    )
     return ProducerState(
         log_id=state.log_id,
         producer_id=state.producer_id,

@@ -28,6 +28,8 @@ class BatchAppended(Struct, frozen=True, kw_only=True):
     size_bytes: int = 0
     """Of its payload."""
     begins_segment: bool = False
+    crc32c: int | None = None
+    """None without a producer id, and in journals of releases that did not know it."""
 
 
 class MarkerAppended(Struct, frozen=True, kw_only=True):
@@ -141,6 +143,8 @@ class AppendedBatch(NamedTuple):
     base_sequence: int
     record_count: int
     base_offset: int
+    crc32c: int | None = None
+    """None: it is not known, and a repeat needs no equal one."""
 
 
 class ProducerState(Struct, frozen=True, kw_only=True):

@@ -33,6 +33,8 @@ class BatchHeader(Struct, frozen=True, kw_only=True):
     transactional: bool
     size_bytes: int
     """Of its payload."""
+    crc32c: int
+    """The same in a repeat as in its original. Of plain records: of the request that has them."""
 
 
 class ProducePartition(Struct, frozen=True, kw_only=True):

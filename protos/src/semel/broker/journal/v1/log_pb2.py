@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from semel.common.journal.v1 import cluster_pb2 as semel_dot_common_dot_journal_dot_v1_dot_cluster__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!semel/broker/journal/v1/log.proto\x12\x17semel.broker.journal.v1\x1a%semel/common/journal/v1/cluster.proto\"\xf1\t\n\x06Record\x12@\n\x0e\x62\x61tch_appended\x18\x01 \x01(\x0b\x32&.semel.broker.journal.v1.BatchAppendedH\x00\x12\x42\n\x0fmarker_appended\x18\x02 \x01(\x0b\x32\'.semel.broker.journal.v1.MarkerAppendedH\x00\x12\x42\n\x0fproducer_fenced\x18\x03 \x01(\x0b\x32\'.semel.broker.journal.v1.ProducerFencedH\x00\x12O\n\x16\x63oordinator_epoch_seen\x18\x04 \x01(\x0b\x32-.semel.broker.journal.v1.CoordinatorEpochSeenH\x00\x12\x41\n\x0flog_start_moved\x18\x05 \x01(\x0b\x32&.semel.broker.journal.v1.LogStartMovedH\x00\x12\x36\n\tlog_state\x18\x06 \x01(\x0b\x32!.semel.broker.journal.v1.LogStateH\x00\x12:\n\x0blog_dropped\x18\x07 \x01(\x0b\x32#.semel.broker.journal.v1.LogDroppedH\x00\x12\x38\n\nlog_purged\x18\x08 \x01(\x0b\x32\".semel.broker.journal.v1.LogPurgedH\x00\x12@\n\x0eproducer_state\x18\t \x01(\x0b\x32&.semel.broker.journal.v1.ProducerStateH\x00\x12\x44\n\x10open_transaction\x18\n \x01(\x0b\x32(.semel.broker.journal.v1.OpenTransactionH\x00\x12J\n\x13\x61\x62orted_transaction\x18\x0b \x01(\x0b\x32+.semel.broker.journal.v1.AbortedTransactionH\x00\x12=\n\rlog_ids_given\x18\x0c \x01(\x0b\x32$.semel.broker.journal.v1.LogIdsGivenH\x00\x12>\n\rcluster_image\x18\r \x01(\x0b\x32%.semel.common.journal.v1.ClusterImageH\x00\x12:\n\x0blog_segment\x18\x0e \x01(\x0b\x32#.semel.broker.journal.v1.LogSegmentH\x00\x12>\n\rlog_compacted\x18\x0f \x01(\x0b\x32%.semel.broker.journal.v1.LogCompactedH\x00\x12H\n\x12producer_forgotten\x18\x14 \x01(\x0b\x32*.semel.broker.journal.v1.ProducerForgottenH\x00\x12=\n\rlog_end_moved\x18\x15 \x01(\x0b\x32$.semel.broker.journal.v1.LogEndMovedH\x00\x12\x38\n\nlog_copied\x18\x16 \x01(\x0b\x32\".semel.broker.journal.v1.LogCopiedH\x00\x12?\n\x0elog_taken_over\x18\x17 \x01(\x0b\x32%.semel.broker.journal.v1.LogTakenOverH\x00\x42\x08\n\x06record\"\xe6\x01\n\rBatchAppended\x12\x0e\n\x06log_id\x18\x01 \x01(\x03\x12\x13\n\x0b\x62\x61se_offset\x18\x02 \x01(\x03\x12\x14\n\x0crecord_count\x18\x03 \x01(\x05\x12\x13\n\x0bproducer_id\x18\x04 \x01(\x03\x12\x16\n\x0eproducer_epoch\x18\x05 \x01(\x03\x12\x15\n\rbase_sequence\x18\x06 \x01(\x05\x12\x15\n\rtransactional\x18\x07 \x01(\x08\x12\x13\n\x0b\x61ppended_ms\x18\x08 \x01(\x03\x12\x12\n\nsize_bytes\x18\t \x01(\x03\x12\x16\n\x0e\x62\x65gins_segment\x18\n \x01(\x08\"\xce\x01\n\x0eMarkerAppended\x12\x0e\n\x06log_id\x18\x01 \x01(\x03\x12\x0e\n\x06offset\x18\x02 \x01(\x03\x12\x13\n\x0bproducer_id\x18\x03 \x01(\x03\x12\x16\n\x0eproducer_epoch\x18\x04 \x01(\x03\x12\x11\n\tcommitted\x18\x05 \x01(\x08\x12\x19\n\x11\x63oordinator_epoch\x18\x06 \x01(\x03\x12\x1a\n\rcurrent_epoch\x18\x07 \x01(\x03H\x00\x88\x01\x01\x12\x13\n\x0b\x61ppended_ms\x18\x08 \x01(\x03\x42\x10\n\x0e_current_epoch\"W\n\x0eProducerFenced\x12\x0e\n\x06log_id\x18\x01 \x01(\x03\x12\x13\n\x0bproducer_id\x18\x02 \x01(\x03\x12\r\n\x05\x66\x65nce\x18\x03 \x01(\x03\x12\x11\n\tfenced_ms\x18\x04 \x01(\x03\"T\n\x14\x43oordinatorEpochSeen\x12!\n\x19transaction_log_partition\x18\x01 \x01(\x05\x12\x19\n\x11\x63oordinator_epoch\x18\x02 \x01(\x03\"9\n\rLogStartMoved\x12\x0e\n\x06log_id\x18\x01 \x01(\x03\x12\x18\n\x10log_start_offset\x18\x02 \x01(\x03\"5\n\x0bLogEndMoved\x12\x0e\n\x06log_id\x18\x01 \x01(\x03\x12\x16\n\x0elog_end_offset\x18\x02 \x01(\x03\"[\n\x0cLogCompacted\x12\x0e\n\x06log_id\x18\x01 \x01(\x03\x12\x0c\n\x04upto\x18\x02 \x01(\x03\x12\x14\n\x0crecords_left\x18\x03 \x01(\x03\x12\x17\n\x0fsize_bytes_left\x18\x04 \x01(\x03\"\xd2\x01\n\x08LogState\x12\x0e\n\x06log_id\x18\x01 \x01(\x03\x12\x10\n\x08topic_id\x18\x02 \x01(\t\x12\r\n\x05topic\x18\x03 \x01(\t\x12\x11\n\tpartition\x18\x04 \x01(\x05\x12\x14\n\x0cleader_epoch\x18\x05 \x01(\x03\x12\x11\n\tleader_id\x18\x06 \x01(\x05\x12\x18\n\x10log_start_offset\x18\x07 \x01(\x03\x12\x16\n\x0elog_end_offset\x18\x08 \x01(\x03\x12\x13\n\x0bhanded_over\x18\t \x01(\x08\x12\x12\n\ntaken_over\x18\n \x01(\x08\"3\n\tLogCopied\x12\x0e\n\x06log_id\x18\x01 \x01(\x03\x12\x16\n\x0elog_end_offset\x18\x02 \x01(\x03\"P\n\x0cLogTakenOver\x12\x0e\n\x06log_id\x18\x01 \x01(\x03\x12\x18\n\x10log_start_offset\x18\x02 \x01(\x03\x12\x16\n\x0elog_end_offset\x18\x03 \x01(\x03\"\x1c\n\nLogDropped\x12\x0e\n\x06log_id\x18\x01 \x01(\x03\"\x1b\n\tLogPurged\x12\x0e\n\x06log_id\x18\x01 \x01(\x03\"\xdf\x01\n\rProducerState\x12\x0e\n\x06log_id\x18\x01 \x01(\x03\x12\x13\n\x0bproducer_id\x18\x02 \x01(\x03\x12\r\n\x05\x66\x65nce\x18\x03 \x01(\x03\x12\x16\n\x0eproducer_epoch\x18\x04 \x01(\x03\x12\x19\n\x11\x65xpected_sequence\x18\x05 \x01(\x05\x12\x37\n\x07\x62\x61tches\x18\x06 \x03(\x0b\x32&.semel.broker.journal.v1.AppendedBatch\x12\x13\n\x0bopen_epochs\x18\x07 \x03(\x03\x12\x19\n\x11last_timestamp_ms\x18\x08 \x01(\x03\"Q\n\rAppendedBatch\x12\x15\n\rbase_sequence\x18\x01 \x01(\x05\x12\x14\n\x0crecord_count\x18\x02 \x01(\x05\x12\x13\n\x0b\x62\x61se_offset\x18\x03 \x01(\x03\"\xa4\x01\n\x0fOpenTransaction\x12\x0e\n\x06log_id\x18\x01 \x01(\x03\x12\x13\n\x0bproducer_id\x18\x02 \x01(\x03\x12\x16\n\x0eproducer_epoch\x18\x03 \x01(\x03\x12\x14\n\x0c\x66irst_offset\x18\x04 \x01(\x03\x12\x10\n\x08start_ms\x18\x05 \x01(\x03\x12\x1a\n\rsuperseded_ms\x18\x06 \x01(\x03H\x00\x88\x01\x01\x42\x10\n\x0e_superseded_ms\"|\n\x12\x41\x62ortedTransaction\x12\x0e\n\x06log_id\x18\x01 \x01(\x03\x12\x13\n\x0bproducer_id\x18\x02 \x01(\x03\x12\x16\n\x0eproducer_epoch\x18\x03 \x01(\x03\x12\x14\n\x0c\x66irst_offset\x18\x04 \x01(\x03\x12\x13\n\x0blast_offset\x18\x05 \x01(\x03\"h\n\nLogSegment\x12\x0e\n\x06log_id\x18\x01 \x01(\x03\x12\x13\n\x0b\x62\x61se_offset\x18\x02 \x01(\x03\x12\x12\n\nsize_bytes\x18\x03 \x01(\x03\x12\x10\n\x08start_ms\x18\x04 \x01(\x03\x12\x0f\n\x07last_ms\x18\x05 \x01(\x03\"\"\n\x0bLogIdsGiven\x12\x13\n\x0bnext_log_id\x18\x01 \x01(\x03\"8\n\x11ProducerForgotten\x12\x0e\n\x06log_id\x18\x01 \x01(\x03\x12\x13\n\x0bproducer_id\x18\x02 \x01(\x03\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!semel/broker/journal/v1/log.proto\x12\x17semel.broker.journal.v1\x1a%semel/common/journal/v1/cluster.proto\"\xf1\t\n\x06Record\x12@\n\x0e\x62\x61tch_appended\x18\x01 \x01(\x0b\x32&.semel.broker.journal.v1.BatchAppendedH\x00\x12\x42\n\x0fmarker_appended\x18\x02 \x01(\x0b\x32\'.semel.broker.journal.v1.MarkerAppendedH\x00\x12\x42\n\x0fproducer_fenced\x18\x03 \x01(\x0b\x32\'.semel.broker.journal.v1.ProducerFencedH\x00\x12O\n\x16\x63oordinator_epoch_seen\x18\x04 \x01(\x0b\x32-.semel.broker.journal.v1.CoordinatorEpochSeenH\x00\x12\x41\n\x0flog_start_moved\x18\x05 \x01(\x0b\x32&.semel.broker.journal.v1.LogStartMovedH\x00\x12\x36\n\tlog_state\x18\x06 \x01(\x0b\x32!.semel.broker.journal.v1.LogStateH\x00\x12:\n\x0blog_dropped\x18\x07 \x01(\x0b\x32#.semel.broker.journal.v1.LogDroppedH\x00\x12\x38\n\nlog_purged\x18\x08 \x01(\x0b\x32\".semel.broker.journal.v1.LogPurgedH\x00\x12@\n\x0eproducer_state\x18\t \x01(\x0b\x32&.semel.broker.journal.v1.ProducerStateH\x00\x12\x44\n\x10open_transaction\x18\n \x01(\x0b\x32(.semel.broker.journal.v1.OpenTransactionH\x00\x12J\n\x13\x61\x62orted_transaction\x18\x0b \x01(\x0b\x32+.semel.broker.journal.v1.AbortedTransactionH\x00\x12=\n\rlog_ids_given\x18\x0c \x01(\x0b\x32$.semel.broker.journal.v1.LogIdsGivenH\x00\x12>\n\rcluster_image\x18\r \x01(\x0b\x32%.semel.common.journal.v1.ClusterImageH\x00\x12:\n\x0blog_segment\x18\x0e \x01(\x0b\x32#.semel.broker.journal.v1.LogSegmentH\x00\x12>\n\rlog_compacted\x18\x0f \x01(\x0b\x32%.semel.broker.journal.v1.LogCompactedH\x00\x12H\n\x12producer_forgotten\x18\x14 \x01(\x0b\x32*.semel.broker.journal.v1.ProducerForgottenH\x00\x12=\n\rlog_end_moved\x18\x15 \x01(\x0b\x32$.semel.broker.journal.v1.LogEndMovedH\x00\x12\x38\n\nlog_copied\x18\x16 \x01(\x0b\x32\".semel.broker.journal.v1.LogCopiedH\x00\x12?\n\x0elog_taken_over\x18\x17 \x01(\x0b\x32%.semel.broker.journal.v1.LogTakenOverH\x00\x42\x08\n\x06record\"\x86\x02\n\rBatchAppended\x12\x0e\n\x06log_id\x18\x01 \x01(\x03\x12\x13\n\x0b\x62\x61se_offset\x18\x02 \x01(\x03\x12\x14\n\x0crecord_count\x18\x03 \x01(\x05\x12\x13\n\x0bproducer_id\x18\x04 \x01(\x03\x12\x16\n\x0eproducer_epoch\x18\x05 \x01(\x03\x12\x15\n\rbase_sequence\x18\x06 \x01(\x05\x12\x15\n\rtransactional\x18\x07 \x01(\x08\x12\x13\n\x0b\x61ppended_ms\x18\x08 \x01(\x03\x12\x12\n\nsize_bytes\x18\t \x01(\x03\x12\x16\n\x0e\x62\x65gins_segment\x18\n \x01(\x08\x12\x13\n\x06\x63rc32c\x18\x0b \x01(\x07H\x00\x88\x01\x01\x42\t\n\x07_crc32c\"\xce\x01\n\x0eMarkerAppended\x12\x0e\n\x06log_id\x18\x01 \x01(\x03\x12\x0e\n\x06offset\x18\x02 \x01(\x03\x12\x13\n\x0bproducer_id\x18\x03 \x01(\x03\x12\x16\n\x0eproducer_epoch\x18\x04 \x01(\x03\x12\x11\n\tcommitted\x18\x05 \x01(\x08\x12\x19\n\x11\x63oordinator_epoch\x18\x06 \x01(\x03\x12\x1a\n\rcurrent_epoch\x18\x07 \x01(\x03H\x00\x88\x01\x01\x12\x13\n\x0b\x61ppended_ms\x18\x08 \x01(\x03\x42\x10\n\x0e_current_epoch\"W\n\x0eProducerFenced\x12\x0e\n\x06log_id\x18\x01 \x01(\x03\x12\x13\n\x0bproducer_id\x18\x02 \x01(\x03\x12\r\n\x05\x66\x65nce\x18\x03 \x01(\x03\x12\x11\n\tfenced_ms\x18\x04 \x01(\x03\"T\n\x14\x43oordinatorEpochSeen\x12!\n\x19transaction_log_partition\x18\x01 \x01(\x05\x12\x19\n\x11\x63oordinator_epoch\x18\x02 \x01(\x03\"9\n\rLogStartMoved\x12\x0e\n\x06log_id\x18\x01 \x01(\x03\x12\x18\n\x10log_start_offset\x18\x02 \x01(\x03\"5\n\x0bLogEndMoved\x12\x0e\n\x06log_id\x18\x01 \x01(\x03\x12\x16\n\x0elog_end_offset\x18\x02 \x01(\x03\"[\n\x0cLogCompacted\x12\x0e\n\x06log_id\x18\x01 \x01(\x03\x12\x0c\n\x04upto\x18\x02 \x01(\x03\x12\x14\n\x0crecords_left\x18\x03 \x01(\x03\x12\x17\n\x0fsize_bytes_left\x18\x04 \x01(\x03\"\xd2\x01\n\x08LogState\x12\x0e\n\x06log_id\x18\x01 \x01(\x03\x12\x10\n\x08topic_id\x18\x02 \x01(\t\x12\r\n\x05topic\x18\x03 \x01(\t\x12\x11\n\tpartition\x18\x04 \x01(\x05\x12\x14\n\x0cleader_epoch\x18\x05 \x01(\x03\x12\x11\n\tleader_id\x18\x06 \x01(\x05\x12\x18\n\x10log_start_offset\x18\x07 \x01(\x03\x12\x16\n\x0elog_end_offset\x18\x08 \x01(\x03\x12\x13\n\x0bhanded_over\x18\t \x01(\x08\x12\x12\n\ntaken_over\x18\n \x01(\x08\"3\n\tLogCopied\x12\x0e\n\x06log_id\x18\x01 \x01(\x03\x12\x16\n\x0elog_end_offset\x18\x02 \x01(\x03\"P\n\x0cLogTakenOver\x12\x0e\n\x06log_id\x18\x01 \x01(\x03\x12\x18\n\x10log_start_offset\x18\x02 \x01(\x03\x12\x16\n\x0elog_end_offset\x18\x03 \x01(\x03\"\x1c\n\nLogDropped\x12\x0e\n\x06log_id\x18\x01 \x01(\x03\"\x1b\n\tLogPurged\x12\x0e\n\x06log_id\x18\x01 \x01(\x03\"\xdf\x01\n\rProducerState\x12\x0e\n\x06log_id\x18\x01 \x01(\x03\x12\x13\n\x0bproducer_id\x18\x02 \x01(\x03\x12\r\n\x05\x66\x65nce\x18\x03 \x01(\x03\x12\x16\n\x0eproducer_epoch\x18\x04 \x01(\x03\x12\x19\n\x11\x65xpected_sequence\x18\x05 \x01(\x05\x12\x37\n\x07\x62\x61tches\x18\x06 \x03(\x0b\x32&.semel.broker.journal.v1.AppendedBatch\x12\x13\n\x0bopen_epochs\x18\x07 \x03(\x03\x12\x19\n\x11last_timestamp_ms\x18\x08 \x01(\x03\"q\n\rAppendedBatch\x12\x15\n\rbase_sequence\x18\x01 \x01(\x05\x12\x14\n\x0crecord_count\x18\x02 \x01(\x05\x12\x13\n\x0b\x62\x61se_offset\x18\x03 \x01(\x03\x12\x13\n\x06\x63rc32c\x18\x04 \x01(\x07H\x00\x88\x01\x01\x42\t\n\x07_crc32c\"\xa4\x01\n\x0fOpenTransaction\x12\x0e\n\x06log_id\x18\x01 \x01(\x03\x12\x13\n\x0bproducer_id\x18\x02 \x01(\x03\x12\x16\n\x0eproducer_epoch\x18\x03 \x01(\x03\x12\x14\n\x0c\x66irst_offset\x18\x04 \x01(\x03\x12\x10\n\x08start_ms\x18\x05 \x01(\x03\x12\x1a\n\rsuperseded_ms\x18\x06 \x01(\x03H\x00\x88\x01\x01\x42\x10\n\x0e_superseded_ms\"|\n\x12\x41\x62ortedTransaction\x12\x0e\n\x06log_id\x18\x01 \x01(\x03\x12\x13\n\x0bproducer_id\x18\x02 \x01(\x03\x12\x16\n\x0eproducer_epoch\x18\x03 \x01(\x03\x12\x14\n\x0c\x66irst_offset\x18\x04 \x01(\x03\x12\x13\n\x0blast_offset\x18\x05 \x01(\x03\"h\n\nLogSegment\x12\x0e\n\x06log_id\x18\x01 \x01(\x03\x12\x13\n\x0b\x62\x61se_offset\x18\x02 \x01(\x03\x12\x12\n\nsize_bytes\x18\x03 \x01(\x03\x12\x10\n\x08start_ms\x18\x04 \x01(\x03\x12\x0f\n\x07last_ms\x18\x05 \x01(\x03\"\"\n\x0bLogIdsGiven\x12\x13\n\x0bnext_log_id\x18\x01 \x01(\x03\"8\n\x11ProducerForgotten\x12\x0e\n\x06log_id\x18\x01 \x01(\x03\x12\x13\n\x0bproducer_id\x18\x02 \x01(\x03\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -35,41 +35,41 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_RECORD']._serialized_start=102
   _globals['_RECORD']._serialized_end=1367
   _globals['_BATCHAPPENDED']._serialized_start=1370
-  _globals['_BATCHAPPENDED']._serialized_end=1600
-  _globals['_MARKERAPPENDED']._serialized_start=1603
-  _globals['_MARKERAPPENDED']._serialized_end=1809
-  _globals['_PRODUCERFENCED']._serialized_start=1811
-  _globals['_PRODUCERFENCED']._serialized_end=1898
-  _globals['_COORDINATOREPOCHSEEN']._serialized_start=1900
-  _globals['_COORDINATOREPOCHSEEN']._serialized_end=1984
-  _globals['_LOGSTARTMOVED']._serialized_start=1986
-  _globals['_LOGSTARTMOVED']._serialized_end=2043
-  _globals['_LOGENDMOVED']._serialized_start=2045
-  _globals['_LOGENDMOVED']._serialized_end=2098
-  _globals['_LOGCOMPACTED']._serialized_start=2100
-  _globals['_LOGCOMPACTED']._serialized_end=2191
-  _globals['_LOGSTATE']._serialized_start=2194
-  _globals['_LOGSTATE']._serialized_end=2404
-  _globals['_LOGCOPIED']._serialized_start=2406
-  _globals['_LOGCOPIED']._serialized_end=2457
-  _globals['_LOGTAKENOVER']._serialized_start=2459
-  _globals['_LOGTAKENOVER']._serialized_end=2539
-  _globals['_LOGDROPPED']._serialized_start=2541
-  _globals['_LOGDROPPED']._serialized_end=2569
-  _globals['_LOGPURGED']._serialized_start=2571
-  _globals['_LOGPURGED']._serialized_end=2598
-  _globals['_PRODUCERSTATE']._serialized_start=2601
-  _globals['_PRODUCERSTATE']._serialized_end=2824
-  _globals['_APPENDEDBATCH']._serialized_start=2826
-  _globals['_APPENDEDBATCH']._serialized_end=2907
-  _globals['_OPENTRANSACTION']._serialized_start=2910
-  _globals['_OPENTRANSACTION']._serialized_end=3074
-  _globals['_ABORTEDTRANSACTION']._serialized_start=3076
-  _globals['_ABORTEDTRANSACTION']._serialized_end=3200
-  _globals['_LOGSEGMENT']._serialized_start=3202
-  _globals['_LOGSEGMENT']._serialized_end=3306
-  _globals['_LOGIDSGIVEN']._serialized_start=3308
-  _globals['_LOGIDSGIVEN']._serialized_end=3342
-  _globals['_PRODUCERFORGOTTEN']._serialized_start=3344
-  _globals['_PRODUCERFORGOTTEN']._serialized_end=3400
+  _globals['_BATCHAPPENDED']._serialized_end=1632
+  _globals['_MARKERAPPENDED']._serialized_start=1635
+  _globals['_MARKERAPPENDED']._serialized_end=1841
+  _globals['_PRODUCERFENCED']._serialized_start=1843
+  _globals['_PRODUCERFENCED']._serialized_end=1930
+  _globals['_COORDINATOREPOCHSEEN']._serialized_start=1932
+  _globals['_COORDINATOREPOCHSEEN']._serialized_end=2016
+  _globals['_LOGSTARTMOVED']._serialized_start=2018
+  _globals['_LOGSTARTMOVED']._serialized_end=2075
+  _globals['_LOGENDMOVED']._serialized_start=2077
+  _globals['_LOGENDMOVED']._serialized_end=2130
+  _globals['_LOGCOMPACTED']._serialized_start=2132
+  _globals['_LOGCOMPACTED']._serialized_end=2223
+  _globals['_LOGSTATE']._serialized_start=2226
+  _globals['_LOGSTATE']._serialized_end=2436
+  _globals['_LOGCOPIED']._serialized_start=2438
+  _globals['_LOGCOPIED']._serialized_end=2489
+  _globals['_LOGTAKENOVER']._serialized_start=2491
+  _globals['_LOGTAKENOVER']._serialized_end=2571
+  _globals['_LOGDROPPED']._serialized_start=2573
+  _globals['_LOGDROPPED']._serialized_end=2601
+  _globals['_LOGPURGED']._serialized_start=2603
+  _globals['_LOGPURGED']._serialized_end=2630
+  _globals['_PRODUCERSTATE']._serialized_start=2633
+  _globals['_PRODUCERSTATE']._serialized_end=2856
+  _globals['_APPENDEDBATCH']._serialized_start=2858
+  _globals['_APPENDEDBATCH']._serialized_end=2971
+  _globals['_OPENTRANSACTION']._serialized_start=2974
+  _globals['_OPENTRANSACTION']._serialized_end=3138
+  _globals['_ABORTEDTRANSACTION']._serialized_start=3140
+  _globals['_ABORTEDTRANSACTION']._serialized_end=3264
+  _globals['_LOGSEGMENT']._serialized_start=3266
+  _globals['_LOGSEGMENT']._serialized_end=3370
+  _globals['_LOGIDSGIVEN']._serialized_start=3372
+  _globals['_LOGIDSGIVEN']._serialized_end=3406
+  _globals['_PRODUCERFORGOTTEN']._serialized_start=3408
+  _globals['_PRODUCERFORGOTTEN']._serialized_end=3464
 # @@protoc_insertion_point(module_scope)

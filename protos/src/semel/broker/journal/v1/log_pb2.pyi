@@ -134,6 +134,7 @@ class BatchAppended(_message.Message):
     APPENDED_MS_FIELD_NUMBER: _builtins.int
     SIZE_BYTES_FIELD_NUMBER: _builtins.int
     BEGINS_SEGMENT_FIELD_NUMBER: _builtins.int
+    CRC32C_FIELD_NUMBER: _builtins.int
     log_id: _builtins.int
     base_offset: _builtins.int
     record_count: _builtins.int
@@ -146,6 +147,8 @@ class BatchAppended(_message.Message):
     size_bytes: _builtins.int
     """Of its payload."""
     begins_segment: _builtins.bool
+    crc32c: _builtins.int
+    """Absent without a producer id, and in journals of releases without this field."""
     def __init__(
         self,
         *,
@@ -159,12 +162,15 @@ class BatchAppended(_message.Message):
         appended_ms: _builtins.int = ...,
         size_bytes: _builtins.int = ...,
         begins_segment: _builtins.bool = ...,
+        crc32c: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_crc32c", b"_crc32c", "crc32c", b"crc32c"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["appended_ms", b"appended_ms", "base_offset", b"base_offset", "base_sequence", b"base_sequence", "begins_segment", b"begins_segment", "log_id", b"log_id", "producer_epoch", b"producer_epoch", "producer_id", b"producer_id", "record_count", b"record_count", "size_bytes", b"size_bytes", "transactional", b"transactional"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_crc32c", b"_crc32c", "appended_ms", b"appended_ms", "base_offset", b"base_offset", "base_sequence", b"base_sequence", "begins_segment", b"begins_segment", "crc32c", b"crc32c", "log_id", b"log_id", "producer_epoch", b"producer_epoch", "producer_id", b"producer_id", "record_count", b"record_count", "size_bytes", b"size_bytes", "transactional", b"transactional"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__crc32c: _TypeAlias = _typing.Literal["crc32c"]  # noqa: Y015
+    _WhichOneofArgType__crc32c: _TypeAlias = _typing.Literal["_crc32c", b"_crc32c"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__crc32c) -> _WhichOneofReturnType__crc32c | None: ...
 
 Global___BatchAppended: _TypeAlias = BatchAppended  # noqa: Y015
 
@@ -557,21 +563,27 @@ class AppendedBatch(_message.Message):
     BASE_SEQUENCE_FIELD_NUMBER: _builtins.int
     RECORD_COUNT_FIELD_NUMBER: _builtins.int
     BASE_OFFSET_FIELD_NUMBER: _builtins.int
+    CRC32C_FIELD_NUMBER: _builtins.int
     base_sequence: _builtins.int
     record_count: _builtins.int
     base_offset: _builtins.int
+    crc32c: _builtins.int
+    """Absent: it is not known, and not compared."""
     def __init__(
         self,
         *,
         base_sequence: _builtins.int = ...,
         record_count: _builtins.int = ...,
         base_offset: _builtins.int = ...,
+        crc32c: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_crc32c", b"_crc32c", "crc32c", b"crc32c"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["base_offset", b"base_offset", "base_sequence", b"base_sequence", "record_count", b"record_count"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_crc32c", b"_crc32c", "base_offset", b"base_offset", "base_sequence", b"base_sequence", "crc32c", b"crc32c", "record_count", b"record_count"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__crc32c: _TypeAlias = _typing.Literal["crc32c"]  # noqa: Y015
+    _WhichOneofArgType__crc32c: _TypeAlias = _typing.Literal["_crc32c", b"_crc32c"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__crc32c) -> _WhichOneofReturnType__crc32c | None: ...
 
 Global___AppendedBatch: _TypeAlias = AppendedBatch  # noqa: Y015
 

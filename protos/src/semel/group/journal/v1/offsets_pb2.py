@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n$semel/group/journal/v1/offsets.proto\x12\x16semel.group.journal.v1\"\x92\x01\n\x15OffsetCommittedRecord\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12\x10\n\x08topic_id\x18\x02 \x01(\t\x12\x11\n\tpartition\x18\x03 \x01(\x05\x12\x18\n\x10\x63ommitted_offset\x18\x04 \x01(\x03\x12\x10\n\x08metadata\x18\x05 \x01(\t\x12\x16\n\x0e\x63ommit_time_ms\x18\x06 \x01(\x03\"L\n\x13OffsetRemovedRecord\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12\x10\n\x08topic_id\x18\x02 \x01(\t\x12\x11\n\tpartition\x18\x03 \x01(\x05\"\xc8\x01\n\x19TxnOffsetsCommittedRecord\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12\x13\n\x0bproducer_id\x18\x02 \x01(\x03\x12\x16\n\x0eproducer_epoch\x18\x03 \x01(\x03\x12\x15\n\rbase_sequence\x18\x04 \x01(\x05\x12\x15\n\rstart_time_ms\x18\x05 \x01(\x03\x12>\n\x07offsets\x18\x06 \x03(\x0b\x32-.semel.group.journal.v1.OffsetCommittedRecord\"|\n\x16TransactionEndedRecord\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12\x13\n\x0bproducer_id\x18\x02 \x01(\x03\x12\x16\n\x0eproducer_epoch\x18\x03 \x01(\x03\x12\x11\n\tcommitted\x18\x04 \x01(\x08\x12\x10\n\x08\x65nded_ms\x18\x05 \x01(\x03\"\x85\x01\n\x1bTransactionNeverGivenRecord\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12\x13\n\x0bproducer_id\x18\x02 \x01(\x03\x12\x16\n\x0eproducer_epoch\x18\x03 \x01(\x03\x12\x15\n\rcurrent_epoch\x18\x04 \x01(\x03\x12\x10\n\x08\x65nded_ms\x18\x05 \x01(\x03\"\x91\x01\n\x13ProducerStateRecord\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12\x13\n\x0bproducer_id\x18\x02 \x01(\x03\x12\r\n\x05\x66\x65nce\x18\x03 \x01(\x03\x12\x16\n\x0eproducer_epoch\x18\x04 \x01(\x03\x12\x15\n\rlast_sequence\x18\x05 \x01(\x05\x12\x15\n\rlast_ended_ms\x18\x06 \x01(\x03\"@\n\x17ProducerForgottenRecord\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12\x13\n\x0bproducer_id\x18\x02 \x01(\x03\"Z\n\x1a\x43oordinatorEpochSeenRecord\x12!\n\x19transaction_log_partition\x18\x01 \x01(\x05\x12\x19\n\x11\x63oordinator_epoch\x18\x02 \x01(\x03\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n$semel/group/journal/v1/offsets.proto\x12\x16semel.group.journal.v1\"\x92\x01\n\x15OffsetCommittedRecord\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12\x10\n\x08topic_id\x18\x02 \x01(\t\x12\x11\n\tpartition\x18\x03 \x01(\x05\x12\x18\n\x10\x63ommitted_offset\x18\x04 \x01(\x03\x12\x10\n\x08metadata\x18\x05 \x01(\t\x12\x16\n\x0e\x63ommit_time_ms\x18\x06 \x01(\x03\"L\n\x13OffsetRemovedRecord\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12\x10\n\x08topic_id\x18\x02 \x01(\t\x12\x11\n\tpartition\x18\x03 \x01(\x05\"\xe8\x01\n\x19TxnOffsetsCommittedRecord\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12\x13\n\x0bproducer_id\x18\x02 \x01(\x03\x12\x16\n\x0eproducer_epoch\x18\x03 \x01(\x03\x12\x15\n\rbase_sequence\x18\x04 \x01(\x05\x12\x15\n\rstart_time_ms\x18\x05 \x01(\x03\x12>\n\x07offsets\x18\x06 \x03(\x0b\x32-.semel.group.journal.v1.OffsetCommittedRecord\x12\x13\n\x06\x63rc32c\x18\x07 \x01(\x07H\x00\x88\x01\x01\x42\t\n\x07_crc32c\"|\n\x16TransactionEndedRecord\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12\x13\n\x0bproducer_id\x18\x02 \x01(\x03\x12\x16\n\x0eproducer_epoch\x18\x03 \x01(\x03\x12\x11\n\tcommitted\x18\x04 \x01(\x08\x12\x10\n\x08\x65nded_ms\x18\x05 \x01(\x03\"\x85\x01\n\x1bTransactionNeverGivenRecord\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12\x13\n\x0bproducer_id\x18\x02 \x01(\x03\x12\x16\n\x0eproducer_epoch\x18\x03 \x01(\x03\x12\x15\n\rcurrent_epoch\x18\x04 \x01(\x03\x12\x10\n\x08\x65nded_ms\x18\x05 \x01(\x03\"\xa2\x01\n\x13ProducerStateRecord\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12\x13\n\x0bproducer_id\x18\x02 \x01(\x03\x12\r\n\x05\x66\x65nce\x18\x03 \x01(\x03\x12\x16\n\x0eproducer_epoch\x18\x04 \x01(\x03\x12\x15\n\rlast_sequence\x18\x05 \x01(\x05\x12\x15\n\rlast_ended_ms\x18\x06 \x01(\x03\x12\x0f\n\x07\x63rc32cs\x18\x07 \x03(\x07\"@\n\x17ProducerForgottenRecord\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12\x13\n\x0bproducer_id\x18\x02 \x01(\x03\"Z\n\x1a\x43oordinatorEpochSeenRecord\x12!\n\x19transaction_log_partition\x18\x01 \x01(\x05\x12\x19\n\x11\x63oordinator_epoch\x18\x02 \x01(\x03\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -36,15 +36,15 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_OFFSETREMOVEDRECORD']._serialized_start=213
   _globals['_OFFSETREMOVEDRECORD']._serialized_end=289
   _globals['_TXNOFFSETSCOMMITTEDRECORD']._serialized_start=292
-  _globals['_TXNOFFSETSCOMMITTEDRECORD']._serialized_end=492
-  _globals['_TRANSACTIONENDEDRECORD']._serialized_start=494
-  _globals['_TRANSACTIONENDEDRECORD']._serialized_end=618
-  _globals['_TRANSACTIONNEVERGIVENRECORD']._serialized_start=621
-  _globals['_TRANSACTIONNEVERGIVENRECORD']._serialized_end=754
-  _globals['_PRODUCERSTATERECORD']._serialized_start=757
-  _globals['_PRODUCERSTATERECORD']._serialized_end=902
-  _globals['_PRODUCERFORGOTTENRECORD']._serialized_start=904
-  _globals['_PRODUCERFORGOTTENRECORD']._serialized_end=968
-  _globals['_COORDINATOREPOCHSEENRECORD']._serialized_start=970
-  _globals['_COORDINATOREPOCHSEENRECORD']._serialized_end=1060
+  _globals['_TXNOFFSETSCOMMITTEDRECORD']._serialized_end=524
+  _globals['_TRANSACTIONENDEDRECORD']._serialized_start=526
+  _globals['_TRANSACTIONENDEDRECORD']._serialized_end=650
+  _globals['_TRANSACTIONNEVERGIVENRECORD']._serialized_start=653
+  _globals['_TRANSACTIONNEVERGIVENRECORD']._serialized_end=786
+  _globals['_PRODUCERSTATERECORD']._serialized_start=789
+  _globals['_PRODUCERSTATERECORD']._serialized_end=951
+  _globals['_PRODUCERFORGOTTENRECORD']._serialized_start=953
+  _globals['_PRODUCERFORGOTTENRECORD']._serialized_end=1017
+  _globals['_COORDINATOREPOCHSEENRECORD']._serialized_start=1019
+  _globals['_COORDINATOREPOCHSEENRECORD']._serialized_end=1109
 # @@protoc_insertion_point(module_scope)

@@ -93,12 +93,15 @@ class TxnOffsetsCommittedRecord(_message.Message):
     BASE_SEQUENCE_FIELD_NUMBER: _builtins.int
     START_TIME_MS_FIELD_NUMBER: _builtins.int
     OFFSETS_FIELD_NUMBER: _builtins.int
+    CRC32C_FIELD_NUMBER: _builtins.int
     group_id: _builtins.str
     producer_id: _builtins.int
     producer_epoch: _builtins.int
     base_sequence: _builtins.int
     start_time_ms: _builtins.int
     """When the transaction's first offsets for this group came."""
+    crc32c: _builtins.int
+    """Over the offsets as they were sent. Absent in journals of releases without this field."""
     @_builtins.property
     def offsets(self) -> _containers.RepeatedCompositeFieldContainer[Global___OffsetCommittedRecord]:
         """Without group ids."""
@@ -112,12 +115,15 @@ class TxnOffsetsCommittedRecord(_message.Message):
         base_sequence: _builtins.int = ...,
         start_time_ms: _builtins.int = ...,
         offsets: _abc.Iterable[Global___OffsetCommittedRecord] | None = ...,
+        crc32c: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_crc32c", b"_crc32c", "crc32c", b"crc32c"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["base_sequence", b"base_sequence", "group_id", b"group_id", "offsets", b"offsets", "producer_epoch", b"producer_epoch", "producer_id", b"producer_id", "start_time_ms", b"start_time_ms"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_crc32c", b"_crc32c", "base_sequence", b"base_sequence", "crc32c", b"crc32c", "group_id", b"group_id", "offsets", b"offsets", "producer_epoch", b"producer_epoch", "producer_id", b"producer_id", "start_time_ms", b"start_time_ms"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__crc32c: _TypeAlias = _typing.Literal["crc32c"]  # noqa: Y015
+    _WhichOneofArgType__crc32c: _TypeAlias = _typing.Literal["_crc32c", b"_crc32c"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__crc32c) -> _WhichOneofReturnType__crc32c | None: ...
 
 Global___TxnOffsetsCommittedRecord: _TypeAlias = TxnOffsetsCommittedRecord  # noqa: Y015
 
@@ -202,6 +208,7 @@ class ProducerStateRecord(_message.Message):
     PRODUCER_EPOCH_FIELD_NUMBER: _builtins.int
     LAST_SEQUENCE_FIELD_NUMBER: _builtins.int
     LAST_ENDED_MS_FIELD_NUMBER: _builtins.int
+    CRC32CS_FIELD_NUMBER: _builtins.int
     group_id: _builtins.str
     producer_id: _builtins.int
     fence: _builtins.int
@@ -211,6 +218,10 @@ class ProducerStateRecord(_message.Message):
     """-1: none."""
     last_ended_ms: _builtins.int
     """When the last of its transactions ended here; 0: not known."""
+    @_builtins.property
+    def crc32cs(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Of the last commits of that epoch, the newest last: as many as are known, five at most."""
+
     def __init__(
         self,
         *,
@@ -220,10 +231,11 @@ class ProducerStateRecord(_message.Message):
         producer_epoch: _builtins.int = ...,
         last_sequence: _builtins.int = ...,
         last_ended_ms: _builtins.int = ...,
+        crc32cs: _abc.Iterable[_builtins.int] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["fence", b"fence", "group_id", b"group_id", "last_ended_ms", b"last_ended_ms", "last_sequence", b"last_sequence", "producer_epoch", b"producer_epoch", "producer_id", b"producer_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["crc32cs", b"crc32cs", "fence", b"fence", "group_id", b"group_id", "last_ended_ms", b"last_ended_ms", "last_sequence", b"last_sequence", "producer_epoch", b"producer_epoch", "producer_id", b"producer_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -74,10 +74,15 @@ class OffsetsMachine:
         self._check_offsets(self.group(group_id).committed.keys(), offsets)
         return Result(None, offsets)
 
-    def is_repeat(self, group_id: str, transaction: Transaction, base_sequence: int) -> bool:
-        """Whether a commit was taken before, and is to be answered as it was then."""
+    def is_repeat(
+        self, group_id: str, transaction: Transaction, base_sequence: int, *, crc32c: int
+    ) -> bool:
+        """Whether a commit was taken before, and is to be answered as it was then.
+
+        Raises OutOfOrderSequenceNumberError for another commit under the same sequence.
+        """
         state = self.group(group_id).producer(group_id, transaction.producer_id)
-        return is_repeat(state, transaction, base_sequence)
+        return is_repeat(state, transaction, base_sequence, crc32c=crc32c)
 
     def txn_offset_commit(self, commit: TxnOffsetsCommitted) -> Result[None, Record]:
         """Hold offsets for a transaction, all or none; must not be a repeat.

@@ -12,6 +12,7 @@ from semel_runtime.participant.producer import (
     NO_EPOCH,
     REPEATS_KEPT,
     check_epoch,
+    check_same,
     check_sequence,
     fence_after,
 )
@@ -32,12 +33,19 @@ def unknown_producer(group_id: str, producer_id: int) -> ProducerState:
     )
 
 
-def is_repeat(state: ProducerState, transaction: Transaction, base_sequence: int) -> bool:
-    """Whether a commit is one of the last five of its epoch (step 2)."""
-    return (
-        transaction.producer_epoch == state.producer_epoch
-        and 0 <= state.last_sequence - base_sequence < REPEATS_KEPT
-    )
+def is_repeat(
+    state: ProducerState, transaction: Transaction, base_sequence: int, *, crc32c: int
+) -> bool:
+    """Whether a commit is one of the last five of its epoch (step 2).
+
+    Raises OutOfOrderSequenceNumberError for another commit that was sent under the same sequence.
+    """
+    back = state.last_sequence - base_sequence
+    if transaction.producer_epoch != state.producer_epoch or not 0 <= back < REPEATS_KEPT:
+        return False
+    known = state.crc32cs[-1 - back] if back < len(state.crc32cs) else None
+    check_same(*transaction, base_sequence, crc32c=crc32c, known=known)
+    return True
 
 
 def check_next(state: ProducerState, transaction: Transaction, base_sequence: int) -> None:
@@ -51,8 +59,11 @@ def check_next(state: ProducerState, transaction: Transaction, base_sequence: in
     check_sequence(producer_id, epoch, base_sequence, expected=expected)
 
 
-def after_commit(state: ProducerState, epoch: int, base_sequence: int) -> ProducerState:
+def after_commit(
+    state: ProducerState, epoch: int, base_sequence: int, crc32c: int | None
+) -> ProducerState:
     """Return the state once a commit was taken."""
+    before = state.crc32cs[1 - REPEATS_KEPT :] if epoch == state.producer_epoch else ()
     return ProducerState(
         group_id=state.group_id,
         producer_id=state.producer_id,
@@ -60,6 +71,7 @@ def after_commit(state: ProducerState, epoch: int, base_sequence: int) -> Produc
         producer_epoch=epoch,
         last_sequence=base_sequence,
         last_ended_ms=state.last_ended_ms,
+        crc32cs=() if crc32c is None else (*before, crc32c),
     )
 
 
@@ -72,6 +84,7 @@ def after_end(state: ProducerState, epoch: int, ended_ms: int) -> ProducerState:
         producer_epoch=state.producer_epoch,
         last_sequence=state.last_sequence,
         last_ended_ms=ended_ms,
+        crc32cs=state.crc32cs,
     )
 
 
@@ -93,4 +106,5 @@ def after_never_given(
         producer_epoch=ended.current_epoch,
         last_sequence=last_sequence,
         last_ended_ms=ended.ended_ms,
+        crc32cs=(),
     )

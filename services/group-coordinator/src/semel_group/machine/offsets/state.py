@@ -147,7 +147,7 @@ class GroupOffsets:
         before = self.pending.get(transaction, PendingTransaction(()))
         self.pending[transaction] = before.and_then(offset, record)
         state = self.producer(record.group_id, record.producer_id)
-        after = after_commit(state, record.producer_epoch, record.base_sequence)
+        after = after_commit(state, record.producer_epoch, record.base_sequence, record.crc32c)
         self.producers[record.producer_id] = (offset, after)
 
     def _end(self, offset: int, record: TransactionEnded) -> None:
