@@ -18,6 +18,7 @@ QUICK = (
     "older-epoch-taken",
     "claim-keeps-epoch",
     "reopened-at-the-end",
+    "repeat-by-sequence",
     "repeats-stored-again",
 )
 SEEDS = 5

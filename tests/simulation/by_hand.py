@@ -125,8 +125,7 @@ class ByHand:
         """Send something else under sequences that are used, as two producers with one id do."""
         await hand.add_partitions(partition)
         await hand.send(partition, self._value(hand))
-        with suppress(OutOfOrderSequenceNumberError):
-            await hand.send_under_last_sequence(partition, self._value(hand))
+        await hand.send_under_last_sequence(partition, self._value(hand))
         await hand.add_offsets(BOOKS)
         await hand.commit_offset(self._next_offset(), transactional=True)
         try:
@@ -217,9 +216,17 @@ class Hand:
         self._recorder.returned(self.process, op, Outcome.OK, Sent(base_offset=offset))
 
     async def send_under_last_sequence(self, partition: int, value: str) -> None:
-        """Send a record as if it were the one before, which is another."""
+        """Send a record as if it were the one before, which is another: it must be refused."""
         self._sequences[partition] -= 1
-        await self.send(partition, value)
+        op, request = self._sending(partition, value, self._writer)
+        with self._settled(op):
+            try:
+                offset = await self._produce(partition, request)
+            except OutOfOrderSequenceNumberError as error:
+                name = type(error).__name__
+                self._recorder.returned(self.process, op, Outcome.FAILED, error=name)
+                return
+        self._recorder.returned(self.process, op, Outcome.OK, Sent(base_offset=offset))
 
     def send_later(self, partition: int, value: str) -> None:
         """Send a record and forget it."""
