@@ -62,6 +62,7 @@ async def serving(
     listener: ListenerSecurity | None = None,
     client: Security | None = None,
     answers: Mapping[str, Message] = MappingProxyType({}),
+    cluster_id: Callable[[], str] | None = None,
 ) -> AsyncIterator[Served]:
     """Serve ``commit`` as TxnOffsetCommit; other methods answer as told, or an empty response.
 
@@ -73,7 +74,7 @@ async def serving(
         server.bind_frames(Listener(name="default", host="127.0.0.1", port=0))
     connector = GrpcConnector(security=client)
     served = Served(server, bound.address, connector.connect(bound.address))
-    handlers = Handlers()
+    handlers = Handlers(cluster_id=cluster_id)
     for method in GROUP_METHODS:
         if method.name != "TxnOffsetCommit":
             handlers.add(method, _answering(answers.get(method.name) or method.response()))

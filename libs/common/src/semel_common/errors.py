@@ -198,7 +198,7 @@ class InvalidProducerEpochError(AbortableTransactionError):
 
 
 class OutOfOrderSequenceNumberError(AbortableTransactionError):
-    """A batch before this one is missing."""
+    """A batch before this one is missing, or another batch was sent under its sequence."""
 
     code = ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
@@ -272,7 +272,7 @@ class TransactionCoordinatorFencedError(SemelError):
 
 
 class InconsistentClusterIdError(SemelError):
-    """The other side belongs to another cluster."""
+    """The other side belongs to another cluster, and did nothing: make a new client."""
 
     code = ErrorCode.INCONSISTENT_CLUSTER_ID
 

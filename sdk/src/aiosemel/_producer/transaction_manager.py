@@ -359,9 +359,7 @@ class TransactionManager:
     def _check_acknowledged(self) -> None:
         """Let the transaction only be aborted unless everything sent is acknowledged."""
         if self._acknowledged != self._sent:
-            waiting = [
-                participant for participant in self._sent if participant not in self._acknowledged
-            ]
+            waiting = [each for each in self._sent if each not in self._acknowledged]
             self.failed(_unacknowledged(waiting), self.producer_epoch)
         self._check_not_lost()
 
@@ -406,16 +404,12 @@ class TransactionManager:
         """Return the error that stands in the way of a call, to be raised once more."""
         error = self.error
         assert error is not None
-        kind: type[SemelError]
-        if isinstance(error, InconsistentClusterIdError):
+        kind: type[SemelError] = ApplicationRecoverableError
+        message = "this producer is done"
+        if isinstance(error, (*_FATAL, InconsistentClusterIdError)):
             kind = type(error)
-            message = "no call of this client reaches its cluster"
         elif self.state is State.ABORTABLE_ERROR:
-            kind = TransactionAbortableError
-            message = "the transaction can only be aborted"
-        else:
-            kind = type(error) if isinstance(error, _FATAL) else ApplicationRecoverableError
-            message = "this producer is done"
+            kind, message = TransactionAbortableError, "the transaction can only be aborted"
         again = kind(f"{call} is not possible, {message}: {error.message}", state=self.state)
         again.__cause__ = error
         return again

@@ -127,8 +127,7 @@ class GroupMachine:
     ) -> Result[None, Record]:
         """Hold offsets for a transaction, all or none; a repeat holds nothing again.
 
-        Raises what ``commit_offsets`` raises or refuses with, InvalidProducerIdMappingError,
-        InvalidProducerEpochError and OutOfOrderSequenceNumberError.
+        Raises what ``commit_offsets`` raises or refuses with, and what a producer is refused for.
         """
         self.moves.check_in_charge(committer.group_id)
         self.cluster.check_producer_id(transaction.producer_id)
@@ -138,8 +137,7 @@ class GroupMachine:
         admission = self._admission(committer, now_ms)
         commit = TxnOffsetsCommitted(
             group_id=committer.group_id,
-            producer_id=transaction.producer_id,
-            producer_epoch=transaction.producer_epoch,
+            **transaction._asdict(),
             base_sequence=base_sequence,
             start_time_ms=now_ms,
             offsets=distinct([admission.admit(each) for each in offsets]),
