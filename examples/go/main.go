@@ -99,6 +99,8 @@ func main() {
 	for _, topic := range os.Args[2:] {
 		leaders[topic] = broker.NewBrokerServiceClient(leaderOf(topic))
 	}
+	// From here on, another cluster at these addresses refuses every call.
+	ctx = metadata.AppendToOutgoingContext(ctx, "semel-cluster-id", must(anyone.Metadata(ctx, &coordinator.MetadataRequest{})).ClusterId)
 	begun := must(transactions.InitProducerId(ctx, &coordinator.InitProducerIdRequest{TransactionalId: &transactionalID,
 		InstanceId: rand.Text(), InitNumber: 1, TransactionTimeoutMs: 30_000, Wait: coordinator.WaitFor_WAIT_FOR_DECIDED}))
 	// Stable: not before every transaction of the instance before this one has ended at the group.

@@ -32,6 +32,7 @@ from semel.broker.v1 import broker_pb2 as broker
 from semel.common.v1.records_pb2 import Record
 from semel_common.wire import methods
 from semel_common.wire.clusters import CLUSTER_ID
+from semel_common.wire.grpc_pipe import StreamCall
 from semel_local import ProcessCluster
 from semel_local.layout import Role
 from semel_local.process import Ended
@@ -80,7 +81,7 @@ class Program:
             on_event=self._transformed,
         )
         self._has_transformed = asyncio.Event()
-        self.transforming = asyncio.ensure_future(_nothing())
+        self.transforming: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     async def begin(self) -> None:
         """Use everything once."""
@@ -197,12 +198,14 @@ async def test_a_unary_call_for_another_cluster_is_refused_by_each_service(
             ("group-coordinator-0", methods.TXN_OFFSET_COMMIT),
         ):
             async with grpc.aio.insecure_channel(cluster.address(service)) as channel:
-                call = channel.unary_unary(method.path)
+                call: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(
+                    method.path
+                )
                 with pytest.raises(grpc.aio.AioRpcError) as raised:
                     await call(b"", metadata=((CLUSTER_ID, "another"),))
                 _check_refusal(raised.value, own)
         async with grpc.aio.insecure_channel(cluster.address("broker-0")) as channel:
-            stream = channel.stream_stream(f"/{methods.BROKER}/Stream")(
+            stream: StreamCall = channel.stream_stream(f"/{methods.BROKER}/Stream")(
                 metadata=((CLUSTER_ID, "another"),)
             )
             with pytest.raises(grpc.aio.AioRpcError) as raised:

@@ -90,9 +90,9 @@ async def _move(client: SemelClient, name: str) -> None:
     fields = (log, log, groups, groups, log)
     asked = zip((BROKER, BROKER, GROUP_COORDINATOR, COORDINATOR, COORDINATOR), fields, strict=True)
     for method, (address, each) in zip((*OF_MOVES, COMPLETED), asked, strict=True):
-        connection = client._context.cluster.connection(address)
+        send = client._context.cluster.send
         with suppress(SemelError):  # It moves nowhere.
-            await connection.call(method, method.request(**each), timeout_ms=1_000)
+            await send(address, method, method.request(**each), timeout_ms=1_000)
 
 
 async def _say_who_may(client: SemelClient, name: str) -> None:

@@ -29,14 +29,17 @@ const [transactionalId, groupId, deadline] = [`invoicer-of-${orders}`, `invoicer
 const transports = new Map<string, Transport>(); // By address.
 const routes = new Map<string, Transport>(); // Who is in charge of what, until an error says that it is no longer so.
 
-const errorsAsStatus: Interceptor = (next) => (request) => { // Those inside an answer, too.
-  request.header.set("semel-errors", "status");
+let clusterId = ""; // Once it is known, another cluster at these addresses refuses every call.
+
+const headers: Interceptor = (next) => (request) => {
+  request.header.set("semel-errors", "status"); // Those inside an answer, too.
+  if (clusterId) request.header.set("semel-cluster-id", clusterId);
   return next(request);
 };
 
 function at(address: string): Transport {
   const options = { baseUrl: `http://${address}`, defaultTimeoutMs: 5_000, pingIntervalMs: 30_000, pingTimeoutMs: 10_000,
-    interceptors: [errorsAsStatus] };
+    interceptors: [headers] };
   if (!transports.has(address)) transports.set(address, createGrpcTransport(options));
   return transports.get(address)!;
 }
@@ -116,6 +119,7 @@ async function end(transaction: Transaction, result: TransactionResult, particip
 
 async function run() {
   const request = { transactionalId, instanceId: randomUUID(), initNumber: 1n, transactionTimeoutMs: 30_000, wait: WaitFor.DECIDED };
+  ({ clusterId } = await again(() => anyone.metadata({})));
   let { producerId, producerEpoch } = await again(async () => (await coordinator()).initProducerId(request)); // Fences others.
   // Stable: not before every transaction of the instance before this one has ended at the group.
   const ask = { groupId, requireStable: true, topics: [{ topic: orders, partitions: [0] }] };

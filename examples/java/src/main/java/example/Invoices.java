@@ -121,6 +121,10 @@ record Invoices(String bootstrap, String orders, List<String> outputs, String tr
   void run() {
     var begin = InitProducerIdRequest.newBuilder().setTransactionalId(transactionalId).setInitNumber(1)
         .setInstanceId(UUID.randomUUID().toString()).setTransactionTimeoutMs(30_000).setWait(WaitFor.WAIT_FOR_DECIDED).build();
+    var first = MetadataRequest.getDefaultInstance();
+    var clusterId = call("anyone", () -> bootstrap, ClusterServiceGrpc::newBlockingStub, at -> at.metadata(first)).getClusterId();
+    // From here on, another cluster at these addresses refuses every call.
+    headers.put(Metadata.Key.of("semel-cluster-id", Metadata.ASCII_STRING_MARSHALLER), clusterId);
     var begun = transactions(at -> at.initProducerId(begin)); // Fences others.
     // Stable: not before every transaction of the instance before this one has ended at the group.
     var ask = FetchOffsetsRequest.newBuilder().setGroupId(groupId).setRequireStable(true)
