@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import TypeAlias
 
 import grpc
 import pytest
@@ -38,6 +39,8 @@ from semel_local.layout import Role
 from semel_local.process import Ended
 
 pytestmark = pytest.mark.slow
+
+UnaryCall: TypeAlias = "grpc.aio.UnaryUnaryMultiCallable[bytes, bytes]"
 
 TOPIC = "orders"
 ANOTHER = "this client belongs to cluster .*, but .* belongs to cluster .*; make a new client"

@@ -66,11 +66,13 @@ def result_of(error: grpc.aio.AioRpcError) -> str:
 
 
 @asynccontextmanager
-async def unary_line(stage: Stage, address: str, caller: Caller) -> AsyncIterator[UnaryLine]:
-    """Open a channel that shares no connection with others."""
+async def unary_line(
+    stage: Stage, address: str, caller: Caller, metadata: Sequence[tuple[str, str]] = ()
+) -> AsyncIterator[UnaryLine]:
+    """Open a channel that shares no connection with others; its calls have the metadata, too."""
     credentials = stage.issuer.channel_credentials()
     async with grpc.aio.secure_channel(address, credentials, options=UNLIMITED) as channel:
-        yield UnaryLine(channel, stage.issuer.metadata(caller))
+        yield UnaryLine(channel, (*stage.issuer.metadata(caller), *metadata))
 
 
 class FrameLine:

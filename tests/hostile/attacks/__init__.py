@@ -1,6 +1,6 @@
 """All attacks, in the order in which they run."""
 
-from hostile.attacks import connections, fuzzing, messages, metrics, payloads, quotas
+from hostile.attacks import clusters, connections, fuzzing, messages, metrics, payloads, quotas
 
 ALL = (
     *messages.ATTACKS,
@@ -8,5 +8,6 @@ ALL = (
     *metrics.ATTACKS,
     *payloads.ATTACKS,
     *quotas.ATTACKS,
+    *clusters.ATTACKS,
     *fuzzing.ATTACKS,
 )

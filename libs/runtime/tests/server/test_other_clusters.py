@@ -4,7 +4,7 @@ import pytest
 from server_harness import TRANSPORTS, Request, Response, serving
 
 from semel_common.errors import CoordinatorNotAvailableError, InconsistentClusterIdError
-from semel_common.wire.clusters import ClusterConnection
+from semel_common.wire.clusters import ClusterConnection, check_cluster
 from semel_common.wire.methods import Method
 from semel_runtime.server.calls import Call
 
@@ -53,3 +53,9 @@ async def test_a_process_without_a_cluster_serves_all(
     async with serving(echo, sockets=sockets) as served:
         await served.connection.call(method, Request(), timeout_ms=5_000, cluster_id="any")
         assert len(served.calls) == 1
+
+
+def test_an_error_repeats_no_more_of_a_cluster_id_than_one_has() -> None:
+    with pytest.raises(InconsistentClusterIdError) as raised:
+        check_cluster("x" * 8_000, "own")
+    assert len(raised.value.message) < 300

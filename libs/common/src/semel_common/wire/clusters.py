@@ -15,6 +15,9 @@ from semel_common.wire.pieces import Outgoing
 CLUSTER_ID = "semel-cluster-id"
 """The key of a call's metadata that has the id of the cluster that the call is for."""
 
+_SHOWN_LENGTH = 64
+"""How much of a foreign cluster id is repeated in an error: ids of clusters have 22 characters."""
+
 
 def check_cluster(named: str, own: str) -> None:
     """Refuse a call for another cluster. Empty: the call names none, or this cluster is unknown.
@@ -24,6 +27,7 @@ def check_cluster(named: str, own: str) -> None:
     """
     if not named or named == own:
         return
+    named = named[:_SHOWN_LENGTH]
     if not own:
         raise CoordinatorNotAvailableError(
             f"the call is for cluster {named!r}, and this service does not know its cluster yet:"
