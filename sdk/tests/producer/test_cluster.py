@@ -407,4 +407,4 @@ async def test_a_deadline_says_what_is_left() -> None:
 )
 def test_client_options_in_conflict_are_refused(wrong: dict[str, int], names: str) -> None:
     with pytest.raises(InvalidConfigError, match=names):
-        ClientOptions(**wrong)
+        ClientOptions(**wrong)  # type: ignore[arg-type]  # only whole numbers are given
