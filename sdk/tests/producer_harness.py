@@ -58,6 +58,7 @@ from semel.group.v1 import group_pb2 as group
 from semel_common import ids
 from semel_common.batches import decode_records
 from semel_common.wire import status
+from semel_runtime.testing.virtual_time import after
 
 BOOTSTRAP = "coordinator:1"
 LATENCY_S = 0.001
@@ -424,8 +425,7 @@ async def begun(
     client: SemelClient, options: ProducerOptions | None = None
 ) -> TransactionalProducer:
     """Return a producer in a transaction."""
-    producer = client.transactional_producer("orders", options)
-    await producer.init_transactions()
+    producer = await ready(client, options)
     await producer.begin_transaction()
     return producer
 
@@ -443,11 +443,7 @@ async def ready(
 
 
 async def elapse(seconds: float) -> None:
-    """Let (virtual) time pass."""
-    loop = asyncio.get_running_loop()
-    passed = loop.create_future()
-    loop.call_later(seconds, passed.set_result, None)
-    await passed
+    await after(seconds * 1000)
 
 
 def values(count: int, size: int = 1, first: int = 0) -> Sequence[bytes]:

@@ -13,7 +13,7 @@ import structlog
 from damage.pages import PageKind
 from damage.trials import SERVICES, Outcome, Trial, Volumes, attempt
 
-_ROW = "{:<20} {:>7} {:>8} {:>8} {:>8} {:>8} {:>10} {:>8}"
+_WIDTHS = (-20, 7, 8, 8, 8, 8, 10, 8)
 
 
 def main() -> int:
@@ -39,18 +39,21 @@ async def _try(folder: Path, seeds: range) -> list[Trial]:
     ]
 
 
+def _row(*cells: str | int) -> str:
+    widths = zip(cells, _WIDTHS, strict=True)
+    return " ".join(
+        str(cell).ljust(-width) if width < 0 else str(cell).rjust(width) for cell, width in widths
+    )
+
+
 def _show(trials: list[Trial]) -> None:
-    print(_ROW.format("page", "trials", "refused", "error", "wrong", "right", "unchecked", ""))
+    print(_row("page", "trials", "refused", "error", "wrong", "right", "unchecked", ""))
     for kind in PageKind:
         of_kind = [each for each in trials if each.kind is kind]
         counts = Counter(each.outcome for each in of_kind)
         missed = sum(not each.checked for each in of_kind if each.outcome is not Outcome.RIGHT)
         found = sum(each.checked for each in of_kind if each.outcome is Outcome.RIGHT)
-        print(
-            _ROW.format(
-                kind, len(of_kind), *(counts[each] for each in Outcome), missed, f"+{found}"
-            )
-        )
+        print(_row(kind, len(of_kind), *(counts[each] for each in Outcome), missed, f"+{found}"))
     for each in trials:
         if each.outcome is Outcome.WRONG or (
             each.outcome is not Outcome.RIGHT and not each.checked
