@@ -5,7 +5,6 @@ once, what is fenced, what is committed. Every request is kept in ``calls``. ``s
 is to happen to the next requests of a method, in place of the ordinary.
 """
 
-import asyncio
 from collections import defaultdict, deque
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
