@@ -32,10 +32,10 @@ export GRPC_ENABLE_FORK_SUPPORT := 0
 ENGINE      ?= $(firstword $(foreach each,docker podman buildah,$(shell command -v $(each))))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-journals simulate damage defects explore fuzz untrusted chaos pipeline pipeline-chaos coverage check \
-        format \
-        protos docs release-protos bench bench-growth bench-growth-docs bench-kafka bench-spark jaeger trace-demo \
-        alerts-check dist clean hostile images audit k8s-check crd-schemas k8s-test test-clients loadtest
+.PHONY: help demo test test-journals simulate defects explore fuzz hostile untrusted damage chaos \
+        pipeline pipeline-chaos coverage check format protos docs release-protos bench bench-growth \
+        bench-growth-docs bench-kafka bench-spark jaeger trace-demo \
+        alerts-check dist clean images audit k8s-check crd-schemas k8s-test test-clients loadtest
 
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):[^#]*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | \
@@ -62,6 +62,7 @@ fuzz: $(SYNCED) ## hostile messages at all services: MESSAGES=n SEED=k
 
 hostile: $(SYNCED) ## attacks on real processes, and what each took: ATTACKS="a b" MESSAGES=n SEED=k
 	PYTHONPATH=tests $(BIN)/python -m hostile --messages $(or $(MESSAGES),10000) --seed $(or $(SEED),0) $(ATTACKS)
+	$(if $(ATTACKS),,PYTHONPATH=tests $(BIN)/python -m call_costs)
 
 damage: $(SYNCED) ## flip bits in each kind of page of journals, and look what is served: TRIALS=n SEED=k
 	PYTHONPATH=tests $(BIN)/python -m damage --trials $(or $(TRIALS),8) --seed $(or $(SEED),0)
