@@ -2,8 +2,8 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
 
 import grpc
@@ -37,7 +37,7 @@ from semel_runtime.server.refusing import refuse
 from semel_runtime.server.shares import Ledger
 from semel_runtime.server.socket_frames import FrameSockets
 from semel_runtime.server.spans import ServerSpans
-from semel_runtime.server.unary import unary_handlers
+from semel_runtime.server.unary import UnaryEdge, unary_handlers
 
 log = structlog.get_logger(__name__)
 
@@ -176,26 +176,27 @@ class GrpcServer:
             for end in ends:
                 group.create_task(_end(end), name="abort server")
 
-    async def _answer_unary(
-        self, endpoint: Endpoint[Message, Message], request: Message, call: Call
-    ) -> Message:
-        """Answer a unary call as one of its caller's requests in flight.
+    @contextmanager
+    def _in_flight(self, endpoint: Endpoint[Message, Message], origin: Origin) -> Iterator[None]:
+        """Count a unary call for its caller. Raises ThrottlingQuotaExceededError without room.
 
-        A call for a stream is none: it does not wait, and streams have a limit of their own.
+        A call for a stream is no request: it does not wait, and streams have a limit of their own.
         """
-        if endpoint.method.path == OPEN_FRAMES.path:
-            return await self._answer(endpoint, request, call)
-        shares = self._ledger.of(call.origin)  # Held, so that its other calls find the same.
-        requests = shares.requests
-        if not requests.has_room():
-            raise ThrottlingQuotaExceededError(
-                f"{endpoint.method.name} is not begun: {requests.why_full()}; wait for answers"
-            )
-        requests.take()
+        shares = self._ledger.of(origin)  # Held, so that the caller's other calls find the same.
+        is_request = endpoint.method.path != OPEN_FRAMES.path
+        taken = (shares.calls, shares.requests) if is_request else (shares.calls,)
+        for each in taken:
+            if not each.has_room():
+                raise ThrottlingQuotaExceededError(
+                    f"{endpoint.method.name} is not begun: {each.why_full()}; wait for answers"
+                )
+        for each in taken:
+            each.take()
         try:
-            return await self._answer(endpoint, request, call)
+            yield
         finally:
-            requests.give_back()
+            for each in taken:
+                each.give_back()
 
     # -- frames --------------------------------------------------------------------------------
 
@@ -254,7 +255,9 @@ class GrpcServer:
 
     def _register(self, server: grpc.aio.Server, handlers: Handlers, gate: Gate) -> None:
         services: dict[str, dict[str, grpc.RpcMethodHandler[bytes, Message]]] = defaultdict(dict)
-        for name, methods in unary_handlers(handlers, gate, self._answer_unary).items():
+        arrival_s = self._limits.arrival_timeout_ms / 1000
+        edge = UnaryEdge(gate, self._answer, self._in_flight, arrival_s)
+        for name, methods in unary_handlers(handlers, edge).items():
             services[name].update(methods)
         for name in self._endpoints:
             services[name]["Stream"] = self._stream_handler(name, gate)

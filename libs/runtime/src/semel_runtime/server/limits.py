@@ -22,7 +22,7 @@ class ServerLimits:
     write_timeout_ms: int = 30_000
     """How long one message of answers may take to be written; past it, the stream is ended."""
     arrival_timeout_ms: int = 60_000
-    """How long one message may take to arrive on a socket; past it, the stream is ended."""
+    """How long one message may take to arrive; past it, its stream is ended, its call refused."""
     stream_in_flight_requests_max: int = 4_096
     """Unanswered requests on one stream; past it, the stream is not read."""
     requests_in_flight_max: int = 32_000

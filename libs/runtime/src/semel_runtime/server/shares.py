@@ -1,7 +1,8 @@
 """The books of a server: how much of its limits each caller holds, and how much it may hold.
 
-Streams, requests in flight and bytes in flight are divided alike. One caller may hold up to its
-share; all callers together leave the reserve to the cluster's own principals, which have no share.
+Streams, unary calls, requests in flight and bytes in flight are divided alike. One caller may hold
+up to its share; all callers together leave the reserve to the cluster's own principals, which have
+no share.
 A caller is a principal. Where nothing tells callers apart, a caller is an address: one host does
 not shut out the others. An IPv6 address counts as its network of 64 bits, which one host has whole.
 
@@ -169,11 +170,12 @@ class Share:
 class Shares:
     """What one caller holds."""
 
-    __slots__ = ("__weakref__", "in_flight_bytes", "requests", "streams")
+    __slots__ = ("__weakref__", "calls", "in_flight_bytes", "requests", "streams")
 
     def __init__(self, ledger: "Ledger", holder: Holder) -> None:
         """Begin with nothing."""
         self.streams = Share(ledger.streams, holder)
+        self.calls = Share(ledger.calls, holder)
         self.requests = Share(ledger.requests, holder)
         self.in_flight_bytes = Share(ledger.in_flight_bytes, holder)
 
@@ -184,6 +186,7 @@ class Ledger:
     def __init__(self, limits: ServerLimits) -> None:
         """Begin with nothing taken."""
         self.streams = Book("frame streams", limits.streams_max, limits)
+        self.calls = Book("unary calls", limits.concurrent_calls_max, limits)
         self.requests = Book("requests in flight", limits.requests_in_flight_max, limits)
         self.in_flight_bytes = Book("bytes in flight", limits.in_flight_max_bytes, limits)
         self._callers: WeakValueDictionary[Holder, Shares] = WeakValueDictionary()

@@ -6,14 +6,15 @@ gRPC holds no more than its window for one stream.
 """
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from itertools import groupby
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import grpc
 from google.protobuf.message import DecodeError, Message
 
-from semel_common.errors import InvalidRequestError, SemelError
+from semel_common.errors import InvalidRequestError, RequestTimedOutError, SemelError
 from semel_common.tracing import TRACEPARENT
 from semel_common.wire.request_scan import check_request
 from semel_runtime.server.answer import Answer
@@ -26,15 +27,24 @@ from semel_runtime.server.refusing import refuse
 UnaryContext: TypeAlias = "grpc.aio.ServicerContext[bytes, Message]"
 
 
+class UnaryEdge(NamedTuple):
+    """What stands between a listener's unary calls and their handlers."""
+
+    gate: Gate
+    answer: Answer
+    in_flight: Callable[[Endpoint[Message, Message], Origin], AbstractContextManager[None]]
+    """Counts a call for its caller; raises ThrottlingQuotaExceededError without room."""
+    arrival_timeout_s: float
+    """How long the message of a call that was let in may take to arrive."""
+
+
 def unary_handlers(
-    handlers: Handlers, gate: Gate, answer: Answer
+    handlers: Handlers, edge: UnaryEdge
 ) -> dict[str, dict[str, "grpc.RpcMethodHandler[bytes, Message]"]]:
     """Return gRPC's method handlers by service and method name."""
     ordered = sorted(handlers, key=lambda endpoint: endpoint.method.service)
     return {
-        service: {
-            endpoint.method.name: _method_handler(endpoint, gate, answer) for endpoint in endpoints
-        }
+        service: {endpoint.method.name: _method_handler(endpoint, edge) for endpoint in endpoints}
         for service, endpoints in groupby(ordered, key=lambda endpoint: endpoint.method.service)
     }
 
@@ -84,12 +94,12 @@ def _count_refusal(endpoint: Endpoint[Message, Message], error: SemelError) -> N
 
 
 def _method_handler(
-    endpoint: Endpoint[Message, Message], gate: Gate, answer: Answer
+    endpoint: Endpoint[Message, Message], edge: UnaryEdge
 ) -> "grpc.RpcMethodHandler[bytes, Message]":
     async def behaviour(_requests: object, context: UnaryContext) -> Message | None:
         written = Written()
         try:
-            return await _answered(endpoint, gate, answer, context, written)
+            return await _answered(endpoint, edge, context, written)
         except SemelError as error:
             refusal = error.as_value()
         finally:
@@ -106,32 +116,43 @@ def _method_handler(
 
 async def _answered(
     endpoint: Endpoint[Message, Message],
-    gate: Gate,
-    answer: Answer,
+    edge: UnaryEdge,
     context: UnaryContext,
     written: Written,
 ) -> Message:
     """Return the answer to a call; raises SemelError."""
     call = Call(
-        origin=await _admitted(endpoint, gate, context),
+        origin=await _admitted(endpoint, edge.gate, context),
         written=written,
         traceparent=traceparent_of(context.invocation_metadata() or ()),
         deadline=_deadline(context.time_remaining()),
     )
-    response = await answer(endpoint, _parsed(endpoint, await _message(endpoint, context)), call)
+    with edge.in_flight(endpoint, call.origin):
+        message = await _message(endpoint, context, edge.arrival_timeout_s)
+        response = await edge.answer(endpoint, _parsed(endpoint, message), call)
     if wants_status(context.invocation_metadata() or ()):
         raise_first(response)
     return response
 
 
-async def _message(endpoint: Endpoint[Message, Message], context: UnaryContext) -> bytes:
-    """Return the message of a call; a second one is never read."""
-    message: object = await context.read()
+async def _message(
+    endpoint: Endpoint[Message, Message], context: UnaryContext, timeout_s: float
+) -> bytes:
+    """Return the message of a call; a second one is never read. Raises RequestTimedOutError."""
+    try:
+        async with asyncio.timeout(timeout_s):
+            message: object = await context.read()
+    except TimeoutError:
+        refusal = RequestTimedOutError(
+            f"the message of {endpoint.method.name} did not arrive in {timeout_s:g} s"
+        )
+        _count_refusal(endpoint, refusal)
+        raise refusal from None
     if isinstance(message, bytes):
         return message
-    refusal = InvalidRequestError(f"{endpoint.method.name} was called without a message")
-    _count_refusal(endpoint, refusal)
-    raise refusal
+    missing = InvalidRequestError(f"{endpoint.method.name} was called without a message")
+    _count_refusal(endpoint, missing)
+    raise missing
 
 
 def _settle_once_sent(written: Written) -> None:
