@@ -11,6 +11,7 @@ from security_harness import Issuer
 from server_harness import UNARY, Request, Response, Served, serving
 from visiting import Visitor, offer_of, visiting
 
+from semel.group.v1.group_pb2 import OffsetCommitPartition, OffsetCommitTopic
 from semel_common.errors import (
     NetworkExceptionError,
     ProducerFencedError,
@@ -258,7 +259,7 @@ async def test_announced_lengths_take_no_memory() -> None:
         tracemalloc.start()
         try:
             for _ in range(30):
-                visitor = await announce(served, 64 << 20, 1_000)
+                visitor = await announce(served, 16 << 20, 1_000)
                 stack.callback(visitor.close)
             await commit(served.connection)
             _, peak = tracemalloc.get_traced_memory()
@@ -291,7 +292,8 @@ async def test_messages_that_do_not_arrive_hold_a_share_and_end_in_time(
         visitors = [await announce(served, 1 << 20, 100 << 10) for _ in range(3)]
         for visitor in visitors:
             stack.callback(visitor.close)
-        large = Request(transactional_id="x" * (900 << 10), base_sequence=3)
+        partition = OffsetCommitPartition(metadata="x" * (900 << 10))
+        large = Request(topics=[OffsetCommitTopic(partitions=[partition])], base_sequence=3)
         polite = users.connect("polite")
         answer = await polite.call(TXN_OFFSET_COMMIT, large, timeout_ms=5_000)
         assert answer.throttle_time_ms == 3

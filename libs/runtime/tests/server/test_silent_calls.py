@@ -1,7 +1,8 @@
-"""Unary calls whose message does not come: each caller has a share of them, and they end in time."""
+"""Unary calls whose message does not come: each caller has a share, and they end in time."""
 
 import asyncio
 from contextlib import AsyncExitStack
+from typing import TypeAlias
 
 import grpc
 import pytest
@@ -12,22 +13,25 @@ from semel_common.wire import status
 from semel_runtime.server.calls import Call
 from semel_runtime.server.limits import ServerLimits
 
+SilentCall: TypeAlias = "grpc.aio.StreamUnaryCall[bytes, bytes]"
+
 
 async def echo(request: Request, _: Call) -> Response:
     return Response(throttle_time_ms=request.base_sequence)
 
 
-async def silent_call(served: Served, stack: AsyncExitStack) -> "grpc.aio.StreamUnaryCall":
+async def silent_call(served: Served, stack: AsyncExitStack) -> SilentCall:
     """Begin a call on a connection of its own, and send no message."""
     options = (("grpc.use_local_subchannel_pool", 1),)
     channel = grpc.aio.insecure_channel(served.address, options=options)
     await stack.enter_async_context(channel)
-    call = channel.stream_unary(UNARY.path)()
+    method: grpc.aio.StreamUnaryMultiCallable[bytes, bytes] = channel.stream_unary(UNARY.path)
+    call = method()
     await call.wait_for_connection()
     return call
 
 
-async def refusal(call: "grpc.aio.StreamUnaryCall") -> SemelError:
+async def refusal(call: SilentCall) -> SemelError:
     with pytest.raises(grpc.aio.AioRpcError) as caught:
         await call
     return status.from_rpc_error(caught.value, "here")
