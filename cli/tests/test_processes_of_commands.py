@@ -162,7 +162,7 @@ async def test_a_cluster_with_tls_is_found_with_its_certificates(tmp_path: Path)
         assert "not all income is there" in demo.said[-1]
         async with command("--no-tls", "topics", "list") as plain:
             assert await plain.ends() == 1
-        assert "are the address and the options of TLS right?" in plain.said[-1]
+        assert "speaks TLS, and this client does not: connect with TLS" in plain.said[-1]
         async with command("--tls-ca", str(folder / "tls" / "ca.pem"), "topics", "list") as nobody:
             assert await nobody.ends() == 1
         keys = [path for path in (folder / "tls").iterdir() if path.suffix == ".key"]

@@ -26,7 +26,7 @@ from semel_runtime.cluster.image import ClusterImage, Listener
 from semel_runtime.server.principal import Principal
 from semel_runtime.testing.journal import MemoryJournal
 from semel_runtime.testing.network import MemoryNetwork
-from semel_runtime.testing.virtual_time import LoopClock, after
+from semel_runtime.testing.virtual_time import LoopClock, after, ended
 from semel_runtime.testing.volume import MemoryVolume
 
 START_MS = 1_700_000_000_000
@@ -110,7 +110,7 @@ class Cluster:
                 await stack.enter_async_context(app)
                 self.network.serve(address, app.handlers)
                 self.apps[address] = app
-                stack.callback(group.create_task(app.run()).cancel)
+                stack.push_async_callback(ended, group.create_task(app.run()))
                 await app.ready.wait()
             yield self
             await self.network.close()

@@ -36,6 +36,7 @@ from semel.group.v1 import group_pb2 as group
 from semel_common.errors import GroupAuthorizationFailedError, NotCoordinatorError
 from semel_common.wire import methods
 from semel_common.wire.methods import Method, Res
+from semel_runtime.cluster.admission import Admission
 from semel_runtime.server.principal import ANONYMOUS, Principal
 from semel_runtime.testing.virtual_time import after, in_virtual_time
 
@@ -361,7 +362,8 @@ async def test_without_authentication_everybody_may_do_everything_and_nothing_is
 ):
     async with Cluster({"authorizer": "off"}).started() as cluster:
         for app in cluster.apps.values():
-            assert all(endpoint.guard is None for endpoint in app.handlers)
+            guards = {endpoint.guard for endpoint in app.handlers}
+            assert all(isinstance(each, Admission) and each.inner is None for each in guards)
         async with cluster.client(ANONYMOUS) as client:
             await client.admin().create_topic("orders")
             await client.producer().send_and_wait("orders", b"v")

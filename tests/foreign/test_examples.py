@@ -15,7 +15,7 @@ from semel_common.partitioner import key_hash, partition_for_key
 from semel_common.wire.methods import END_TXN, METADATA
 from semel_local import LocalCluster
 
-LINES_MAX = 155
+LINES_MAX = 160
 
 examples = pytest.mark.parametrize("example", LANGUAGES, ids=lambda example: example.name)
 

@@ -23,7 +23,7 @@ from semel_runtime.cluster.image import Listener
 from semel_runtime.server.calls import Handlers
 from semel_runtime.testing.journal import MemoryJournal
 from semel_runtime.testing.network import Fault, MemoryNetwork
-from semel_runtime.testing.virtual_time import LoopClock
+from semel_runtime.testing.virtual_time import LoopClock, ended
 from semel_runtime.testing.volume import MemoryVolume
 
 START_MS = 1_700_000_000_000
@@ -79,7 +79,7 @@ class Cluster:
                 await stack.enter_async_context(app)
                 self._network.serve(address, app.handlers)
                 self.handlers[address] = app.handlers
-                stack.callback(group.create_task(app.run()).cancel)
+                stack.push_async_callback(ended, group.create_task(app.run()))
                 await app.ready.wait()
             yield self
             await self._network.close()

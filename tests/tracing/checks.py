@@ -94,6 +94,9 @@ def _served(trace: Trace, call: Seen, service: str) -> Iterator[str]:
 
 
 def _committed(trace: Trace, span: Seen) -> Iterator[str]:
+    """Check the commits below a request; one that was refused has none."""
+    if span.attributes.get("rpc.response.status_code", "OK") != "OK":
+        return
     commits = [each for each in trace.below(span) if each.name == COMMIT]
     if not commits:
         yield f"{span.short_name} of {span.service} has no {COMMIT}"

@@ -2,7 +2,8 @@
 
 import pytest
 
-from semel_runtime.claims import CLAIMS_MAX, ClaimHistory, JournalClaim, JournalMark, missing
+from semel_common.wire.bounds import CLAIMS_MAX
+from semel_runtime.claims import ClaimHistory, JournalClaim, JournalMark, missing
 
 
 def claim(claim_epoch: int, claim_token: str, start_offset: int) -> JournalClaim:

@@ -12,8 +12,7 @@ from itertools import pairwise
 
 from msgspec import Struct
 
-CLAIMS_MAX = 256
-"""Claims that a journal keeps. Older ones are known by nothing but where the next one began."""
+from semel_common.wire.bounds import CLAIMS_MAX
 
 
 class JournalMark(Struct, frozen=True, kw_only=True):

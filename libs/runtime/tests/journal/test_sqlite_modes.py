@@ -50,6 +50,7 @@ async def test_a_new_journal_and_all_beside_it_are_its_owners_alone(
         "journal.db": "600",
         "journal.db-wal": "600",
         "journal.db-shm": "600",
+        "journal.end": "600",
         "journal.lock": "600",
     }
     assert modes(folder)["refused"] == "600"
@@ -70,6 +71,7 @@ async def test_others_are_shut_out_of_a_journal_that_is_there_and_the_log_says_s
         "journal.db": "660",
         "journal.db-wal": "660",
         "journal.db-shm": "660",
+        "journal.end": "660",
         "journal.lock": "660",
     }
     told = {str(entry["path"]): (entry["mode_before"], entry["mode"]) for entry in logs}

@@ -63,6 +63,7 @@ def certificate(folder: Path, issue: Callable[[trustme.CA], trustme.LeafCert]) -
     ca.cert_pem.write_to_path(folder / "ca.pem")
     files.certificate.write_bytes(b"".join(each.bytes() for each in leaf.cert_chain_pems))
     leaf.private_key_pem.write_to_path(files.key)
+    files.key.chmod(0o600)
     return files
 
 

@@ -36,6 +36,8 @@ NAMES_MAX = 1_000
 FILTERS_MAX = 100
 """Filters of access rules in one request: each of them is held against each rule."""
 LISTENERS_MAX = 8
+CLAIMS_MAX = 256
+"""Claims of a journal that its instance keeps, and shows at its registration."""
 REASSIGNMENTS_MAX = 10_000
 """Partitions in one request to move them: as many as a topic may have."""
 PARTICIPANTS_MAX = 10_000
@@ -167,6 +169,9 @@ _CLUSTER = {
     "RegisterInstanceRequest.cluster_id": _ID,
     "RegisterInstanceRequest.claim_token": _ID,
     "RegisterInstanceRequest.listeners": Bound(LISTENERS_MAX),
+    "RegisterInstanceRequest.claims": Bound(CLAIMS_MAX),
+    "JournalClaim.claim_token": _ID,
+    "JournalMark.claim_token": _ID,
     "AdvertisedListener.name": _ID,
     "AdvertisedListener.host": _text(HOST_LENGTH_MAX, LISTENERS_MAX),
 }

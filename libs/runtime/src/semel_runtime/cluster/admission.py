@@ -21,7 +21,8 @@ class Admission:
         self, inner: Guards | None, check: Callable[[Endpoint[Message, Message]], None]
     ) -> None:
         """Let ``check`` raise why a call cannot be answered yet."""
-        self._inner = inner
+        self.inner = inner
+        """The guard behind this one; None: nothing."""
         self._check = check
 
     async def answer(
@@ -29,9 +30,9 @@ class Admission:
     ) -> Message:
         """See ``Guards``."""
         self._check(endpoint)
-        if self._inner is None:
+        if self.inner is None:
             return await endpoint.handler(request, call)
-        return await self._inner.answer(endpoint, request, call)
+        return await self.inner.answer(endpoint, request, call)
 
 
 def check_registered(registered: asyncio.Event) -> None:

@@ -109,6 +109,12 @@ async def after(duration_ms: float) -> None:
         timer.cancel()
 
 
+async def ended(task: "asyncio.Task[None]") -> None:
+    """Cancel a task, and return when it has ended."""
+    task.cancel()
+    await asyncio.wait((task,))
+
+
 def in_virtual_time(test: Callable[P, Coroutine[None, None, None]]) -> Callable[P, None]:
     """Run an async test on a loop of its own in virtual time."""
 

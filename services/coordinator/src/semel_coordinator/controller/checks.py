@@ -8,6 +8,7 @@ from semel.coordinator.v1 import moves_pb2 as moves_wire
 from semel.coordinator.v1 import quotas_pb2 as quotas_wire
 from semel_common.errors import InvalidRequestError
 from semel_common.wire.bounds import (
+    CLAIMS_MAX,
     FILTERS_MAX,
     HOST_LENGTH_MAX,
     ID_LENGTH_MAX,
@@ -16,7 +17,7 @@ from semel_common.wire.bounds import (
     REASSIGNMENTS_MAX,
 )
 from semel_coordinator.controller.machine import Completion, InstanceKey, Registration
-from semel_runtime.claims import CLAIMS_MAX, ClaimHistory, JournalClaim, JournalMark
+from semel_runtime.claims import ClaimHistory, JournalClaim, JournalMark
 from semel_runtime.cluster.controller_memory import mark_from_wire
 from semel_runtime.cluster.image import Instance, Listener, ServiceRole
 from semel_runtime.server.checks import (
