@@ -77,7 +77,7 @@ async def _attack(messages: int, random: Random) -> Result:
         client = await stack.enter_async_context(cluster.client())
         victim = await stack.enter_async_context(victim_of(cluster))
         for number in range(0, messages, ROUND):
-            await ordinary_work(client, f"round-{number}")
+            await ordinary_work(client, f"round-{number}", cluster.network)
             cluster.keeping = False
             samples = cluster.samples_of(lambda method: method.name not in OF_SERVICES)
             await _send(cluster, samples, min(ROUND, messages - number), random, result)
@@ -96,7 +96,7 @@ async def _attack_from_within(messages: int, random: Random) -> Result:
         stack.enter_context(_logging_to(result))
         cluster = await stack.enter_async_context(Cluster(random).started())
         client = await stack.enter_async_context(cluster.client())
-        await ordinary_work(client, "work")
+        await ordinary_work(client, "work", cluster.network)
         await leave_open(client, "work")
         cluster.keeping = False
         samples = cluster.samples_of(lambda method: method.name in OF_SERVICES)

@@ -53,15 +53,15 @@ class Cluster:
         """By address."""
         self.keeping = True
         """Whether requests are kept."""
-        self._network = MemoryNetwork()
-        self._network.decide = self._keep
+        self.network = MemoryNetwork()
+        self.network.decide = self._keep
         self._random = random
 
     def client(self) -> SemelClient:
         """Make a client; to be opened with ``async with``."""
         return SemelClient(
             COORDINATOR,
-            connector=self._network,
+            connector=self.network,
             clock=LoopClock(START_MS),
             random=Random(self._random.getrandbits(64)),
         )
@@ -77,12 +77,12 @@ class Cluster:
             group = await stack.enter_async_context(asyncio.TaskGroup())
             for address, app in self._apps():
                 await stack.enter_async_context(app)
-                self._network.serve(address, app.handlers)
+                self.network.serve(address, app.handlers)
                 self.handlers[address] = app.handlers
                 stack.push_async_callback(ended, group.create_task(app.run()))
                 await app.ready.wait()
             yield self
-            await self._network.close()
+            await self.network.close()
 
     def _apps(self) -> tuple[tuple[str, App], ...]:
         coordinator = CoordinatorSettings(data_dir=Path("coordinator"))
@@ -98,7 +98,7 @@ class Cluster:
         host, _, port = address.partition(":")
         return Environment(
             journal=MemoryJournal(MemoryVolume(), service=f"semel-{host}"),
-            connector=self._network,
+            connector=self.network,
             clock=LoopClock(START_MS),
             random=Random(self._random.getrandbits(64)),
             listeners=(Listener(name="default", host=host, port=int(port)),),

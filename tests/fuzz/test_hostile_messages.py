@@ -57,7 +57,7 @@ def test_no_service_breaks_another() -> None:
 def test_requests_of_every_kind_are_changed() -> None:
     async def work() -> tuple[set[str], set[str]]:
         async with Cluster(Random(0)).started() as cluster, cluster.client() as client:
-            await ordinary_work(client, "work")
+            await ordinary_work(client, "work", cluster.network)
             await leave_open(client, "work")
             sent = {each[0].method.path for each in cluster.samples_of(lambda _: True)}
             served = (

@@ -19,10 +19,10 @@ from aiosemel import (
     ServiceRole,
     TransactionalProducer,
 )
-from aiosemel._retry import Deadline
 from fuzz.cluster import BROKER, COORDINATOR, GROUP_COORDINATOR, Cluster
 from semel.coordinator.v1.cluster_pb2 import COORDINATOR_TYPE_GROUP, FindCoordinatorRequest
 from semel_common.wire import methods
+from semel_common.wire.connection import Connector
 from semel_runtime.testing.virtual_time import after
 
 FROM_START = ConsumerOptions(auto_offset_reset=OffsetReset.EARLIEST)
@@ -38,7 +38,7 @@ COMPLETED = methods.COMPLETE_PARTITION_REASSIGNMENT
 AT_ONCE = ProducerOptions(registration_delay_ms=0)
 
 
-async def ordinary_work(client: SemelClient, name: str) -> None:
+async def ordinary_work(client: SemelClient, name: str, network: Connector) -> None:
     """Use everything once, so that there are valid requests of every kind."""
     admin = client.admin()
     for role in (ServiceRole.BROKER, ServiceRole.GROUP_COORDINATOR):
@@ -69,7 +69,7 @@ async def ordinary_work(client: SemelClient, name: str) -> None:
     await admin.describe_cluster()
     await _move(client, name)
     await _say_who_may(client, name)
-    await _look_after(client, name)
+    await _look_after(client, name, network)
 
 
 async def _move(client: SemelClient, name: str) -> None:
@@ -145,7 +145,7 @@ async def _write_jointly(client: SemelClient, name: str) -> None:
         await joint.commit([receipt])
 
 
-async def _look_after(client: SemelClient, name: str) -> None:
+async def _look_after(client: SemelClient, name: str, network: Connector) -> None:
     admin = client.admin()
     await admin.count_records({(name, 0): 0})
     await admin.delete_records({(name, 0): 1})
@@ -155,10 +155,8 @@ async def _look_after(client: SemelClient, name: str) -> None:
     await admin.groups.delete(f"{name}-other")
     await admin.create_topic(f"{name}-gone")
     await admin.delete_topic(f"{name}-gone")
-    cluster = client._context.cluster
     find = FindCoordinatorRequest(type=COORDINATOR_TYPE_GROUP, keys=[name])
-    deadline = Deadline.after_ms(1_000)
-    await cluster.call(cluster.any_coordinator(), methods.FIND_COORDINATOR, find, deadline=deadline)
+    await network.connect(COORDINATOR).call(methods.FIND_COORDINATOR, find, timeout_ms=1_000)
 
 
 async def leave_open(client: SemelClient, name: str) -> None:

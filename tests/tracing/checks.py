@@ -1,6 +1,6 @@
 """What a trace of a transaction must look like; each check tells what is missing."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from tracing.spans import Seen, Trace
 from tracing.story import APPLICATION, PARTICIPANTS, PARTITIONS
@@ -28,7 +28,7 @@ def check_transaction(trace: Trace, *, killed: bool = False) -> list[str]:
         problems.append(f"the outcome is {transaction.attributes.get('semel.outcome')}")
     if not killed:
         problems += _served(trace, ends[0], COORDINATOR)
-    return problems + list(_fan_out(trace, ends[0]))
+    return problems + list(_fan_out(trace, ends))
 
 
 def check_reading(reading: Trace, *written: Trace) -> list[str]:
@@ -60,11 +60,12 @@ def _participation(trace: Trace, transaction: Seen) -> Iterator[str]:
         yield from _served(trace, call, GROUP)
 
 
-def _fan_out(trace: Trace, end: Seen) -> Iterator[str]:
-    """Check markers and completion, all below EndTxn: of what was answered, whoever sent it."""
+def _fan_out(trace: Trace, ends: Sequence[Seen]) -> Iterator[str]:
+    """Check markers and completion, all below EndTxn, which a coordinator may refuse at first."""
+    below = [each for end in ends for each in trace.below(end)]
     markers = [
         each
-        for each in trace.below(end)
+        for each in below
         if each.short_name == "WriteTxnMarkers"
         and each.attributes.get("rpc.response.status_code") == "OK"
     ]
@@ -74,7 +75,7 @@ def _fan_out(trace: Trace, end: Seen) -> Iterator[str]:
     for call in markers:
         is_broker = str(call.attributes["semel.instance"]).startswith("broker")
         yield from _served(trace, call, BROKER if is_broker else GROUP)
-    completions = [each for each in trace.below(end) if each.short_name == "complete transaction"]
+    completions = [each for each in below if each.short_name == "complete transaction"]
     if len(completions) != 1:
         yield f"{len(completions)} completions below EndTxn"
 
