@@ -21,6 +21,8 @@ from semel_group.config import GroupSettings
 from semel_runtime.app import App, Environment
 from semel_runtime.cluster.image import Listener
 from semel_runtime.server.calls import Handlers
+from semel_runtime.server.limits import ServerLimits
+from semel_runtime.server.long_polls import capped
 from semel_runtime.testing.journal import MemoryJournal
 from semel_runtime.testing.network import Fault, MemoryNetwork
 from semel_runtime.testing.virtual_time import LoopClock, ended
@@ -77,6 +79,7 @@ class Cluster:
             group = await stack.enter_async_context(asyncio.TaskGroup())
             for address, app in self._apps():
                 await stack.enter_async_context(app)
+                app.handlers.wrap(capped(ServerLimits().long_poll_max_ms))  # As a server does.
                 self.network.serve(address, app.handlers)
                 self.handlers[address] = app.handlers
                 stack.push_async_callback(ended, group.create_task(app.run()))

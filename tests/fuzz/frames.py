@@ -28,8 +28,8 @@ from semel_runtime.server.shares import Ledger
 
 MESSAGES_MAX = 8
 FRAMES_MAX = 40
-PATIENCE_S = 60.0
-"""By then, in virtual time, whatever was sent is answered."""
+PATIENCE_S = 90.0
+"""By then, in virtual time, every request is answered: a long poll ends after a minute."""
 MAX_WAIT_MS = 5_000
 """So long, at most, does a fetch ask to wait: what asks for days may wait for days."""
 BROKEN = errors_pb2.ERROR_CODE_UNKNOWN_SERVER_ERROR
