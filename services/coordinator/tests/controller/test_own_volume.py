@@ -124,6 +124,23 @@ async def test_an_older_copy_of_the_controllers_volume_stops(
             await coordinators.ask(INIT_PRODUCER_ID, INIT)
 
 
+@pytest.mark.parametrize(("broker_id", "claim_token"), [(0, "made up"), (1, "a process")])
+async def test_a_caller_that_no_volume_knows_stops_nothing(
+    coordinators: Coordinators, broker_id: int, claim_token: str
+) -> None:
+    mark = wire.JournalMark(claim_epoch=99, claim_token="x", end_offset=99)
+    async with coordinators.running(0):
+        await coordinators.register_broker(0)
+    async with coordinators.running(0):
+        cluster_id = (await coordinators.register_broker(0)).cluster_id
+        await given_out(coordinators)
+        forged = known_registration(broker_id, cluster_id, mark)
+        forged.claim_epoch, forged.claim_token = 2, claim_token
+        for _ in range(2):
+            await coordinators.ask(REGISTER_INSTANCE, forged)
+        await coordinators.ask(INIT_PRODUCER_ID, INIT)
+
+
 async def test_what_is_known_of_another_cluster_stops_nothing(coordinators: Coordinators) -> None:
     mark = wire.JournalMark(claim_epoch=99, claim_token="x", end_offset=99)
     async with coordinators.running(0) as app:

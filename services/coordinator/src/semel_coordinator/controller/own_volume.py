@@ -4,6 +4,10 @@ Every registration carries what the instance knows of the controller's journal. 
 lacks any of that, the volume was restored from an old backup: the controller stops, and its volume
 is refused from then on, as those of other instances are.
 
+An instance is believed if it proves that it is one of those that this volume knows: its journal has
+the claim that is stored here, whose random token no caller is told. So a message that an unknown
+caller makes up stops nothing.
+
 Until the instances that it knows have registered again, a controller that has just started may work
 on such a volume. So it gives out nothing and changes nothing before that. It waits for the first
 instance for ever, because it could serve no client without instances; then it waits for the others
@@ -11,7 +15,7 @@ for a bounded time.
 """
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Collection, Mapping
 
 import structlog
 
@@ -31,10 +35,16 @@ class OwnVolume:
     """Watches over the controller's volume."""
 
     def __init__(
-        self, identity: Identity, *, awaited: Iterable[InstanceKey], others_wait_ms: int
+        self,
+        identity: Identity,
+        *,
+        known: Mapping[InstanceKey, JournalMark],
+        awaited: Collection[InstanceKey],
+        others_wait_ms: int,
     ) -> None:
-        """Wait for instances that have registered in earlier lives; none: begin at once."""
+        """Believe known instances, and wait for some of them; for none: begin at once."""
         self._identity = identity
+        self._known = known
         self._awaited = set(awaited)
         self._others_wait_ms = others_wait_ms
         self._one_came = asyncio.Event()
@@ -66,7 +76,7 @@ class OwnVolume:
         Raises CoordinatorNotAvailableError then: the instance waits for the right volume.
         """
         known = registration.controller
-        if known is None:
+        if known is None or not self._proves_itself(registration):
             return
         mark = self.mark()
         lacking = missing(self._identity.history, known, end_offset=mark.end_offset)
@@ -80,6 +90,16 @@ class OwnVolume:
             self._refused.set()
         if self._refused.is_set():
             raise CoordinatorNotAvailableError(self._why)
+
+    def _proves_itself(self, registration: Registration) -> bool:
+        """Whether a registration comes from the journal that this volume knows."""
+        known = self._known.get(registration.key)
+        if known is None or not known.claim_token:
+            return False
+        claims = [(registration.claim_epoch, registration.claim_token)]
+        if registration.history is not None:
+            claims += [(each.claim_epoch, each.claim_token) for each in registration.history.claims]
+        return (known.claim_epoch, known.claim_token) in claims
 
     def came(self, key: InstanceKey) -> None:
         """Note that an instance has registered, and knows nothing that this volume lacks."""

@@ -82,6 +82,7 @@ class ControllerPresence:
         self._random = environment.random
         self._own_volume = OwnVolume(
             identity,
+            known=machine.controller.marks(),
             awaited=machine.controller.other_instances(),
             others_wait_ms=settings.controller_others_wait_ms,
         )

@@ -77,6 +77,10 @@ class ControllerMachine:
         known = self._state.instances.get(key)
         return 0 if known is None else known.claim_epoch
 
+    def marks(self) -> dict[InstanceKey, JournalMark]:
+        """Return how far the journal of each instance went when it registered last."""
+        return {key: known.mark for key, known in self._state.instances.items()}
+
     def other_instances(self) -> list[InstanceKey]:
         """Return the instances but the controller that may lead partitions, in order."""
         return sorted(
