@@ -9,6 +9,7 @@ from hostile.attacks import (
     metrics,
     payloads,
     quotas,
+    registrations,
     tokens,
 )
 
@@ -21,5 +22,6 @@ ALL = (
     *quotas.ATTACKS,
     *lists.ATTACKS,
     *clusters.ATTACKS,
+    *registrations.ATTACKS,
     *fuzzing.ATTACKS,
 )

@@ -19,7 +19,7 @@ from semel_runtime.journal.errors import (
 from semel_runtime.journal.sqlite.batches import SqliteBatchStore
 from semel_runtime.journal.sqlite.connections import Readers, Writer, open_writer
 from semel_runtime.journal.sqlite.ending import WITNESSED, WitnessedLog, check_end
-from semel_runtime.journal.sqlite.folder import JOURNAL_FILE, hold_folder
+from semel_runtime.journal.sqlite.folder import JOURNAL_FILE, folder_sentence, hold_folder
 from semel_runtime.journal.sqlite.opening import (
     NOTE,
     NOTE_PREFIX,
@@ -124,7 +124,7 @@ class SqliteJournal:
                     connection, file, service=service, cluster_id=cluster_id
                 )
                 if options.end_checked:
-                    await asyncio.to_thread(log.open)
+                    await asyncio.to_thread(_open_witness, folder, log)
                     await connection.execute_fetchall(STORE, (WITNESSED, ""))
             except DAMAGED as error:
                 raise JournalOpenError(file_sentence(file, error)) from error
@@ -272,3 +272,12 @@ def _check_end(folder: Path) -> None:
         check_end(folder)
     except sqlite3.Error as error:
         raise JournalOpenError(file_sentence(folder / JOURNAL_FILE, error)) from error
+    except OSError as error:
+        raise JournalOpenError(folder_sentence(folder, error)) from error
+
+
+def _open_witness(folder: Path, log: WitnessedLog) -> None:
+    try:
+        log.open()
+    except OSError as error:
+        raise JournalOpenError(folder_sentence(folder, error)) from error
