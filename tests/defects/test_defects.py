@@ -15,6 +15,7 @@ QUICK = (
     "joint-older-run-not-fenced",
     "lso-off-by-one",
     "marker-of-any-epoch",
+    "missing-commits-let-in",
     "older-epoch-taken",
     "claim-keeps-epoch",
     "reopened-at-the-end",

@@ -63,7 +63,7 @@ async def _send(line: UnaryLine, sent: Sent, request: cluster.RegisterInstanceRe
 ATTACKS = (
     Attack(
         name="made-up-marks-of-journals",
-        what="An administrator registers instances that know more than the volume of the controller.",
+        what="An administrator registers instances with made-up marks of the controller journal.",
         rpc="RegisterInstance",
         transport="unary",
         caller=Caller.ADMINISTRATOR,

@@ -190,13 +190,10 @@ class CoordinatorApp:
     async def _take_charge(self, parts: "_Parts") -> None:
         """Serve transactions once the cluster has taken this instance in, and not before.
 
-        Until then, it might work on an older copy of its volume. The controller is ready before it
-        is confirmed: the others register with it, and may be started only then.
+        Until then, it might work on an older copy of its volume.
         """
         await parts.presence.ready.wait()
-        if not parts.presence.confirmed.is_set():
-            self.ready.set()
-            await parts.presence.confirmed.wait()
+        await self._confirmed(parts.presence.confirmed)
         await parts.service.claim()
         self.ready.set()
         async with asyncio.TaskGroup() as group:
@@ -204,6 +201,18 @@ class CoordinatorApp:
             group.create_task(parts.taker.run(), name="transactions taker")
             group.create_task(self._sweep(parts.runner), name="sweep")
             group.create_task(self._expire(parts.runner), name="expiry of transactional ids")
+
+    async def _confirmed(self, confirmed: asyncio.Event) -> None:
+        """Wait for the other instances; say after a while that the controller is ready for them.
+
+        An operator may start them only then.
+        """
+        try:
+            async with asyncio.timeout(self._settings.controller_others_wait_ms / 1000):
+                await confirmed.wait()
+        except TimeoutError:
+            self.ready.set()
+            await confirmed.wait()
 
     async def _sweep(self, runner: Runner[CoordinatorRecord]) -> None:
         settings = self._settings

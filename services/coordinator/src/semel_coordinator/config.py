@@ -48,7 +48,8 @@ class CoordinatorSettings(ServiceSettings):
     controller_others_wait_ms: Annotated[int, Field(ge=0)] = 3_000
     """How long coordinator 0, after its start, waits for all instances that it knows to register,
     once a first one has, in milliseconds. Before that, it gives out nothing and changes nothing,
-    because these instances know whether its volume is an older copy."""
+    because these instances know whether its volume is an older copy. If none has come after this
+    time, it says that it is ready, because they may be started only then, and waits on."""
     transaction_max_timeout_ms: Count = 900_000
     """The longest timeout that a producer may ask for its transactions, in milliseconds."""
 

@@ -71,8 +71,7 @@ async def test_a_controller_that_starts_waits_for_the_instances_that_it_knows(
     async with coordinators.running(0):
         for broker_id in range(2):
             await coordinators.register_broker(broker_id)
-    async with coordinators.running(0) as app:
-        await app.ready.wait()
+    async with coordinators.running(0):
         for method, request in ((INIT_PRODUCER_ID, INIT), (CREATE_TOPICS, ORDERS)):
             with pytest.raises(CoordinatorLoadInProgressError):
                 await coordinators.ask(method, request)
@@ -106,7 +105,7 @@ async def test_an_older_copy_of_the_controllers_volume_stops(
         mark = (await coordinators.register_broker(0)).controller
     coordinators.volumes[0].content = copy
     for _ in range(restarts):
-        async with coordinators.running(0) as app:
+        async with coordinators.running(0, controller_others_wait_ms=0) as app:
             await app.ready.wait()
     async with coordinators.build(0) as app:
         coordinators.network.serve("coordinator-0:1", app.handlers)
