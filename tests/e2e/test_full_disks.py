@@ -24,7 +24,6 @@ import pytest
 
 from aiosemel import ConsumerOptions, OffsetReset, SemelClient
 from aiosemel.errors import (
-    CoordinatorLoadInProgressError,
     KafkaStorageError,
     NetworkExceptionError,
     ThrottlingQuotaExceededError,
@@ -115,16 +114,10 @@ class Cluster:
         self._connector = GrpcConnector()
         offset, producer_id = self._offsets[-1], self._producer_ids[-1]
         for name in SERVICES:
-            await self._work_once_in_charge(name)
+            await self.work(name)
         assert self._offsets[-1] > offset
         assert self._producer_ids[-1] > producer_id
         assert await self._missing() == set()
-
-    async def _work_once_in_charge(self, name: str) -> None:
-        """Work when a coordinator has heard from all instances that its journal is the newest."""
-        while True:
-            with contextlib.suppress(CoordinatorLoadInProgressError):
-                return await self.work(name)
 
     async def _missing(self) -> set[bytes]:
         """Return the records that were acknowledged and are not there."""

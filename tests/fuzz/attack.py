@@ -17,7 +17,6 @@ from fuzz.cluster import Cluster, Sample, Samples
 from fuzz.frames import attack_stream
 from fuzz.mutation import broken, edited
 from fuzz.work import OF_MOVES, leave_open, ordinary_work, victim_of
-from semel.coordinator.v1.cluster_pb2 import RegisterInstanceRequest
 from semel_common.errors import SemelError, UnknownServerError
 from semel_runtime.server.answer import answer
 from semel_runtime.server.calls import Call
@@ -159,18 +158,11 @@ def _hostile(sample: Sample, of_method: Sequence[Sample], random: Random) -> Mes
     parse = sample.method.request.FromString
     if random.random() < 0.3:  # most change fields, for these get further
         try:
-            return _tame(parse(broken(sample.data, random)))
+            return parse(broken(sample.data, random))
         except DecodeError:
             return None
     others = [parse(each.data) for each in random.sample(list(of_method), min(3, len(of_method)))]
-    return _tame(edited(parse(sample.data), others, random))
-
-
-def _tame(request: Message) -> Message:
-    """Leave out of a request what a service may do by right: to stop a controller that is old."""
-    if isinstance(request, RegisterInstanceRequest):
-        request.ClearField("controller")
-    return request
+    return edited(parse(sample.data), others, random)
 
 
 def _shown(request: Message) -> str:
