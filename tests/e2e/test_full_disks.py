@@ -27,6 +27,7 @@ from aiosemel.errors import (
     KafkaStorageError,
     NetworkExceptionError,
     ThrottlingQuotaExceededError,
+    UnknownTopicOrPartitionError,
 )
 from semel.broker.v1 import broker_pb2
 from semel.common.v1 import errors_pb2, records_pb2
@@ -176,8 +177,15 @@ async def started(folder: Path, *, reserve_bytes: int = 0) -> AsyncIterator[Clus
         cluster = Cluster(processes, ended)
         async with contextlib.aclosing(cluster):
             for name in SERVICES:
-                await cluster.work(name)
+                await work_once_known(cluster, name)
             yield cluster
+
+
+async def work_once_known(cluster: Cluster, name: str) -> None:
+    """Work when a service has heard of the topic."""
+    while True:
+        with contextlib.suppress(UnknownTopicOrPartitionError):
+            return await cluster.work(name)
 
 
 async def fails_and_ends(

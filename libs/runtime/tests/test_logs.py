@@ -2,10 +2,11 @@
 
 import logging
 
+import structlog
 from opentelemetry.trace import NonRecordingSpan
 
 from semel_common import tracing
-from semel_runtime.logs import _add_trace_ids, _SeldomToStructlog
+from semel_runtime.logs import _add_trace_ids, _SeldomToStructlog, _ToStructlog
 
 CONTEXT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
@@ -34,3 +35,16 @@ def test_an_exporter_that_fails_again_and_again_is_told_of_once() -> None:
     for _ in range(3):
         handler.emit(logging.LogRecord("opentelemetry", logging.WARNING, "", 0, "away", (), None))
     assert seen == ["away"]
+
+
+def test_an_answer_that_its_client_does_not_wait_for_is_no_error() -> None:
+    class ExecuteBatchError(Exception):
+        """Named as the class of gRPC, which exports none."""
+
+    error = ExecuteBatchError()
+    seen = (type(error), error, None)
+    for name, events in (("grpc._cython.cygrpc", ["debug"]), ("other", ["error"])):
+        with structlog.testing.capture_logs() as logs:
+            record = logging.LogRecord(name, logging.ERROR, "", 0, "raised", (), seen)
+            _ToStructlog().emit(record)
+        assert [entry["log_level"] for entry in logs] == events

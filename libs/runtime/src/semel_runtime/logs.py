@@ -21,6 +21,8 @@ _LEVELS = {
 _OWN_LOGGERS = ("semel_common", "aiosemel")
 """Of the standard library, and of our own: they follow `log_level`, all others begin at WARNING."""
 _QUIET_S = 60.0
+_LOST_ANSWER = "ExecuteBatchError"
+"""What gRPC's server raises when the client of a call has gone; it exports no such class."""
 
 log = structlog.get_logger(__name__)
 
@@ -113,11 +115,23 @@ def _log_of_standard_library(level: int) -> None:
     logging.captureWarnings(capture=True)
 
 
+def _is_lost_answer(record: logging.LogRecord) -> bool:
+    """Return whether gRPC logs that a call had ended before its answer could be sent.
+
+    gRPC logs that as an error with its traceback, for every client whose deadline has passed.
+    """
+    kind = record.exc_info[0] if record.exc_info else None
+    return record.name.startswith("grpc") and kind is not None and kind.__name__ == _LOST_ANSWER
+
+
 class _ToStructlog(logging.Handler):
     """Makes a line of this log of a record of the standard library's."""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Log it, with the logger that it is from."""
+        if _is_lost_answer(record):
+            log.debug("client was gone before its answer was sent", logger=record.name)
+            return
         try:
             log.log(
                 min(max(record.levelno, logging.DEBUG), logging.CRITICAL) // 10 * 10,
