@@ -12,12 +12,12 @@ from semel.coordinator.v1 import cluster_pb2 as cluster
 from semel.coordinator.v1 import transactions_pb2 as transactions
 from semel.group.v1 import group_pb2 as group
 from semel_common.errors import InvalidRequestError
-from semel_common.wire import bounds, methods
-from semel_common.wire.bounds import BOUNDS
+from semel_common.wire import methods, request_bounds
 from semel_common.wire.methods import Method
-from semel_common.wire.pieces import varint
+from semel_common.wire.request_bounds import BOUNDS
 from semel_common.wire.request_scan import SCANNED_FROM_BYTES, check_request
 from semel_common.wire.streams import STREAMS, RefusedFrame
+from semel_common.wire.wire_format import varint
 
 METHODS = [each for each in vars(methods).values() if isinstance(each, Method)]
 LARGE = bytes(SCANNED_FROM_BYTES)
@@ -54,8 +54,10 @@ def test_every_field_of_every_request_has_a_bound() -> None:
 def test_a_text_or_a_list_is_never_without_a_bound_of_its_kind(name: str) -> None:
     is_number = FIELDS[name].type not in (FieldDescriptor.TYPE_STRING, FieldDescriptor.TYPE_BYTES)
     if FIELDS[name].is_repeated:
-        assert BOUNDS[name].count_max <= bounds.OFFSETS_MAX
-    assert is_number is (BOUNDS[name].size_max_bytes is None) or BOUNDS[name] == bounds.CONTENT
+        assert BOUNDS[name].count_max <= request_bounds.OFFSETS_MAX
+    assert (
+        is_number is (BOUNDS[name].size_max_bytes is None) or BOUNDS[name] == request_bounds.CONTENT
+    )
 
 
 def test_no_request_holds_itself() -> None:
@@ -94,7 +96,10 @@ def test_a_message_of_too_many_entries_is_refused(
 
 
 def test_packed_numbers_are_counted_one_by_one() -> None:
-    for count, large in ((bounds.OFFSETS_MAX, False), (bounds.OFFSETS_MAX + 1, True)):
+    for count, large in (
+        (request_bounds.OFFSETS_MAX, False),
+        (request_bounds.OFFSETS_MAX + 1, True),
+    ):
         topic = participants.TopicPartitions(topic_id="t", partitions=[300] * count)
         message = transactions.AddPartitionsToTxnRequest(topics=[topic]).SerializeToString()
         if large:
