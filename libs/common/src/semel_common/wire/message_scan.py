@@ -35,6 +35,7 @@ _FIXED_BYTES = {
 }
 _WIRE_TYPES = {0: 0, 8: 1, 4: 5}
 """The wire type of a number that is not packed, by its fixed bytes."""
+_CUT_OFF = "ends within a field"
 _NEVER_PACKED = (
     FieldDescriptor.TYPE_STRING,
     FieldDescriptor.TYPE_BYTES,
@@ -128,11 +129,11 @@ class MessageScan:
         try:
             self._walk(data, shape, start, end)
         except IndexError:
-            raise ScanError("ends within a field") from None
+            raise ScanError(_CUT_OFF) from None
         except WireFormatError as error:
             raise ScanError(str(error)) from None
 
-    def _walk(self, data: Data, shape: Shape, at: int, end: int) -> None:
+    def _walk(self, data: Data, shape: Shape, at: int, end: int) -> None:  # noqa: C901 - hot
         """Go over the fields of a message, and of the messages in it."""
         left = self._elements_left
         try:
@@ -159,6 +160,8 @@ class MessageScan:
                     else:
                         size, at = read_varint(data, at - 1)
                 if known is not None:
+                    if at + size > end:  # Else each frame could claim all bytes behind it.
+                        raise ScanError(_CUT_OFF)
                     self._elements_left = left
                     self._look_into(known, data, at, at + size)
                     left = self._elements_left
@@ -166,7 +169,7 @@ class MessageScan:
         finally:  # The cost of a refused message counts too.
             self._elements_left = min(left, self._elements_left)
         if at != end:
-            raise ScanError("ends within a field")
+            raise ScanError(_CUT_OFF)
 
     def _look_into(self, known: Field, data: Data, at: int, end: int) -> None:
         """Hold a value against the bounds, with all that it holds."""
