@@ -6,9 +6,9 @@ from typing import NamedTuple, cast
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import Message
 
-from semel_common.wire.bounds import BOUNDS, MESSAGE_SIZE_MAX_BYTES
-from semel_common.wire.pieces import varint
+from semel_common.wire.request_bounds import BOUNDS, MESSAGE_SIZE_MAX_BYTES
 from semel_common.wire.request_scan import SCANNED_FROM_BYTES
+from semel_common.wire.wire_format import varint
 
 _ROOM_BYTES = 4_096
 """What is left of a message for the frame around it."""

@@ -18,8 +18,8 @@ from semel.common.v1.frames_pb2 import FramesPreface, OpenFramesRequest, OpenFra
 from semel.coordinator.v1 import cluster_pb2 as cluster
 from semel_common.wire import methods, status
 from semel_common.wire.methods import Method
-from semel_common.wire.pieces import varint
 from semel_common.wire.streams import STREAMS
+from semel_common.wire.wire_format import varint
 from untrusted.lies import Lie, frame_error, lie
 
 ALL: Mapping[str, Method[Message, Message]] = {

@@ -12,7 +12,7 @@ from google.rpc import error_details_pb2, status_pb2
 
 from semel.common.v1.errors_pb2 import Error, ErrorCode
 from semel_common.wire.methods import Method
-from semel_common.wire.pieces import varint
+from semel_common.wire.wire_format import varint
 
 BOMB_ELEMENTS = 1 << 21
 """More than a client takes, at two bytes each."""

@@ -28,8 +28,8 @@ from semel_common.compression import compress, decompress
 from semel_common.errors import CorruptMessageError, MessageTooLargeError
 from semel_common.payload_limits import HEADERS_PER_RECORD_MAX
 from semel_common.sequences import next_sequence
-from semel_common.wire.pieces import varint
-from semel_common.wire_scan import ScanError, check_fields
+from semel_common.wire.message_scan import ScanError, check_message
+from semel_common.wire.wire_format import varint
 
 ITEM = st.none() | st.binary(max_size=20)
 HEADERS = st.lists(st.tuples(st.text(max_size=5), ITEM), max_size=3).map(tuple)
@@ -243,7 +243,7 @@ def test_a_batch_of_1400_bytes_with_seven_million_headers_costs_little() -> None
 @pytest.mark.parametrize("field", [b"\x1a\x00", b"\x0a\x00", b"\x3a\x00", b"\x10\x00", b"\x7a\x00"])
 def test_more_fields_than_the_header_explains_are_refused_by_a_scan(field: bytes) -> None:
     batch = RecordBatch(record_count=2, payload=field * 1_000_000)
-    with pytest.raises(CorruptMessageError, match="says 2 records and holds more than 80 fields"):
+    with pytest.raises(CorruptMessageError, match="says 2 records and has more than 80 elements"):
         decode_records(batch)
 
 
@@ -296,7 +296,7 @@ def test_a_window_that_no_payload_needs_is_refused() -> None:
 def test_a_scan_never_takes_a_message_that_has_more_fields(message: bytes, fields_max: int) -> None:
     """What the parser takes is scanned to the same end; nothing else raises."""
     try:
-        check_fields(message, fields_max=fields_max)
+        check_message(message, {}, elements_max=fields_max)
     except ScanError:
         return
     with contextlib.suppress(DecodeError):

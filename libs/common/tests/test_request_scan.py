@@ -12,12 +12,17 @@ from semel.coordinator.v1 import cluster_pb2 as cluster
 from semel.coordinator.v1 import transactions_pb2 as transactions
 from semel.group.v1 import group_pb2 as group
 from semel_common.errors import InvalidRequestError
-from semel_common.wire import bounds, methods
-from semel_common.wire.bounds import BOUNDS
+from semel_common.wire import methods, request_bounds
 from semel_common.wire.methods import Method
-from semel_common.wire.pieces import varint
-from semel_common.wire.request_scan import SCANNED_FROM_BYTES, check_request
+from semel_common.wire.request_bounds import BOUNDS
+from semel_common.wire.request_scan import (
+    SCANNED_FROM_BYTES,
+    check_request,
+    frames_of,
+    refused_frames,
+)
 from semel_common.wire.streams import STREAMS, RefusedFrame
+from semel_common.wire.wire_format import varint
 
 METHODS = [each for each in vars(methods).values() if isinstance(each, Method)]
 LARGE = bytes(SCANNED_FROM_BYTES)
@@ -54,8 +59,10 @@ def test_every_field_of_every_request_has_a_bound() -> None:
 def test_a_text_or_a_list_is_never_without_a_bound_of_its_kind(name: str) -> None:
     is_number = FIELDS[name].type not in (FieldDescriptor.TYPE_STRING, FieldDescriptor.TYPE_BYTES)
     if FIELDS[name].is_repeated:
-        assert BOUNDS[name].count_max <= bounds.OFFSETS_MAX
-    assert is_number is (BOUNDS[name].size_max_bytes is None) or BOUNDS[name] == bounds.CONTENT
+        assert BOUNDS[name].count_max <= request_bounds.OFFSETS_MAX
+    assert (
+        is_number is (BOUNDS[name].size_max_bytes is None) or BOUNDS[name] == request_bounds.CONTENT
+    )
 
 
 def test_no_request_holds_itself() -> None:
@@ -94,7 +101,10 @@ def test_a_message_of_too_many_entries_is_refused(
 
 
 def test_packed_numbers_are_counted_one_by_one() -> None:
-    for count, large in ((bounds.OFFSETS_MAX, False), (bounds.OFFSETS_MAX + 1, True)):
+    for count, large in (
+        (request_bounds.OFFSETS_MAX, False),
+        (request_bounds.OFFSETS_MAX + 1, True),
+    ):
         topic = participants.TopicPartitions(topic_id="t", partitions=[300] * count)
         message = transactions.AddPartitionsToTxnRequest(topics=[topic]).SerializeToString()
         if large:
@@ -166,6 +176,30 @@ def test_a_frame_that_holds_too_much_is_refused_by_its_number() -> None:
     assert isinstance(second, RefusedFrame)
     assert second.correlation_id == 8
     assert second.error.message.startswith("partitions has more than 1,000 entries")
+
+
+def test_a_list_that_claims_bytes_behind_its_frame_is_cut_off() -> None:
+    """Numbers behind the frame are not counted: each of many frames could claim all of them."""
+    claimed = b"\x12" + varint(1 << 20) + bytes(5_000)
+    topics = b"\x22" + varint(len(claimed)) + claimed
+    content = b"\x08\x01\x2a" + varint(len(topics)) + topics
+    message = b"\x0a" + varint(len(content)) + content + b"\x7a" + varint(2 << 20) + bytes(2 << 20)
+    types = STREAMS[methods.TRANSACTIONS]
+    spans = frames_of(types.stream_request.DESCRIPTOR, message)
+    refused = refused_frames(types.request_frame.DESCRIPTOR, message, spans)
+    assert [error.message for error in refused.values()] == [
+        f"the message of {len(content):,} bytes is no RequestFrame"
+    ]
+
+
+def test_frames_that_are_refused_take_their_cost_from_the_message() -> None:
+    types = STREAMS[methods.BROKER]
+    message = frame(1, b"\x12\0" * 5_000) * 600
+    spans = frames_of(types.stream_request.DESCRIPTOR, message)
+    refused = refused_frames(types.request_frame.DESCRIPTOR, message, spans)
+    whys = [refused[span].message for span in spans]
+    assert whys[0] == "partitions has more than 1,000 entries: send several requests"
+    assert "has more than 500,000 fields: send several requests" in whys[-1]
 
 
 def test_small_frames_are_scanned_too_once_they_are_many() -> None:

@@ -12,7 +12,7 @@ from aiosemel._producer.encode import CODECS, produce_request
 from semel.broker.v1 import broker_pb2 as broker
 from semel_common.batches import Columns, seal
 from semel_common.ids import TopicPartition
-from semel_common.wire.pieces import varint
+from semel_common.wire.wire_format import varint
 
 SIZE_MAX_BYTES = 1_000_000
 Row = tuple[bytes | None, bytes | None, int]

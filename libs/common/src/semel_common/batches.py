@@ -28,8 +28,9 @@ from semel_common.payload_limits import (
     HEADERS_PER_RECORD_MAX,
     READABLE_MAX_BYTES,
 )
+from semel_common.wire.message_scan import Bound, Field, ScanError, Shape, check_message
 from semel_common.wire.pieces import Pieces, tag, within
-from semel_common.wire_scan import ScanError, check_fields
+from semel_common.wire.wire_format import LENGTH_DELIMITED
 
 _CHECKED_HEADER = struct.Struct(">iqqiBBq")
 _EMPTY_KEY = KEYS_TAG + b"\0"
@@ -44,7 +45,13 @@ without a scan: so many bytes hold too few fields to do harm."""
 _FIELDS_PER_RECORD = 8
 _FIELDS_BESIDE = 64
 """A payload has fewer fields than this for each record, and fewer beside them."""
-_HEADERS_NUMBER = RecordHeaders.HEADERS_FIELD_NUMBER
+_RECORD_HEADERS: Shape = {
+    RecordHeaders.HEADERS_FIELD_NUMBER << 3 | LENGTH_DELIMITED: Field(
+        "headers", Bound(HEADERS_PER_RECORD_MAX)
+    )
+}
+_RECORD_HEADERS_FIELDS_MAX = 4 * HEADERS_PER_RECORD_MAX + 64
+"""Fields of the headers of one record, with some of a later release."""
 _EMPTY_HEADER_BYTES = 2
 
 
@@ -190,7 +197,7 @@ def _parse(batch: RecordBatch, opened: bytes) -> RecordColumns:
     count = batch.record_count
     try:
         if len(opened) > _UNSCANNED_MAX_BYTES + _UNSCANNED_RECORD_MAX_BYTES * count:
-            check_fields(opened, fields_max=_FIELDS_PER_RECORD * count + _FIELDS_BESIDE)
+            check_message(opened, {}, elements_max=_FIELDS_PER_RECORD * count + _FIELDS_BESIDE)
         records = RecordColumns.FromString(opened)
     except ScanError as error:
         raise CorruptMessageError(
@@ -211,7 +218,7 @@ def _headers(batch: RecordBatch, records: RecordColumns) -> dict[int, HeaderPair
     for written in records.headers:
         try:
             if len(written) > _EMPTY_HEADER_BYTES * HEADERS_PER_RECORD_MAX:
-                check_fields(written, fields_max=HEADERS_PER_RECORD_MAX, number=_HEADERS_NUMBER)
+                check_message(written, _RECORD_HEADERS, elements_max=_RECORD_HEADERS_FIELDS_MAX)
             of_record = RecordHeaders.FromString(written)
         except ScanError as error:
             raise _too_many_headers(batch, HEADERS_PER_RECORD_MAX, "one record") from error

@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from msgspec import Struct
 
-from semel_common.wire.bounds import CLAIMS_MAX
+from semel_common.wire.request_bounds import CLAIMS_MAX
 
 
 class JournalMark(Struct, frozen=True, kw_only=True):

@@ -11,7 +11,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from semel_common.wire.bounds import MESSAGE_SIZE_MAX_BYTES
+from semel_common.wire.request_bounds import MESSAGE_SIZE_MAX_BYTES
 from semel_runtime.access.acls import EVERYBODY, USER
 from semel_runtime.access.quotas import QuotaTimes
 from semel_runtime.cluster.image import Listener

@@ -9,7 +9,6 @@ from semel.coordinator.v1 import cluster_pb2 as cluster_wire
 from semel.coordinator.v1 import moves_pb2 as wire
 from semel_common.error_codes import ErrorCode
 from semel_common.errors import FencedLeaderEpochError, InvalidRequestError, UnknownTopicIdError
-from semel_common.wire.bounds import REASSIGNMENTS_MAX
 from semel_common.wire.methods import (
     ALTER_PARTITION_REASSIGNMENTS,
     COMPLETE_PARTITION_REASSIGNMENT,
@@ -18,6 +17,7 @@ from semel_common.wire.methods import (
     DESCRIBE_CLUSTER,
     REBALANCE_PARTITIONS,
 )
+from semel_common.wire.request_bounds import REASSIGNMENTS_MAX
 
 
 @pytest.fixture

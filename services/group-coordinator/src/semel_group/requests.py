@@ -8,7 +8,7 @@ from semel.common.v1 import participants_pb2 as participants
 from semel.group.v1 import group_pb2 as wire
 from semel_common.errors import InvalidGroupIdError, InvalidRequestError
 from semel_common.ids import TopicPartition
-from semel_common.wire.bounds import (
+from semel_common.wire.request_bounds import (
     GROUPS_MAX,
     ID_LENGTH_MAX,
     MARKERS_MAX,

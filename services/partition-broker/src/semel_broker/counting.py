@@ -28,7 +28,7 @@ from semel_broker.stored import read_batch, read_header
 from semel_common.batches import decode_records
 from semel_common.errors import SemelError
 from semel_common.payload_limits import OPENED_MAX_BYTES
-from semel_common.wire.bounds import ASKED_PARTITIONS_MAX
+from semel_common.wire.request_bounds import ASKED_PARTITIONS_MAX
 from semel_common.wire.status import to_value
 from semel_runtime.journal.base import StoredBatch
 from semel_runtime.runner import Runner

@@ -8,7 +8,7 @@ from semel_broker.machine.records import Record
 from semel_broker.machine.values import DeletePosition
 from semel_broker.names import partition_name
 from semel_common.errors import InvalidRequestError, SemelError
-from semel_common.wire.bounds import ASKED_PARTITIONS_MAX
+from semel_common.wire.request_bounds import ASKED_PARTITIONS_MAX
 from semel_common.wire.status import to_value
 from semel_runtime.runner import Runner
 from semel_runtime.server.calls import Call

@@ -21,7 +21,7 @@ from semel_broker.opening import PayloadOpener
 from semel_broker.reader import AsBatches, AsRecords, Cursor, Turns
 from semel_broker.waiters import Waiters
 from semel_common.errors import SemelError, ThrottlingQuotaExceededError
-from semel_common.wire.bounds import FETCHED_PARTITIONS_MAX
+from semel_common.wire.request_bounds import FETCHED_PARTITIONS_MAX
 from semel_common.wire.status import to_value
 from semel_runtime.runner import Runner
 from semel_runtime.server.calls import Call

@@ -14,7 +14,7 @@ from google.protobuf.message import DecodeError
 
 from semel.common.v1.records_pb2 import RecordBatch
 from semel_common.batches import checksum
-from semel_common.wire.pieces import varint
+from semel_common.wire.wire_format import varint
 from semel_runtime.journal.base import StoredBatch
 
 NEVER = -1

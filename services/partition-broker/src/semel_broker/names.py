@@ -4,7 +4,7 @@ from typing import Protocol
 
 from semel_broker.machine.values import IsolationLevel, PartitionName
 from semel_common.errors import InvalidRequestError
-from semel_common.wire.bounds import ID_LENGTH_MAX, TOPIC_NAME_LENGTH_MAX
+from semel_common.wire.request_bounds import ID_LENGTH_MAX, TOPIC_NAME_LENGTH_MAX
 from semel_runtime.server.checks import INT32_MAX, require_int, require_known, require_name
 
 

@@ -10,7 +10,7 @@ from semel_broker.machine.records import ProducerState, Record
 from semel_common.errors import SemelError
 from semel_common.ids import TopicPartition
 from semel_common.sequences import next_sequence
-from semel_common.wire.bounds import DESCRIBED_PARTITIONS_MAX, ID_LENGTH_MAX
+from semel_common.wire.request_bounds import DESCRIBED_PARTITIONS_MAX, ID_LENGTH_MAX
 from semel_common.wire.status import to_value
 from semel_runtime.clock import Clock
 from semel_runtime.runner import Runner

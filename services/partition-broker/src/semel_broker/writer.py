@@ -29,7 +29,7 @@ from semel_common.errors import (
     SemelError,
 )
 from semel_common.ids import TopicPartition
-from semel_common.wire import bounds
+from semel_common.wire import request_bounds
 from semel_common.wire.status import to_value
 from semel_runtime.clock import Clock
 from semel_runtime.journal.base import StoredBatch
@@ -93,7 +93,7 @@ class BrokerWriter:
         """
         del call
         self._check_cluster(request.cluster_id)
-        require_count("markers", request.markers, maximum=bounds.MARKERS_MAX)
+        require_count("markers", request.markers, maximum=request_bounds.MARKERS_MAX)
         _check_participants(request.markers)
         outcomes = [_outcomes(marker) for marker in request.markers]
         refusals = iter(await self._apply(_flat(outcomes), patient=not request.awaited))
@@ -169,15 +169,15 @@ def _flat(outcomes: Sequence[Sequence[Outcome]]) -> list[Outcome]:
 def _check_size(request: wire.ProduceRequest) -> None:
     """Check how much a request holds, before any of it is looked at."""
     require_count(
-        "partitions", request.partitions, minimum=1, maximum=bounds.PRODUCED_PARTITIONS_MAX
+        "partitions", request.partitions, minimum=1, maximum=request_bounds.PRODUCED_PARTITIONS_MAX
     )
     batches = plain_records = 0
     for each in request.partitions:
         batches += len(each.batches)
         if each.HasField("records"):  # To look into a message that is not there makes one.
             plain_records += len(each.records.records)
-    require_int("number of batches", batches, maximum=bounds.BATCHES_MAX)
-    require_int("number of plain records", plain_records, maximum=bounds.PLAIN_RECORDS_MAX)
+    require_int("number of batches", batches, maximum=request_bounds.BATCHES_MAX)
+    require_int("number of plain records", plain_records, maximum=request_bounds.PLAIN_RECORDS_MAX)
     if request.transactional_id:
         require_name("transactional_id", request.transactional_id)
 
@@ -188,8 +188,8 @@ def _check_participants(markers: Sequence[TxnMarker]) -> None:
     for marker in markers:
         partitions += sum(len(topic.partitions) for topic in marker.participants.topics)
         groups += len(marker.participants.group_ids)
-    require_int("number of partitions", partitions, maximum=bounds.ABORTED_PARTICIPANTS_MAX)
-    require_int("number of groups", groups, maximum=bounds.ABORTED_PARTICIPANTS_MAX)
+    require_int("number of partitions", partitions, maximum=request_bounds.ABORTED_PARTICIPANTS_MAX)
+    require_int("number of groups", groups, maximum=request_bounds.ABORTED_PARTICIPANTS_MAX)
 
 
 def _placed(

@@ -24,12 +24,12 @@ from semel_common.errors import (
     ThrottlingQuotaExceededError,
 )
 from semel_common.wire import status
-from semel_common.wire.answers import unusable
+from semel_common.wire.answers import AnswerBounds, check_answer, unusable
+from semel_common.wire.message_scan import ScanError
 from semel_common.wire.methods import Method, Req, Res
 from semel_common.wire.outbox import FRAMES_PER_SLICE, Outbox
 from semel_common.wire.pieces import Outgoing
 from semel_common.wire.pipe import Pipe, PipeUser
-from semel_common.wire.scan import Bounds, MessageBoundsError, check_bounds
 from semel_common.wire.streams import ResponseFrame, StreamTypes
 
 ARRIVED_MAX = 4_096
@@ -56,7 +56,7 @@ class FrameStream:
     """A stream to one service at one address. Made inside a running event loop."""
 
     def __init__(
-        self, open_pipe: OpenPipe, types: StreamTypes, address: str, bounds: Bounds
+        self, open_pipe: OpenPipe, types: StreamTypes, address: str, bounds: AnswerBounds
     ) -> None:
         """Begin to connect; calls wait until that is done."""
         self._types = types
@@ -137,9 +137,9 @@ class FrameStream:
         """Hand answers to their callers."""
         types = self._types
         try:
-            check_bounds(message, types.stream_response, self._bounds)
+            check_answer(message, types.stream_response, self._bounds)
             frames = types.parse_response(message).frames
-        except (MessageBoundsError, DecodeError) as error:
+        except (ScanError, DecodeError) as error:
             rpc = types.path.rpartition("/")[2]
             self._break(unusable(self._address, rpc, types.stream_response, message, error))
             return

@@ -19,15 +19,13 @@ from semel_common.errors import NetworkExceptionError, SemelError, ThrottlingQuo
 from semel_common.library_log import get_logger
 from semel_common.tracing import TRACEPARENT
 from semel_common.wire import status
-from semel_common.wire.answers import ELEMENTS_MAX, parse
-from semel_common.wire.bounds import ANSWER_SIZE_MAX_BYTES
+from semel_common.wire.answers import ANSWER_SIZE_MAX_BYTES, ELEMENTS_MAX, AnswerBounds, parse
 from semel_common.wire.clusters import CLUSTER_ID
 from semel_common.wire.frame_stream import FrameStream, Opened
 from semel_common.wire.grpc_pipe import GrpcPipe, StreamCall
 from semel_common.wire.methods import OPEN_FRAMES, Method, Req, Res
 from semel_common.wire.pieces import Outgoing, message_of
 from semel_common.wire.pipe import Pipe, PipeUser
-from semel_common.wire.scan import Bounds
 from semel_common.wire.security import Certificates, ClientCredentials, Security
 from semel_common.wire.socket_pipe import ClientTls, SocketOptions, connect
 from semel_common.wire.streams import STREAMS
@@ -66,9 +64,9 @@ class ChannelOptions:
     refused_stream_pause_ms: int = 30_000
     """How long calls are unary after a server has refused a frame stream for its limits."""
 
-    def as_bounds(self) -> Bounds:
+    def as_bounds(self) -> AnswerBounds:
         """Return the bounds of what is taken."""
-        return Bounds(
+        return AnswerBounds(
             size_max_bytes=self.message_size_max_bytes, elements_max=self.message_elements_max
         )
 

@@ -11,7 +11,7 @@ MESSAGE_SIZE_SOFT_MAX_BYTES = 1 << 20
 """A message of several frames is no larger; a larger frame is a message of its own."""
 
 FRAMES_PER_MESSAGE_MAX = 4_096
-"""The same of their number: a service refuses a message of more than ``bounds.FRAMES_MAX``."""
+"""The same of their number: a service refuses a message of more than ``FRAMES_MAX``."""
 
 FRAMES_PER_SLICE = 16
 """A reader lets others run after so many frames. Callers that are answered together go on together:

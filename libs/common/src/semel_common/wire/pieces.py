@@ -10,12 +10,10 @@ from typing import Generic, TypeAlias
 from google.protobuf.message import Message
 
 from semel_common.wire.methods import Method, Req, Res
+from semel_common.wire.wire_format import LENGTH_DELIMITED, varint
 
 Pieces: TypeAlias = tuple[bytes, ...]
 """They are one message, one after the other."""
-
-_LENGTH_DELIMITED = 2
-_CONTINUED = 0x80
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,16 +52,4 @@ def within(field: bytes, content: Pieces) -> Pieces:
 
 def tag(of: type[Message], field: str) -> bytes:
     """Return how a field begins that is a message, or bytes."""
-    return varint(of.DESCRIPTOR.fields_by_name[field].number << 3 | _LENGTH_DELIMITED)
-
-
-def varint(number: int) -> bytes:
-    """Write a number as protobuf does."""
-    if number < _CONTINUED:
-        return bytes((number,))
-    digits = bytearray()
-    while number >= _CONTINUED:
-        digits.append(number & 0x7F | _CONTINUED)
-        number >>= 7
-    digits.append(number)
-    return bytes(digits)
+    return varint(of.DESCRIPTOR.fields_by_name[field].number << 3 | LENGTH_DELIMITED)

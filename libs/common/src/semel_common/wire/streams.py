@@ -1,6 +1,6 @@
 """The messages of each service's frame stream: parsed as usual, written without copies.
 
-A large message is looked through before it is parsed: see ``scan``.
+A large message is looked through before it is parsed: see ``request_scan``.
 
 A frame is written in pieces: its few fixed fields, then the request or response, serialized once,
 as the field that it is. Messages of several frames are those pieces one after the other: that is

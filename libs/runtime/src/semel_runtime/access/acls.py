@@ -8,7 +8,7 @@ from enum import IntEnum
 from msgspec import Struct
 
 from semel_common.errors import InvalidRequestError
-from semel_common.wire.bounds import NAME_LENGTH_MAX
+from semel_common.wire.request_bounds import NAME_LENGTH_MAX
 
 ANY = 0
 """In a filter: any number. Texts are any when they are empty."""

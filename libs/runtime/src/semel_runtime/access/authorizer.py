@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from semel_common.wire.bounds import NAME_LENGTH_MAX
+from semel_common.wire.request_bounds import NAME_LENGTH_MAX
 from semel_runtime.access.acls import (
     EVERYBODY,
     Acl,

@@ -9,7 +9,7 @@ from google.protobuf.message import Message
 from semel.common.v1.errors_pb2 import Error
 from semel.common.v1.participants_pb2 import TRANSACTION_RESULT_ABORT
 from semel_common.errors import SemelError
-from semel_common.wire.bounds import BOUNDS
+from semel_common.wire.request_bounds import BOUNDS
 from semel_common.wire.status import to_value
 from semel_runtime.access.acls import ResourceType
 from semel_runtime.access.naming import Ref, is_given, parents_at, ref_of, refs_at

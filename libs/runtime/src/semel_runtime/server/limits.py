@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from semel_common.wire.bounds import ANSWER_SIZE_MAX_BYTES, MESSAGE_SIZE_MAX_BYTES
+from semel_common.wire.answers import ANSWER_SIZE_MAX_BYTES
+from semel_common.wire.request_bounds import MESSAGE_SIZE_MAX_BYTES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

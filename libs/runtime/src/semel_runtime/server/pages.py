@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from google.protobuf.message import Message
 
 from semel_common.errors import InvalidRequestError, MessageTooLargeError
-from semel_common.wire.bounds import PAGE_TOKEN_LENGTH_MAX
+from semel_common.wire.request_bounds import PAGE_TOKEN_LENGTH_MAX
 from semel_runtime.server.checks import require_int
 
 ITEMS_MAX = 10_000

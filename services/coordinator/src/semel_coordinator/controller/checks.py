@@ -7,7 +7,7 @@ from semel.coordinator.v1 import cluster_pb2 as wire
 from semel.coordinator.v1 import moves_pb2 as moves_wire
 from semel.coordinator.v1 import quotas_pb2 as quotas_wire
 from semel_common.errors import InvalidRequestError
-from semel_common.wire.bounds import (
+from semel_common.wire.request_bounds import (
     CLAIMS_MAX,
     FILTERS_MAX,
     HOST_LENGTH_MAX,

@@ -9,8 +9,8 @@ from collections.abc import Callable
 import structlog
 
 from semel.coordinator.v1 import outcomes_pb2 as wire
-from semel_common.wire.bounds import OPERATOR_LENGTH_MAX
 from semel_common.wire.methods import ABORT_TRANSACTION, FENCE_PRODUCER
+from semel_common.wire.request_bounds import OPERATOR_LENGTH_MAX
 from semel_coordinator.transactions import requests
 from semel_coordinator.transactions.machine import TransactionLimits, TransactionsMachine
 from semel_coordinator.transactions.runs import Runs

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import assert_never
 
 from semel_common.errors import InvalidRequestError
-from semel_common.wire.bounds import PATTERN_LENGTH_MAX
+from semel_common.wire.request_bounds import PATTERN_LENGTH_MAX
 from semel_runtime.server.checks import require_name, shown
 
 _DEPTH_MAX = 20

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from semel.common.v1 import participants_pb2
 from semel.coordinator.v1 import transactions_pb2 as wire
 from semel_common.ids import TopicPartition
-from semel_common.wire.bounds import PRODUCER_IDS_MAX, TRACEPARENT_LENGTH_MAX
+from semel_common.wire.request_bounds import PRODUCER_IDS_MAX, TRACEPARENT_LENGTH_MAX
 from semel_coordinator.transactions.machine import (
     FenceInquiry,
     Inquiry,

@@ -3,7 +3,7 @@
 import re
 
 from semel_common.errors import InvalidTopicError
-from semel_common.wire.bounds import TOPIC_NAME_LENGTH_MAX
+from semel_common.wire.request_bounds import TOPIC_NAME_LENGTH_MAX
 
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
 _SHOWN_MAX = 60

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from semel_common.wire import bounds
+from semel_common.wire import request_bounds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,30 +26,30 @@ class TransactionLimits:
     that are prepared may come to it."""
     prepared_transactions_max: int = 64
     """Transactions of one transactional id that may be prepared and not completed."""
-    participants_max: int = bounds.PARTICIPANTS_MAX
+    participants_max: int = request_bounds.PARTICIPANTS_MAX
     """Partitions and groups of one transaction."""
     all_participants_max: int = 1_000_000
     """Partitions and groups of all transactions that one instance keeps at once."""
     all_participants_bytes_max: int = 48 * 1024 * 1024
     """Bytes that they take, names and all. One decision may be about all of them, so it is less
     than `RunnerOptions.decision_bytes_max`: room is left for what is written besides."""
-    joint_writers_max: int = bounds.JOINT_WRITERS_MAX
+    joint_writers_max: int = request_bounds.JOINT_WRITERS_MAX
     """Writers of one joint transaction."""
     all_joint_writers_max: int = 250_000
     """Producer ids that one instance keeps for writers of joint transactions."""
-    transactional_id_length_max: int = bounds.NAME_LENGTH_MAX
+    transactional_id_length_max: int = request_bounds.NAME_LENGTH_MAX
     """Characters of a transactional id."""
-    joint_name_length_max: int = bounds.NAME_LENGTH_MAX
+    joint_name_length_max: int = request_bounds.NAME_LENGTH_MAX
     """Characters of the owner, the run, the writer or the end id of a joint transaction."""
-    instance_id_length_max: int = bounds.ID_LENGTH_MAX
+    instance_id_length_max: int = request_bounds.ID_LENGTH_MAX
     """Characters of a producer's instance id."""
-    topic_id_length_max: int = bounds.ID_LENGTH_MAX
+    topic_id_length_max: int = request_bounds.ID_LENGTH_MAX
     """Characters of a topic id."""
-    group_id_length_max: int = bounds.NAME_LENGTH_MAX
+    group_id_length_max: int = request_bounds.NAME_LENGTH_MAX
     """Characters of a group id."""
-    inquiries_max: int = bounds.INQUIRIES_MAX
+    inquiries_max: int = request_bounds.INQUIRIES_MAX
     """Inquiries in one request."""
-    describe_max: int = bounds.TRANSACTIONS_DESCRIBED_MAX
+    describe_max: int = request_bounds.TRANSACTIONS_DESCRIBED_MAX
     """Transactional ids in one DescribeTransactions."""
     step_transactions_max: int = 1_000
     """Transactions that one tick, or one inquiry, aborts; the next one does the others."""

@@ -1,17 +1,15 @@
 """How much each field of a request may hold: the one table for all services.
 
-``scan`` holds the bytes of a large message against it before any object is made; services take
-their limits from the same constants, and check what depends on the request. A test finds a field
-that the table does not name.
+``request_scan`` holds the bytes of a large message against it before any object is made; services
+take their limits from the same constants, and check what depends on the request. A test finds a
+field that the table does not name.
 """
 
-from typing import NamedTuple
+from semel_common.wire.message_scan import Bound
 
 MESSAGE_SIZE_MAX_BYTES = 17 << 20
 """The largest request that a service takes by default. A batch of the largest max.message.bytes
 fits in; 16 requests at once, with all that is made of them, fit into a pod of 1 GiB."""
-ANSWER_SIZE_MAX_BYTES = 64 << 20
-"""The largest answer: the metadata of a whole cluster is one, with all its access rules."""
 
 FRAMES_MAX = 16_384
 """Frames in one message of a stream."""
@@ -69,15 +67,6 @@ out."""
 
 _BYTES_OF_CHARACTER = 4
 """The most that a character takes in UTF-8."""
-
-
-class Bound(NamedTuple):
-    """What one field may hold."""
-
-    count_max: int = 1
-    """Entries in one request, all places of the field together."""
-    size_max_bytes: int | None = None
-    """Bytes of one entry; None: a message, a number, or as large as the message may be."""
 
 
 def _text(length_max: int, count_max: int = 1) -> Bound:
